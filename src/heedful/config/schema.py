@@ -1,0 +1,342 @@
+"""The schema of a recipe. Every key a recipe may hold is declared here, with its default and its bounds.
+
+Classes are chosen by `kind` (or `family`), one class a kind, so that a key that means nothing for a kind is an error.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Tag,
+    model_validator,
+)
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Section(BaseModel):
+    """A table of a recipe: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+# --- data ---------------------------------------------------------------------------------------------------------
+
+
+class Corpus(Section):
+    """What every corpus may say."""
+
+    name: str = ""
+    weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
+    lines: Annotated[str, Field(pattern=r"^(\d+-\d+)?$")] = ""  # "1-2000": only these, counted from 1, both included
+
+
+class TextCorpus(Corpus):
+    """Two files aligned by line: plain, .gz, .xz, or a member of a .zip ("corpus.zip:train.en")."""
+
+    source: str
+    target: str
+
+
+class TsvCorpus(Corpus):
+    """Tab-separated columns of one file, counted from 1."""
+
+    tsv: str
+    source: PositiveInt = 1
+    target: PositiveInt = 2
+
+
+class JsonlCorpus(Corpus):
+    """Fields of one JSON object a line."""
+
+    jsonl: str
+    source: str = "source"
+    target: str = "target"
+
+
+class BuiltinCorpus(Corpus):
+    """Sentences from a generator that ships with Heedful."""
+
+    builtin: Literal["english-spanish"]
+    part: Literal["train", "valid", "test"] = "train"
+    count: PositiveInt = 1000
+
+
+def _corpus_form(value: Any) -> str:
+    for form in ("tsv", "jsonl", "builtin"):
+        if (isinstance(value, dict) and form in value) or hasattr(value, form):
+            return form
+    return "text"
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+AnyCorpus = Annotated[
+    Annotated[TextCorpus, Tag("text")]
+    | Annotated[TsvCorpus, Tag("tsv")]
+    | Annotated[JsonlCorpus, Tag("jsonl")]
+    | Annotated[BuiltinCorpus, Tag("builtin")],
+    Discriminator(_corpus_form),
+]
+Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_list)]  # one table, or a list of them
+
+
+class Data(Section):
+    """Where the sentences are, which of them are used, and how many tokens make a batch."""
+
+    folder: str = ""  # put before every relative file name
+    train: Corpora
+    valid: Corpora = ()
+    test: Corpora = ()
+    batch_tokens: PositiveInt = 4096  # source tokens, and separately target tokens, of one micro-batch
+    max_length: PositiveInt = 256  # training pairs with a side longer than this many tokens are dropped, and counted
+    max_ratio: Annotated[float, Field(ge=1)] | None = None  # longer side over shorter side, in tokens
+    nfc: bool = False  # normalise to Unicode's composed form
+
+
+# --- tokenizer ----------------------------------------------------------------------------------------------------
+
+
+class TokenizerSection(Section):
+    """What every tokenizer may say."""
+
+    joint: bool = True  # one vocabulary for both sides
+
+
+class ByteBpe(TokenizerSection):
+    """Byte-level byte-pair encoding: any text comes back exactly."""
+
+    kind: Literal["byte_bpe"] = "byte_bpe"
+    size: Annotated[int, Field(ge=260)] = 8000
+
+
+class Bpe(TokenizerSection):
+    """Byte-pair encoding of characters inside words split at spaces (Sennrich et al. 2016), for tokenized text."""
+
+    kind: Literal["bpe"]
+    size: PositiveInt = 10000
+
+
+class WordPiece(TokenizerSection):
+    """WordPiece (Schuster and Nakajima 2012), as BERT uses it."""
+
+    kind: Literal["wordpiece"]
+    size: PositiveInt = 32000
+
+
+class Unigram(TokenizerSection):
+    """The unigram language model's pieces (Kudo 2018)."""
+
+    kind: Literal["unigram"]
+    size: PositiveInt = 8000
+
+
+class Words(TokenizerSection):
+    """Whole words, split at spaces."""
+
+    kind: Literal["word"]
+    size: PositiveInt = 50000
+    min_count: PositiveInt = 1
+
+
+class Characters(TokenizerSection):
+    """Single characters."""
+
+    kind: Literal["char"]
+    size: PositiveInt = 5000
+
+
+AnyTokenizer = Annotated[
+    ByteBpe | Bpe | WordPiece | Unigram | Words | Characters,
+    Field(discriminator="kind"),
+]
+
+
+# --- model --------------------------------------------------------------------------------------------------------
+
+TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
+    "small": {"width": 256, "heads": 4, "layers": 3, "inner": 1024, "dropout": 0.1},
+    "base": {"width": 512, "heads": 8, "layers": 6, "inner": 2048, "dropout": 0.1},
+    "big": {"width": 1024, "heads": 16, "layers": 6, "inner": 4096, "dropout": 0.3},
+}
+
+
+class TransformerModel(Section):
+    """The Transformer (Vaswani et al. 2017); `preset` fills what the recipe leaves out."""
+
+    family: Literal["transformer"] = "transformer"
+    preset: Literal["small", "base", "big"] | None = None
+    width: PositiveInt = 512
+    heads: PositiveInt = 8
+    layers: PositiveInt = 6  # of the encoder, and of the decoder
+    decoder_layers: PositiveInt | None = None  # when the decoder is shallower or deeper
+    inner: PositiveInt = 2048
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    norm: Literal["post", "pre"] = "post"
+    final_norm: bool | None = None  # a norm after the last block; by default with pre-norm alone
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned"] = "sinusoidal"
+    max_positions: PositiveInt = 1024  # of learned positions; sinusoids have no end
+    tie: Literal["all", "decoder", "none"] = "all"  # three-way, target embedding with output, or no shared matrix
+    dropout: Share = 0.1  # on every sublayer's output
+    dropout_embedding: Share | None = None  # by default the same
+    dropout_attention: Share = 0.0
+    dropout_inner: Share = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("preset") in TRANSFORMER_PRESETS:
+            return TRANSFORMER_PRESETS[value["preset"]] | value
+        return value
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"`width` must be a multiple of `heads` ({self.heads}), but is {self.width}")
+        if self.width % 2 and self.positions != "learned":
+            raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
+        return self
+
+
+AnyModel = TransformerModel
+
+
+# --- training -----------------------------------------------------------------------------------------------------
+
+
+class Adam(Section):
+    """Adam (Kingma and Ba 2015), with the constants of Vaswani et al. 2017."""
+
+    kind: Literal["adam"] = "adam"
+    beta1: Share = 0.9
+    beta2: Share = 0.98
+    epsilon: PositiveFloat = 1e-9
+
+
+class AdamW(Section):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019); biases and norms do not decay."""
+
+    kind: Literal["adamw"]
+    beta1: Share = 0.9
+    beta2: Share = 0.98
+    epsilon: PositiveFloat = 1e-9
+    weight_decay: NonNegativeFloat = 0.01
+
+
+AnyOptimizer = Annotated[Adam | AdamW, Field(discriminator="kind")]
+
+
+class Noam(Section):
+    """factor * width^-0.5 * min(step^-0.5, step * warmup^-1.5)      Vaswani et al. 2017, 5.3"""
+
+    kind: Literal["noam"] = "noam"
+    factor: PositiveFloat = 1.0
+    warmup: PositiveInt = 4000
+
+
+class InverseSqrt(Section):
+    """lr * min(step / warmup, (warmup / step)^0.5)"""
+
+    kind: Literal["inverse_sqrt"]
+    lr: PositiveFloat
+    warmup: PositiveInt = 4000
+
+
+class Linear(Section):
+    """Up to lr over the warm-up, then straight down to `floor * lr` at the last step."""
+
+    kind: Literal["linear"]
+    lr: PositiveFloat
+    warmup: Annotated[int, Field(ge=0)] = 0
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class Cosine(Section):
+    """Up to lr over the warm-up, then half a cosine down to `floor * lr` at the last step."""
+
+    kind: Literal["cosine"]
+    lr: PositiveFloat
+    warmup: Annotated[int, Field(ge=0)] = 0
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class Constant(Section):
+    """lr, after a linear warm-up."""
+
+    kind: Literal["constant"]
+    lr: PositiveFloat
+    warmup: Annotated[int, Field(ge=0)] = 0
+
+
+AnySchedule = Annotated[Noam | InverseSqrt | Linear | Cosine | Constant, Field(discriminator="kind")]
+
+Metric = Literal["loss", "perplexity", "bleu", "chrf"]
+
+
+class Validation(Section):
+    """When the model is judged on `data.valid`, by what, and when training gives up."""
+
+    every: PositiveInt = 1000  # updates
+    metric: Metric = "loss"  # which model is the best one
+    patience: PositiveInt | None = None  # stop after this many validations without a better one
+    translate: bool = False  # also translate and report BLEU and chrF when the metric is loss or perplexity
+    max_sentences: PositiveInt | None = None  # judge the first so many pairs only
+
+
+class Train(Section):
+    """How the weights are found."""
+
+    steps: PositiveInt = 100_000  # updates
+    accumulate: PositiveInt = 1  # micro-batches in one update
+    optimizer: AnyOptimizer = Field(default_factory=Adam)
+    schedule: AnySchedule = Field(default_factory=Noam)
+    label_smoothing: Share = 0.1
+    clip_norm: PositiveFloat | None = None
+    seed: int = 1
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: Literal["auto"] | bool = "auto"
+    deterministic: bool = False
+    threads: PositiveInt | None = None  # of the CPU; by default what torch chooses
+    log_every: PositiveInt = 50
+    checkpoint_every: PositiveInt = 1000
+    keep_checkpoints: PositiveInt = 1  # the last so many
+    validation: Validation = Field(default_factory=Validation)
+
+
+# --- decoding and evaluation --------------------------------------------------------------------------------------
+
+
+class Decode(Section):
+    """How translations are searched; the command line can say otherwise."""
+
+    beam: PositiveInt = 4
+    length_penalty: NonNegativeFloat = 0.6  # alpha of ((5 + length) / 6)^alpha, Wu et al. 2016
+    max_extra: PositiveInt = 50  # at most this many tokens more than the source has
+    batch_tokens: PositiveInt = 4096
+
+
+class Evaluate(Section):
+    """How scores are computed."""
+
+    bleu_tokenize: Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"] = "13a"
+
+
+class Recipe(Section):
+    """One model, from its data to its scores."""
+
+    data: Data
+    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)
+    model: AnyModel = Field(default_factory=TransformerModel)
+    train: Train = Field(default_factory=Train)
+    decode: Decode = Field(default_factory=Decode)
+    evaluate: Evaluate = Field(default_factory=Evaluate)

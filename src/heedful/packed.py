@@ -1,0 +1,113 @@
+"""The packed batch: sentences end to end, with offsets. There is no padding in a model.
+
+Shape letters of the whole project:
+
+    N  packed tokens of a batch (M: of the other side)    B  sentences         L  longest sentence of a padded view
+    E  model width    F  inner width    H  heads          D  width of a head   V  vocabulary
+    K  beams of a sentence              R  decoder rows (B * K)                T  steps decoded so far
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the sentences of packed values begin: all that attention and recurrence need beside the values.
+
+    `bound` is an upper bound of the longest sentence, known without asking the device.
+    """
+
+    offsets: Int[Tensor, "B_plus_1"]
+    positions: Int[Tensor, "N"]
+    bound: int
+
+    @classmethod
+    def of(cls, lengths: Sequence[int]) -> Self:
+        """Lay sentences of these lengths end to end."""
+        sizes = torch.tensor(lengths, dtype=torch.int64)
+        offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32)
+        offsets[1:] = sizes.cumsum(0)
+        positions = torch.arange(int(offsets[-1])) - torch.repeat_interleave(offsets[:-1].long(), sizes)
+        return cls(offsets, positions, max(lengths, default=0))
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences there are."""
+        return self.offsets.shape[0] - 1
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are in all."""
+        return self.positions.shape[0]
+
+    @property
+    def even(self) -> bool:
+        """Whether all sentences are exactly as long as the bound, so that a padded view is a plain reshape."""
+        return self.tokens == self.sentences * self.bound
+
+    @cached_property
+    def lengths(self) -> Int[Tensor, "B"]:
+        """The length of each sentence."""
+        return self.offsets.diff()
+
+    @cached_property
+    def keep(self) -> Bool[Tensor, "B L"]:
+        """True where the padded view holds a token."""
+        return torch.arange(self.bound, device=self.offsets.device) < self.lengths.unsqueeze(1)
+
+    @cached_property
+    def gather(self) -> Int[Tensor, "B L"]:
+        """The packed index of each padded place; any valid index where there is no token."""
+        place = self.offsets[:-1].unsqueeze(1).long() + torch.arange(self.bound, device=self.offsets.device)
+        return place.clamp(max=self.tokens - 1)
+
+    @cached_property
+    def scatter(self) -> Int[Tensor, "N"]:
+        """The padded place (row-major) of each packed token."""
+        sentence = torch.searchsorted(
+            self.offsets[1:], torch.arange(self.tokens, device=self.offsets.device, dtype=torch.int32), right=True
+        )
+        return sentence * self.bound + self.positions
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> "Layout":
+        """Copy to a device."""
+        return Layout(
+            self.offsets.to(device, non_blocking=non_blocking),
+            self.positions.to(device, non_blocking=non_blocking),
+            self.bound,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Values of sentences end to end: token ids, or vectors such as hidden states and image patches."""
+
+    values: Shaped[Tensor, "N ..."]
+    layout: Layout
+    segments: Int[Tensor, "N"] | None = None
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[int]]) -> Self:
+        """Pack sentences of token ids."""
+        flat = [token for sentence in sentences for token in sentence]
+        return cls(torch.tensor(flat, dtype=torch.int64), Layout.of([len(sentence) for sentence in sentences]))
+
+    def with_values(self, values: Shaped[Tensor, "N ..."]) -> "Packed":
+        """The same sentences with other values."""
+        return replace(self, values=values)
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> "Packed":
+        """Copy to a device."""
+        segments = None if self.segments is None else self.segments.to(device, non_blocking=non_blocking)
+        return Packed(self.values.to(device, non_blocking=non_blocking), self.layout.to(device, non_blocking), segments)
+
+    def split(self) -> list[Tensor]:
+        """The values of each sentence; asks the device for the lengths."""
+        return list(self.values.split(self.layout.lengths.tolist()))
