@@ -25,7 +25,7 @@ class MachineError(HeedfulError):
     exit_code = 3
 
 
-class Stopped(HeedfulError):
+class Stopped(HeedfulError):  # noqa: N818 - it is no error
     """A signal ended the work after everything was saved."""
 
     def __init__(self, message: str, signal_number: int) -> None:
@@ -33,9 +33,14 @@ class Stopped(HeedfulError):
         self.exit_code = 128 + signal_number
 
 
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """Return the known word that a mistyped one most likely stands for."""
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)
+
+
 def suggestion(word: str, known: Sequence[str]) -> str:
     """Return " Did you mean `x`?" for the nearest known word, or the whole list where nothing is near."""
-    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    near = nearest(word, known)
     if near:
-        return f" Did you mean `{near[0]}`?"
+        return f" Did you mean `{near}`?"
     return f" Known: {', '.join(known)}." if known else ""

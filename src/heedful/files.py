@@ -10,16 +10,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from heedful.errors import MachineError, UserError
+from heedful.errors import HeedfulError, MachineError, UserError
 
 _MACHINE_FAULTS: Mapping[int, str] = {
     errno.ENOSPC: "the disk is full: free some space and run the same command again",
     errno.EDQUOT: "the disk quota is used up: free some space and run the same command again",
-    errno.EACCES: "no permission to write there: choose another folder or change its permissions",
-    errno.EPERM: "no permission to write there: choose another folder or change its permissions",
+    errno.EACCES: "no permission: choose another place or change its permissions",
+    errno.EPERM: "no permission: choose another place or change its permissions",
     errno.EROFS: "the file system is read-only: choose another folder",
     errno.EIO: "the disk reported an input/output error",
     errno.EMFILE: "too many open files: raise the limit with `ulimit -n`",
+}
+_USER_FAULTS: Mapping[int, str] = {
+    errno.ENOENT: "no such file",
+    errno.EISDIR: "this is a folder, but must be a file",
+    errno.ENOTDIR: "a file stands where a folder must be",
+    errno.EEXIST: "a file stands where a folder must be",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "its links lead in a circle",
 }
 
 
@@ -29,24 +37,32 @@ def machine_faults(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = _MACHINE_FAULTS.get(error.errno or 0)
-        if reason is None:
+        fault = fault_of(error, path)
+        if fault is None:
             raise
-        raise MachineError(f"{path}: {reason}.") from error
+        raise fault from error
+
+
+def fault_of(error: OSError, path: Path) -> HeedfulError | None:
+    """Say an operating system's failure in one line: the machine's fault or the user's; None where it is neither."""
+    number = error.errno or 0
+    if number in _MACHINE_FAULTS:
+        return MachineError(f"{path}: {_MACHINE_FAULTS[number]}.")
+    return UserError(f"{path}: {_USER_FAULTS[number]}.") if number in _USER_FAULTS else None
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a whole file: to a neighbour first, synced, then renamed over the old one."""
     with machine_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        staged = _hidden_neighbour(path)
         try:
             _write_synced(staged, data)
             staged.replace(path)
         except BaseException:
             staged.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        _sync(path.parent)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -61,8 +77,9 @@ def json_bytes(value: object) -> bytes:
 
 def append_line(path: Path, line: str) -> None:
     """Add one line to a log; a log may lose its last line in a crash, never an earlier one."""
-    with machine_faults(path), path.open("a", encoding="utf-8") as log:
-        log.write(line + "\n")
+    with machine_faults(path), path.open("ab+") as log:
+        whole = log.seek(0, os.SEEK_END) == 0 or (log.seek(-1, os.SEEK_END) >= 0 and log.read() == b"\n")
+        log.write(("" if whole else "\n").encode() + f"{line}\n".encode())
 
 
 @contextmanager
@@ -70,17 +87,13 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Give a staging folder that becomes `path` when the block ends, synced, and disappears when it fails."""
     with machine_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        staged = _hidden_neighbour(path)
         staged.mkdir()
         try:
             yield staged
-            for file in staged.iterdir():
-                _sync_file(file)
-            _sync_folder(staged)
-            if path.exists():
-                shutil.rmtree(path)
-            staged.rename(path)
-            _sync_folder(path.parent)
+            for item in (*staged.rglob("*"), staged):
+                _sync(item)
+            _exchange(path, staged)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
             raise
@@ -96,28 +109,21 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 def remove_folder(path: Path) -> None:
     """Remove a folder; renamed first, so that a half-removed one is never taken for a whole one."""
     with machine_faults(path):
-        doomed = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        path.rename(doomed)
-        shutil.rmtree(doomed)
+        shutil.rmtree(path.rename(_hidden_neighbour(path)))
 
 
 def read_bytes(path: Path) -> bytes:
     """Read a whole file, or say which one is missing."""
-    try:
+    with machine_faults(path):
         return path.read_bytes()
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file.") from error
-    except IsADirectoryError as error:
-        raise UserError(f"{path} is a folder, but must be a file.") from error
-    except PermissionError as error:
-        raise MachineError(f"{path}: no permission to read it.") from error
 
 
 def read_json(path: Path) -> object:
     """Read a JSON file, or say where it is damaged."""
+    data = read_bytes(path)
     try:
-        return json.loads(read_bytes(path))
-    except ValueError as error:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON ({error}): the file is damaged, restore it from a copy.") from error
 
 
@@ -127,6 +133,24 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _hidden_neighbour(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+
+
+def _exchange(path: Path, staged: Path) -> None:
+    """Rename a finished folder over an old one, which is put back when that fails and removed when it is done."""
+    old = path.rename(_hidden_neighbour(path)) if path.exists() else None
+    try:
+        staged.rename(path)
+    except BaseException:
+        if old:
+            old.rename(path)
+        raise
+    _sync(path.parent)
+    if old:
+        shutil.rmtree(old)
+
+
 def _write_synced(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
@@ -134,12 +158,7 @@ def _write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
+def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -10,11 +10,13 @@ Shape letters of the whole project:
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Final, Self
 
 import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
+
+IGNORED: Final = -100  # the label of a token that counts in no loss: what torch's cross-entropy ignores
 
 
 @dataclass(frozen=True, eq=False)

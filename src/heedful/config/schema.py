@@ -19,12 +19,15 @@ from pydantic import (
 )
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+# A description is what the loader says of a value that does not match: "... but must be <description>".
+Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
+Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
 
 
 class Section(BaseModel):
-    """A table of a recipe: unknown keys are errors, values never change."""
+    """A table of a recipe: unknown keys are errors, `true` is no number and "6" neither, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, strict=True, allow_inf_nan=False)
 
 
 # --- data ---------------------------------------------------------------------------------------------------------
@@ -35,7 +38,7 @@ class Corpus(Section):
 
     name: str = ""
     weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
-    lines: Annotated[str, Field(pattern=r"^(\d+-\d+)?$")] = ""  # "1-2000": only these, counted from 1, both included
+    lines: Lines = ""  # "1-2000": only these, counted from 1, both included
 
 
 class TextCorpus(Corpus):
@@ -76,8 +79,8 @@ def _corpus_form(value: Any) -> str:
     return "text"
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list | tuple) else [value]
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 AnyCorpus = Annotated[
@@ -87,7 +90,7 @@ AnyCorpus = Annotated[
     | Annotated[BuiltinCorpus, Tag("builtin")],
     Discriminator(_corpus_form),
 ]
-Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_list)]  # one table, or a list of them
+Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_tuple)]  # one table, or a list of them
 
 
 class Data(Section):
@@ -194,9 +197,8 @@ class TransformerModel(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("preset") in TRANSFORMER_PRESETS:
-            return TRANSFORMER_PRESETS[value["preset"]] | value
-        return value
+        preset = value.get("preset") if isinstance(value, dict) else None
+        return TRANSFORMER_PRESETS[preset] | value if preset in tuple(TRANSFORMER_PRESETS) else value
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -302,7 +304,7 @@ class Train(Section):
     label_smoothing: Share = 0.1
     clip_norm: PositiveFloat | None = None
     seed: int = 1
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    device: Device = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: Literal["auto"] | bool = "auto"
     deterministic: bool = False

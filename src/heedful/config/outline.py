@@ -1,0 +1,186 @@
+"""What the schema says of one place in a recipe: which table it is in, which kinds there are, what a value must be."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import Tag
+from pydantic.fields import FieldInfo
+
+from heedful.config.schema import Recipe, Section
+
+Key = str | int
+KeyPath = tuple[Key, ...]
+Sections = Mapping[str, type[Section]]
+
+MARKS = ("kind", "family")  # the keys that choose a table's class
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the schema a path ends."""
+
+    path: KeyPath  # as a recipe writes it
+    holder: type[Section]  # the table that holds the last key
+    siblings: Sections  # what that table could be, were its kind another
+    annotation: Any  # what may stand there; None where the schema has no such key
+    metadata: Sequence[Any]
+
+
+def locate(path: KeyPath) -> Place:
+    """Follow a path of pydantic's, which also names union members, or one of a recipe, which does not."""
+    place = Place((), Recipe, {}, Recipe, ())
+    tag: Key | None = None
+    for piece in path:
+        place, tag = _step(place, piece, tag)
+    return place
+
+
+def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]:
+    bare, members = _bare(place.annotation), sections(place.annotation)
+    if is_list(bare):
+        return Place((*place.path, piece), place.holder, place.siblings, get_args(bare)[0], ()), None
+    if not members:
+        return place, None  # the name of a member of a union of plain values
+    if tag is None and len(members) > 1 and piece in members:
+        return place, piece
+    holder = members.get(str(tag)) or next(iter(members.values()))
+    field = holder.model_fields.get(str(piece))
+    annotation, metadata = (field.annotation, _constraints(field)) if field else (None, [])
+    return Place((*place.path, piece), holder, members, annotation, metadata), None
+
+
+def sections(annotation: Any) -> Sections:
+    """Return the tables a value may be, by the name that chooses among them; nothing for a plain value."""
+    members = [option for option in _options(annotation) if _is_section(_bare(option))]
+    return {_tag(option): _bare(option) for option in members}
+
+
+def is_list(annotation: Any) -> bool:
+    """Whether a list may stand there."""
+    return get_origin(_bare(annotation)) is tuple
+
+
+def mark_of(section: type[Section]) -> str | None:
+    """Return the key that chooses this section among its siblings, where it is a key: `kind` or `family`."""
+    return next((mark for mark in MARKS if mark in section.model_fields), None)
+
+
+def default_kind(members: Sections) -> str | None:
+    """Return the kind that a table has when it does not say one."""
+    for tag, section in members.items():
+        mark = mark_of(section)
+        if mark and not section.model_fields[mark].is_required():
+            return tag
+    return None
+
+
+def paths_of_key(key: str) -> list[str]:
+    """Return every dotted path of the schema that ends in this key, whatever the kinds."""
+    return list(dict.fromkeys(path for path in _dotted_keys(Recipe, "") if path.rpartition(".")[2] == key))
+
+
+def must_be(annotation: Any, metadata: Sequence[Any] = ()) -> str:
+    """Say in words what a value must be."""
+    members = sections(annotation)
+    if members:
+        return _table_in_words(members)
+    options = _options(annotation)
+    if len(options) > 1:
+        return _joined([must_be(option) for option in options])
+    bare = _bare(options[0])
+    metadata = [*metadata, *_constraints(options[0])]
+    described = next((item for item in metadata if isinstance(item, str)), None)
+    if described:
+        return described
+    if get_origin(bare) is Literal:
+        return _joined([f'"{value}"' for value in get_args(bare)])
+    if is_list(bare):
+        return f"{must_be(get_args(bare)[0])}, or a list of them"
+    return _plain_in_words(bare, metadata)
+
+
+def _plain_in_words(bare: Any, metadata: Sequence[Any]) -> str:
+    if bare is bool:
+        return "true or false"
+    if bare is int:
+        return f"a whole number{_bounds_in_words(metadata, whole=True)}"
+    if bare is float:
+        return f"a number{_bounds_in_words(metadata, whole=False)}"
+    return "a text in quotes"
+
+
+def _bounds_in_words(metadata: Sequence[Any], whole: bool) -> str:
+    words = []
+    for item in metadata:
+        if (above := getattr(item, "gt", None)) is not None:
+            words.append(f"of at least {above + 1}" if whole else f"above {above}")
+        if (least := getattr(item, "ge", None)) is not None:
+            words.append(f"of at least {least}")
+        if (below := getattr(item, "lt", None)) is not None:
+            words.append(f"below {below}")
+        if (most := getattr(item, "le", None)) is not None:
+            words.append(f"of at most {most}")
+    return f" {' and '.join(words)}" if words else ""
+
+
+def _table_in_words(members: Sections) -> str:
+    if len(members) == 1 or default_kind(members):
+        return "a table"
+    needs = [
+        " and ".join(f"`{key}`" for key, field in section.model_fields.items() if field.is_required())
+        for section in members.values()
+    ]
+    return f"a table with {_joined(needs)}"
+
+
+def _joined(words: Sequence[str]) -> str:
+    flat = [part for word in words for part in word.split(" or ")]
+    return " or ".join([*([", ".join(flat[:-1])] if flat[:-1] else []), flat[-1]])
+
+
+def _dotted_keys(section: type[Section], prefix: str) -> Iterator[str]:
+    for key, field in section.model_fields.items():
+        yield prefix + key
+        for member in sections(field.annotation).values():
+            yield from _dotted_keys(member, f"{prefix}{key}.")
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Section)
+
+
+def _bare(annotation: Any) -> Any:
+    """Take off Annotated, and the None of an optional value."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    options = _options(annotation)
+    return options[0] if len(options) == 1 and options[0] is not annotation else annotation
+
+
+def _options(annotation: Any) -> list[Any]:
+    """Return the members of a union, None left out; a type that is no union is its own only member."""
+    unwrapped = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    if get_origin(unwrapped) in (Union, UnionType):
+        return [option for option in get_args(unwrapped) if option is not NoneType]
+    return [annotation]
+
+
+def _constraints(source: Any) -> list[Any]:
+    """Return the bounds of a field or an annotation, and its description as a plain text."""
+    if isinstance(source, FieldInfo):
+        return [*source.metadata, *([source.description] if source.description else [])]
+    if get_origin(source) is not Annotated:
+        return []
+    return [part for item in get_args(source)[1:] for part in (_constraints(item) or [item])]
+
+
+def _tag(option: Any) -> str:
+    """Return the name that chooses a member: its Tag, or the value of its `kind` or `family`."""
+    for item in _constraints(option):
+        if isinstance(item, Tag):
+            return item.tag
+    section = _bare(option)
+    mark = mark_of(section)
+    return str(get_args(section.model_fields[mark].annotation)[0]) if mark else ""

@@ -1,0 +1,166 @@
+"""Batches of sentence pairs: packed source, packed decoder input, and the labels that the decoder is to predict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.data.plan import Indices
+from heedful.data.store import TokenStore
+from heedful.data.tokenizer import BEGIN, END, PAD
+from heedful.packed import Layout, Packed
+
+IGNORED = -100  # a label that counts in no loss: what torch's cross-entropy ignores
+
+_Lengths = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StaticShape:
+    """The one shape of every batch, as compilers and CUDA graphs want it.
+
+    Each side has exactly `tokens` tokens in exactly `sentences` sentences, none longer than `bound`. After the real
+    sentences come dummies that fill the tokens, then empty ones that fill the sentences.
+    """
+
+    tokens: int
+    sentences: int
+    bound: int
+
+    @classmethod
+    def around(cls, tokens: int, max_sentences: int, longest: int) -> Self:
+        """The shape that holds any plan with these bounds; `longest` counts the end marker."""
+        return cls(tokens, max_sentences + -(-tokens // longest), longest)
+
+    @property
+    def max_sentences(self) -> int:
+        """How many real sentences a batch may have: the rest are for the dummies of the worst case."""
+        return self.sentences - -(-self.tokens // self.bound)
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch:
+    """Sentence pairs, packed: sources end with `</s>`, decoder inputs begin with `<s>`, labels end with `</s>`."""
+
+    source: Packed
+    target: Packed
+    labels: Int[Tensor, "N"]
+    sentences: int  # the real ones
+    source_tokens: int  # the real ones, end markers included
+    target_tokens: int  # the labels that count
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> "PairBatch":
+        """Copy to a device."""
+        return self._with(
+            self.source.to(device, non_blocking),
+            self.target.to(device, non_blocking),
+            self.labels.to(device, non_blocking=non_blocking),
+        )
+
+    def pin_memory(self) -> "PairBatch":
+        """Copy to page-locked memory, from which a GPU fetches while it computes."""
+        return self._with(_pinned(self.source), _pinned(self.target), self.labels.pin_memory())
+
+    def _with(self, source: Packed, target: Packed, labels: Tensor) -> "PairBatch":
+        return PairBatch(source, target, labels, self.sentences, self.source_tokens, self.target_tokens)
+
+
+def collate(stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None) -> PairBatch:
+    """Make the batch of these sentences: ragged, or of one static shape."""
+    source, source_lengths = _gather(stores, "source", indices)
+    target, target_lengths = _gather(stores, "target", indices)
+    source_lengths, target_lengths = source_lengths + 1, target_lengths + 1  # each side has one marker
+    source_layout, target_layout = _layouts(source_lengths, target_lengths, static)
+    return PairBatch(
+        Packed(_fill(source, source_lengths, source_layout.tokens, marker=END, at_end=True), source_layout),
+        Packed(_fill(target, target_lengths, target_layout.tokens, marker=BEGIN, at_end=False), target_layout),
+        _fill(target, target_lengths, target_layout.tokens, marker=END, at_end=True, rest=IGNORED),
+        sentences=len(indices),
+        source_tokens=int(source_lengths.sum()),
+        target_tokens=int(target_lengths.sum()),
+    )
+
+
+def _gather(stores: Sequence[TokenStore], stream: str, indices: Indices) -> tuple[NDArray[np.int64], _Lengths]:
+    """The pieces of sentences from several stores, in the order of the indices."""
+    if len(stores) == 1:
+        values, lengths = stores[0].gather(stream, indices)
+        return values.astype(np.int64), lengths
+    ends = np.cumsum([len(store) for store in stores])
+    owner = np.searchsorted(ends, indices, side="right")
+    lengths = np.zeros(len(indices), np.int64)
+    parts: list[tuple[NDArray[np.intp], NDArray[np.unsignedinteger]]] = []
+    for i, store in enumerate(stores):
+        mine = np.flatnonzero(owner == i)
+        values, lengths[mine] = store.gather(stream, indices[mine] - (ends[i] - len(store)))
+        parts.append((mine, values))
+    gathered = np.empty(lengths.sum(), np.int64)
+    starts = np.cumsum(lengths) - lengths
+    for mine, values in parts:
+        gathered[_places(starts[mine], lengths[mine])] = values
+    return gathered, lengths
+
+
+def _places(starts: _Lengths, lengths: _Lengths) -> NDArray[np.int64]:
+    """The flat places of runs that begin at `starts`."""
+    return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+
+
+def _fill(
+    pieces: NDArray[np.int64], lengths: _Lengths, tokens: int, *, marker: int, at_end: bool, rest: int = PAD
+) -> Int[Tensor, "N"]:
+    """Put a marker at the end or the beginning of every sentence, and `rest` into the dummies after them."""
+    values = np.full(tokens, rest, np.int64)
+    values[: lengths.sum()] = marker
+    values[np.arange(len(pieces)) + np.repeat(np.arange(len(lengths)) + (0 if at_end else 1), lengths - 1)] = pieces
+    return torch.from_numpy(values)
+
+
+def _layouts(source: _Lengths, target: _Lengths, static: StaticShape | None) -> tuple[Layout, Layout]:
+    if static is None:
+        return _layout(source, int(source.max(initial=0))), _layout(target, int(target.max(initial=0)))
+    _refuse_misfit(source, target, static)
+    source_tail, target_tail = static.tokens - int(source.sum()), static.tokens - int(target.sum())
+    # The same number of dummies on both sides, each side's tail dealt out evenly, so that dummies face dummies.
+    dummies = -(-max(source_tail, target_tail) // static.bound)
+    empty = np.zeros(static.sentences - len(source) - dummies, np.int64)
+    return (
+        _layout(np.concatenate((source, _dealt(source_tail, dummies), empty)), static.bound),
+        _layout(np.concatenate((target, _dealt(target_tail, dummies), empty)), static.bound),
+    )
+
+
+def _refuse_misfit(source: _Lengths, target: _Lengths, static: StaticShape) -> None:
+    tokens = max(int(source.sum()), int(target.sum()))
+    longest = max(int(source.max(initial=0)), int(target.max(initial=0)))
+    if tokens > static.tokens or longest > static.bound or len(source) > static.max_sentences:
+        raise ValueError(
+            f"a batch of {len(source)} sentences, {tokens} tokens, the longest {longest}, does not fit {static} "
+            f"with its {static.max_sentences} real sentences"
+        )
+
+
+def _dealt(total: int, shares: int) -> _Lengths:
+    """Deal out a total in nearly equal shares, the larger ones first."""
+    if not shares:
+        return np.zeros(0, np.int64)
+    return total // shares + (np.arange(shares) < total % shares).astype(np.int64)
+
+
+def _layout(lengths: _Lengths, bound: int) -> Layout:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    positions = np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1].astype(np.int64), lengths)
+    return Layout(torch.from_numpy(offsets), torch.from_numpy(positions), bound)
+
+
+def _pinned(packed: Packed) -> Packed:
+    layout = packed.layout
+    return Packed(
+        packed.values.pin_memory(), Layout(layout.offsets.pin_memory(), layout.positions.pin_memory(), layout.bound)
+    )

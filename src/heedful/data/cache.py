@@ -1,0 +1,71 @@
+"""Where prepared data is kept between runs, each entry built once, whole or not at all, however many processes ask."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from filelock import FileLock, Timeout
+
+from heedful.files import machine_faults, new_folder
+
+Entry = TypeVar("Entry")
+Progress = Callable[[str], None]
+
+
+def cache_folder() -> Path:
+    """`$HEEDFUL_CACHE`, or `heedful` in `$XDG_CACHE_HOME` or `~/.cache`."""
+    chosen = os.environ.get("HEEDFUL_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heedful"
+
+
+def key_of(value: object) -> str:
+    """The sha256 of a JSON value: everything that decides an entry's content."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def cached(
+    folder: Path, load: Callable[[Path], Entry | None], build: Callable[[Path], None], progress: Progress
+) -> Entry:
+    """Load the entry in this folder; where `load` finds none, or a damaged one, `build` it in a staging folder first."""
+    entry = load(folder)
+    if entry is not None:
+        return entry
+    with _lock(folder, progress):
+        entry = load(folder)  # another process may have built it meanwhile
+        if entry is not None:
+            return entry
+        _remove_leftovers(folder)
+        with new_folder(folder) as staged:
+            build(staged)
+    entry = load(folder)
+    assert entry is not None, f"{folder} was built and cannot be loaded"
+    return entry
+
+
+@contextmanager
+def _lock(folder: Path, progress: Progress) -> Iterator[None]:
+    with machine_faults(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(f"{folder.name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            progress("waiting for another process that prepares the same data")
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Staging folders of builders that were killed; the lock says that nobody is at work in them."""
+    for leftover in folder.parent.glob(f".{folder.name}.*"):
+        shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,54 @@
+"""What trainers and searches ask of a model. They never ask which family it is."""
+
+from typing import Protocol, Self
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.nn.embedding import Output
+from heedful.packed import Packed
+
+
+class Encoder(Protocol):
+    """Turns packed tokens (or patches) into packed vectors: the memory."""
+
+    def __call__(self, source: Packed) -> Packed:
+        """Encode."""
+        ...
+
+
+class State(Protocol):
+    """What a decoder remembers of the rows it decodes: K rows for each of B sentences, sentence by sentence."""
+
+    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> Self:
+        """Row k of a sentence goes on from that sentence's row parents[k]."""
+        ...
+
+    def narrow(self, sentences: Int[Tensor, "A"]) -> Self:
+        """Keep only these sentences, with all their rows."""
+        ...
+
+
+class Decoder(Protocol):
+    """Scores the next token, for all positions at once or step by step.
+
+    Law, tested for every family: stepping equals forward.
+    """
+
+    output: Output
+
+    def states(self, tokens: Packed, memory: Packed) -> Float[Tensor, "N E"]:
+        """The vectors that `output` turns into scores, for whole sentences."""
+        ...
+
+    def __call__(self, tokens: Packed, memory: Packed) -> Float[Tensor, "N V"]:
+        """The scores of every next token, for whole sentences: output(states)."""
+        ...
+
+    def start(self, memory: Packed, beams: int = 1) -> State:
+        """Begin K rows for each sentence of the memory."""
+        ...
+
+    def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
+        """Take one more token a row; return the scores of the next, and the new state. The old state is spent."""
+        ...

@@ -1,0 +1,53 @@
+"""A model's weights as safetensors bytes: inert, checked by a hash of the values, a shared matrix once."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from heedful.errors import UserError
+
+_HEADER_SIZE = 8  # bytes that hold the length of a safetensors header
+
+
+def weights_to_bytes(model: nn.Module) -> bytes:
+    """Serialise the parameters by name; the header carries their sha256."""
+    tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    return save_tensors(tensors, metadata={"format": "pt", "sha256": _digest(tensors)})
+
+
+def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
+    """Read parameters into a model, or say what is wrong with the file and leave the model as it was."""
+    try:
+        tensors = load_tensors(data)
+        header = json.loads(data[_HEADER_SIZE : _HEADER_SIZE + int.from_bytes(data[:_HEADER_SIZE], "little")])
+    except (SafetensorError, ValueError) as error:
+        raise UserError(f"{where} is damaged ({error}): restore it from a copy or train again.") from error
+    stated = header.get("__metadata__", {}).get("sha256")
+    if stated is not None and stated != _digest(tensors):
+        raise UserError(f"{where} is damaged (its sha256 is not the stated one): restore it from a copy or train again.")
+    expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if expected != found:
+        raise UserError(f"{where} does not fit its config.json: {_difference(expected, found)}.")
+    for name, parameter in model.named_parameters():
+        parameter.data.copy_(tensors[name])
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def _difference(expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> str:
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            return f"`{name}` is {found.get(name, 'missing')} there, but must be {expected.get(name, 'absent')}"
+    raise ValueError("there is no difference")

@@ -1,0 +1,81 @@
+"""Multi-head attention over packed sentences, and one step of it over cached keys.
+
+MultiHead(Q, K, V) = Concat(head_1 .. head_H) W_O,  head_i = attend(Q W_i^Q, K W_i^K, V W_i^V)
+                                                                                    Vaswani et al. 2017, 3.2.2
+"""
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from heedful.nn.backends import Backend, automatic
+from heedful.nn.linear import Linear
+from heedful.packed import Layout
+
+
+class SelfAttention(nn.Module):
+    """Q = K = V = x; one matrix projects all three. `causal`: a token sees itself and what stands before it."""
+
+    def __init__(
+        self, width: int, heads: int, causal: bool = False, dropout: float = 0.0, backend: Backend = automatic
+    ) -> None:
+        super().__init__()
+        self.heads, self.causal, self.dropout, self.backend = heads, causal, dropout, backend
+        self.project = Linear(width, 3 * width)
+        self.output = Linear(width, width)
+
+    def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
+        """Attend over all tokens of each sentence at once."""
+        q, k, v = self._heads(x_NE)
+        y_NHD = self.backend(q, k, v, layout, layout, self.causal, self.dropout if self.training else 0.0)
+        return self.output(y_NHD.flatten(1))
+
+    def step(
+        self, x_RE: Float[Tensor, "R E"], cache_2RHTD: Float[Tensor, "2 R H T D"], position: int
+    ) -> Float[Tensor, "R E"]:
+        """Attend from one new token a row over the cached ones and itself, which is written to the cache."""
+        q, k, v = self._heads(x_RE)
+        cache_2RHTD[0, :, :, position] = k
+        cache_2RHTD[1, :, :, position] = v
+        keys, values = cache_2RHTD[:, :, :, : position + 1]
+        y_RH1D = F.scaled_dot_product_attention(q.unsqueeze(2), keys, values)
+        return self.output(y_RH1D.flatten(1))
+
+    def _heads(self, x: Float[Tensor, "N E"]) -> tuple[Tensor, ...]:
+        return self.project(x).unflatten(1, (3, self.heads, -1)).unbind(1)
+
+
+class CrossAttention(nn.Module):
+    """Q = x; K = V = the memory of another sequence; one matrix projects keys and values."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, backend: Backend = automatic) -> None:
+        super().__init__()
+        self.heads, self.dropout, self.backend = heads, dropout, backend
+        self.project_query = Linear(width, width)
+        self.project_memory = Linear(width, 2 * width)
+        self.output = Linear(width, width)
+
+    def forward(
+        self, x_NE: Float[Tensor, "N E"], layout: Layout, memory_ME: Float[Tensor, "M E"], memory_layout: Layout
+    ) -> Float[Tensor, "N E"]:
+        """Attend from all tokens of each sentence over the same sentence's memory."""
+        q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
+        k, v = self.keys_and_values(memory_ME)
+        y_NHD = self.backend(q, k, v, layout, memory_layout, False, self.dropout if self.training else 0.0)
+        return self.output(y_NHD.flatten(1))
+
+    def keys_and_values(self, memory_ME: Float[Tensor, "M E"]) -> tuple[Tensor, ...]:
+        """The memory's keys and values, [M, H, D] each."""
+        return self.project_memory(memory_ME).unflatten(1, (2, self.heads, -1)).unbind(1)
+
+    def step(
+        self,
+        x_RE: Float[Tensor, "R E"],
+        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        keep: Bool[Tensor, "B 1 1 L"] | None,
+    ) -> Float[Tensor, "R E"]:
+        """Attend from one new token a row. The K rows of a sentence are K queries over one copy of its memory."""
+        keys, values = memory_2BHLD
+        q_BKHD = self.project_query(x_RE).view(keys.shape[0], -1, self.heads, keys.shape[-1])
+        y_BHKD = F.scaled_dot_product_attention(q_BKHD.transpose(1, 2), keys, values, attn_mask=keep)
+        return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))

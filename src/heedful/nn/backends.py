@@ -1,0 +1,141 @@
+"""Ways to compute the same attention over packed sentences, chosen by device, type and length.
+
+    attend(q, k, v) = softmax(q k^T / sqrt(D)) v, each sentence by itself      Vaswani et al. 2017, 3.2.1
+
+A backend is a function with the signature of `Backend`; all agree within stated tolerances, in a test over all.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.attention.varlen import varlen_attn
+
+from heedful.nn.padding import pad, unpad
+from heedful.packed import Layout
+
+
+class Backend(Protocol):
+    """Attention of packed queries over packed keys, sentence by sentence."""
+
+    def __call__(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_MHD: Float[Tensor, "M H D"],
+        v_MHD: Float[Tensor, "M H D"],
+        queries: Layout,
+        keys: Layout,
+        causal: bool,
+        dropout: float,
+    ) -> Float[Tensor, "N H D"]:
+        """Attend. `dropout` is the share of weights to drop: zero outside training."""
+        ...
+
+
+def padded(
+    q_NHD: Float[Tensor, "N H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+    dropout: float,
+) -> Float[Tensor, "N H D"]:
+    """PyTorch's fused attention on padded rows.
+
+    On the CPU always in float32 or wider: its bfloat16 backward pass is several times slower.
+    """
+    kernel_type = torch.promote_types(q_NHD.dtype, torch.float32) if q_NHD.device.type == "cpu" else q_NHD.dtype
+    q_BHLD, k_BHLD, v_BHLD = (
+        pad(x, layout).to(kernel_type).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHD, keys))
+    )
+    # Causal rows need no mask: what stands behind a sentence's end is seen by nothing inside it.
+    keep = None if causal else _visible_keys(keys)
+    y_BHLD = F.scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD, attn_mask=keep, dropout_p=dropout, is_causal=causal)
+    return unpad(y_BHLD.transpose(1, 2), queries).to(q_NHD.dtype)
+
+
+def varlen(
+    q_NHD: Float[Tensor, "N H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+    dropout: float,
+) -> Float[Tensor, "N H D"]:
+    """Flash attention straight on the packed layout: CUDA, 16-bit types, no dropout of weights."""
+    if dropout:
+        raise ValueError("varlen attention drops no weights")
+    window = (-1, 0) if causal else (-1, -1)
+    return varlen_attn(  # type: ignore[return-value]  # a pair only when `return_aux` is asked for
+        q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, queries.bound, keys.bound, window_size=window
+    )
+
+
+def explicit(
+    q_NHD: Float[Tensor, "N H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+    dropout: float,
+) -> Float[Tensor, "N H D"]:
+    """The equation as written, with its weights at hand: slow, and the reference for the others."""
+    weights_BHLL = F.dropout(attention_weights(q_NHD, k_MHD, queries, keys, causal), dropout)
+    y_BHLD = weights_BHLL @ pad(v_MHD, keys).transpose(1, 2)
+    return unpad(y_BHLD.transpose(1, 2), queries)
+
+
+def attention_weights(
+    q_NHD: Float[Tensor, "N H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+) -> Float[Tensor, "B H Lq Lk"]:
+    """softmax(q k^T / sqrt(D)), padded; rows behind a sentence's end are arbitrary."""
+    q_BHLD, k_BHLD = pad(q_NHD, queries).transpose(1, 2), pad(k_MHD, keys).transpose(1, 2)
+    scores_BHLL = q_BHLD @ k_BHLD.transpose(2, 3) / math.sqrt(q_BHLD.shape[-1])
+    keep = _visible_keys(keys)
+    if keep is not None:
+        scores_BHLL = scores_BHLL.masked_fill(~keep, -math.inf)
+    if causal:
+        past = torch.ones(scores_BHLL.shape[-2:], dtype=torch.bool, device=scores_BHLL.device).tril()
+        scores_BHLL = scores_BHLL.masked_fill(~past, -math.inf)
+    return scores_BHLL.softmax(-1)
+
+
+def automatic(
+    q_NHD: Float[Tensor, "N H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+    dropout: float,
+) -> Float[Tensor, "N H D"]:
+    """The fastest backend for this device and type."""
+    flash = q_NHD.device.type == "cuda" and q_NHD.dtype in (torch.bfloat16, torch.float16) and dropout == 0
+    return (varlen if flash else padded)(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout)
+
+
+def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:
+    """True where a key is a token; None where all are. An empty sentence keeps one key: no softmax over nothing."""
+    if keys.even:
+        return None
+    first = torch.arange(keys.bound, device=keys.offsets.device) == 0
+    return (keys.keep | first)[:, None, None, :]
+
+
+BACKENDS: Final[Mapping[str, Backend]] = {
+    "automatic": automatic,
+    "padded": padded,
+    "varlen": varlen,
+    "explicit": explicit,
+}

@@ -1,0 +1,50 @@
+"""From token ids to vectors, and from vectors to scores over the vocabulary."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.nn.dropout import Dropout
+from heedful.packed import Layout
+
+
+class Embedding(nn.Module):
+    """x = D(sqrt(E) * W[token] + P(position))      Vaswani et al. 2017, 3.4 and 3.5
+
+    Values leave in `precision`, and everything behind computes in the type of its input.
+    """
+
+    def __init__(self, weight: nn.Parameter, positions: nn.Module, dropout: float) -> None:
+        super().__init__()
+        self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
+        self.scale = math.sqrt(weight.shape[1])
+        self.precision = weight.dtype
+
+    def forward(self, tokens_N: Int[Tensor, "N"], layout: Layout) -> Float[Tensor, "N E"]:
+        """Embed packed tokens."""
+        return self._embed(tokens_N, layout.positions, layout.bound)
+
+    def step(self, tokens_R: Int[Tensor, "R"], position: int) -> Float[Tensor, "R E"]:
+        """Embed one token a row, all at the same position."""
+        return self._embed(tokens_R, torch.full_like(tokens_R, position), position + 1)
+
+    def _embed(self, tokens: Tensor, positions: Tensor, bound: int) -> Tensor:
+        x = F.embedding(tokens, self.weight) * self.scale + self.positions(positions, bound)
+        dropped: Tensor = self.drop(x.to(self.precision))
+        return dropped
+
+
+class Output(nn.Module):
+    """logits = x W^T + b, with W often the embedding's own matrix      Press and Wolf 2017"""
+
+    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None = None) -> None:
+        super().__init__()
+        self.weight, self.bias = weight, bias
+
+    def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N V"]:
+        """Score every word of the vocabulary."""
+        bias = None if self.bias is None else self.bias.to(x_NE.dtype)
+        return F.linear(x_NE, self.weight.to(x_NE.dtype), bias)

@@ -1,0 +1,47 @@
+"""Where a token stands in its sentence, as a vector."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class Sinusoidal(nn.Module):
+    """P(p, 2i) = sin(p / 10000^(2i/E)),  P(p, 2i+1) = cos(p / 10000^(2i/E))      Vaswani et al. 2017, 3.5
+
+    `halves` puts all sines before all cosines, as the paper's own program did. There is no longest sentence: the table
+    grows when a longer one comes.
+    """
+
+    def __init__(self, width: int, halves: bool = False, expected: int = 512) -> None:
+        super().__init__()
+        self.width, self.halves = width, halves
+        self.register_buffer("table", self._rows(expected), persistent=False)
+        self.table: Tensor
+
+    def forward(self, positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
+        """Look up positions, all of them below `bound`."""
+        if bound > self.table.shape[0]:
+            self.table = self._rows(2 * bound).to(self.table)
+        return self.table[positions_N]
+
+    def _rows(self, count: int) -> Float[Tensor, "P E"]:
+        rates = torch.exp(torch.arange(0, self.width, 2, dtype=torch.float64) * (-math.log(10000.0) / self.width))
+        angles = torch.arange(count, dtype=torch.float64).unsqueeze(1) * rates
+        waves = (angles.sin(), angles.cos())
+        rows = torch.cat(waves, dim=1) if self.halves else torch.stack(waves, dim=2).flatten(1)
+        return rows.to(torch.get_default_dtype())
+
+
+class Learned(nn.Module):
+    """P(p) = row p of a trained matrix      Gehring et al. 2017"""
+
+    def __init__(self, width: int, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+        self.weight = nn.Parameter(torch.empty(limit, width))
+
+    def forward(self, positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
+        """Look up positions; one past the limit is an error of the caller, who knows the sentence."""
+        return self.weight[positions_N]

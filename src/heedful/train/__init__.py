@@ -1,0 +1,1 @@
+"""How weights are found: objectives, optimizers, schedules, the loop, and checkpoints that resume to the same bits."""

@@ -1,0 +1,37 @@
+"""Learning rates as pure functions of the step, so that a resumed run needs no state."""
+
+import math
+from collections.abc import Callable
+from typing import assert_never
+
+from heedful.config.schema import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
+
+
+def learning_rate(schedule: AnySchedule, width: int, steps: int) -> Callable[[int], float]:
+    """Return the rate of update 1, 2, .. `steps` for a model of this width. The equations stand in the schema."""
+    match schedule:
+        case Noam(factor=factor, warmup=warmup):
+            return lambda step: factor * width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        case InverseSqrt(lr=peak, warmup=warmup):
+            return lambda step: peak * min(step / warmup, (warmup / step) ** 0.5)
+        case Linear(lr=peak, warmup=warmup, floor=floor):
+            return lambda step: peak * _warm(step, warmup) * (1 - (1 - floor) * _progress(step, warmup, steps))
+        case Cosine(lr=peak, warmup=warmup, floor=floor):
+            return lambda step: (
+                peak
+                * _warm(step, warmup)
+                * (floor + (1 - floor) * (1 + math.cos(math.pi * _progress(step, warmup, steps))) / 2)
+            )
+        case Constant(lr=peak, warmup=warmup):
+            return lambda step: peak * _warm(step, warmup)
+        case _:
+            assert_never(schedule)
+
+
+def _warm(step: int, warmup: int) -> float:
+    return min(1.0, step / warmup) if warmup else 1.0
+
+
+def _progress(step: int, warmup: int, steps: int) -> float:
+    """How far the decay has come: 0 at the end of the warm-up, 1 at the last step."""
+    return min(1.0, max(0.0, (step - warmup) / max(1, steps - warmup)))
