@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from heedful.errors import HeedfulError, MachineError, UserError
+from heedful.errors import MachineError, UserError
 
 _MACHINE_FAULTS: Mapping[int, str] = {
     errno.ENOSPC: "the disk is full: free some space and run the same command again",
@@ -33,27 +33,37 @@ _USER_FAULTS: Mapping[int, str] = {
 
 @contextmanager
 def machine_faults(path: Path) -> Iterator[None]:
-    """Turn the operating system's failures around a path into one line for the user."""
+    """Turn the machine's failures around a path into one line for the user."""
     try:
         yield
     except OSError as error:
-        fault = fault_of(error, path)
+        fault = machine_error(error, path)
         if fault is None:
             raise
         raise fault from error
 
 
-def fault_of(error: OSError, path: Path) -> HeedfulError | None:
-    """Say an operating system's failure in one line: the machine's fault or the user's; None where it is neither."""
-    number = error.errno or 0
-    if number in _MACHINE_FAULTS:
-        return MachineError(f"{path}: {_MACHINE_FAULTS[number]}.")
-    return UserError(f"{path}: {_USER_FAULTS[number]}.") if number in _USER_FAULTS else None
+def machine_error(error: OSError, path: Path) -> MachineError | None:
+    """Say an operating system's error in one line where it is the machine's fault."""
+    reason = _MACHINE_FAULTS.get(error.errno or 0)
+    return MachineError(f"{path}: {reason}.") if reason else None
+
+
+@contextmanager
+def user_faults(path: Path) -> Iterator[None]:
+    """Turn what can be wrong with a path that the user gave into one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = _USER_FAULTS.get(error.errno or 0)
+        if reason is None:
+            raise
+        raise UserError(f"{path}: {reason}.") from error
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a whole file: to a neighbour first, synced, then renamed over the old one."""
-    with machine_faults(path):
+    with machine_faults(path), user_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         staged = _hidden_neighbour(path)
         try:
@@ -77,18 +87,20 @@ def json_bytes(value: object) -> bytes:
 
 def append_line(path: Path, line: str) -> None:
     """Add one line to a log; a log may lose its last line in a crash, never an earlier one."""
-    with machine_faults(path), path.open("ab+") as log:
-        whole = log.seek(0, os.SEEK_END) == 0 or (log.seek(-1, os.SEEK_END) >= 0 and log.read() == b"\n")
-        log.write(("" if whole else "\n").encode() + f"{line}\n".encode())
+    with machine_faults(path), user_faults(path), path.open("ab+") as log:
+        torn = log.tell() > 0 and log.seek(-1, os.SEEK_END) >= 0 and log.read(1) != b"\n"
+        log.write(f"{chr(10) if torn else ''}{line}\n".encode())
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a staging folder that becomes `path` when the block ends, synced, and disappears when it fails."""
+    if path.is_file():
+        raise UserError(f"{path}: this is a file, but must be a folder.")
     with machine_faults(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         staged = _hidden_neighbour(path)
-        staged.mkdir()
+        with user_faults(path):
+            staged.mkdir(parents=True)
         try:
             yield staged
             for item in (*staged.rglob("*"), staged):
@@ -114,7 +126,7 @@ def remove_folder(path: Path) -> None:
 
 def read_bytes(path: Path) -> bytes:
     """Read a whole file, or say which one is missing."""
-    with machine_faults(path):
+    with machine_faults(path), user_faults(path):
         return path.read_bytes()
 
 
@@ -129,7 +141,7 @@ def read_json(path: Path) -> object:
 
 def sha256_of_file(path: Path) -> str:
     """Hash a file of any size."""
-    with machine_faults(path), path.open("rb") as file:
+    with machine_faults(path), user_faults(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -148,7 +160,7 @@ def _exchange(path: Path, staged: Path) -> None:
         raise
     _sync(path.parent)
     if old:
-        shutil.rmtree(old)
+        shutil.rmtree(old, ignore_errors=True)  # the new one is in place: garbage is no failure
 
 
 def _write_synced(path: Path, data: bytes) -> None:

@@ -10,7 +10,7 @@ Shape letters of the whole project:
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Self
+from typing import Final
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -31,7 +31,7 @@ class Layout:
     bound: int
 
     @classmethod
-    def of(cls, lengths: Sequence[int]) -> Self:
+    def of(cls, lengths: Sequence[int]) -> "Layout":
         """Lay sentences of these lengths end to end."""
         sizes = torch.tensor(lengths, dtype=torch.int64)
         offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32)
@@ -96,7 +96,7 @@ class Packed:
     segments: Int[Tensor, "N"] | None = None
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[int]]) -> Self:
+    def of(cls, sentences: Sequence[Sequence[int]]) -> "Packed":
         """Pack sentences of token ids."""
         flat = [token for sentence in sentences for token in sentence]
         return cls(torch.tensor(flat, dtype=torch.int64), Layout.of([len(sentence) for sentence in sentences]))

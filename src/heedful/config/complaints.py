@@ -106,7 +106,7 @@ def _wrong_kind(draft: Draft, fault: _Fault) -> str:
     mark = str(fault.context["discriminator"]).strip("'")
     kinds = str(fault.context["expected_tags"]).replace("'", "")
     writer = draft.writer_of((*fault.path, mark))
-    return f"{writer}: `{fault.dotted}.{mark}` is {_shown(fault.context['tag'])}, but must be one of: {kinds}."
+    return f"{writer}: `{fault.dotted}.{mark}` is {_shown(fault.value[mark])}, but must be one of: {kinds}."
 
 
 def _needed(fault: _Fault) -> str:

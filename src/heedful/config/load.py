@@ -93,5 +93,5 @@ def _syntax_error(path: Path, message: str) -> str:
     """Put the place of tomllib's message, which stands at its end, in front."""
     reason, found, place = message.rpartition(" (at ")
     where = f"{path}, {place.removesuffix(')')}" if found else str(path)
-    reason = reason if found else message
+    reason = (reason if found else message).replace("Cannot overwrite a value", "A key is set twice")
     return f"{where}: this is not TOML: {reason[:1].lower()}{reason[1:]}."

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import heedful
 from heedful.errors import UserError, suggestion
+from heedful.files import user_faults
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -19,8 +19,9 @@ def shipped_recipe(name: str) -> Path:
 def find_recipe(path_or_name: str | Path) -> Path:
     """Return the file of a recipe: a path, or, where it is none, the name of a shipped recipe."""
     path = Path(path_or_name)
-    if path.is_file():
-        return path
+    with user_faults(path):
+        if path.is_file():
+            return path
     name = path.name.removesuffix(".toml")
     if str(path_or_name) == name:
         return _file_of(name, "neither a file nor a shipped recipe")
@@ -44,6 +45,6 @@ def _file_of(name: str, otherwise: str) -> Path:
 
 
 def _folder() -> Path:
-    package = Path(heedful.__file__).parent
+    package = Path(__file__).parents[1]
     installed = package / "recipes"
     return installed if installed.is_dir() else package.parents[1] / "recipes"

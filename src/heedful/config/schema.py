@@ -342,3 +342,19 @@ class Recipe(Section):
     train: Train = Field(default_factory=Train)
     decode: Decode = Field(default_factory=Decode)
     evaluate: Evaluate = Field(default_factory=Evaluate)
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        if self.model.tie == "all" and not self.tokenizer.joint:
+            raise ValueError(
+                'one matrix for both embeddings (`model.tie = "all"`) needs one vocabulary: '
+                'set `tokenizer.joint = true` or `model.tie = "decoder"`'
+            )
+        if self.model.positions == "learned" and self.data.max_length >= self.model.max_positions:
+            raise ValueError(
+                f"`data.max_length` ({self.data.max_length}) and an end marker must fit into `model.max_positions`, "
+                f"but that is {self.model.max_positions}"
+            )
+        if self.train.validation.metric != "loss" and not self.data.valid:
+            raise ValueError(f'`train.validation.metric = "{self.train.validation.metric}"` needs `data.valid`')
+        return self

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import torch
@@ -33,7 +32,7 @@ class StaticShape:
     bound: int
 
     @classmethod
-    def around(cls, tokens: int, max_sentences: int, longest: int) -> Self:
+    def around(cls, tokens: int, max_sentences: int, longest: int) -> "StaticShape":
         """The shape that holds any plan with these bounds; `longest` counts the end marker."""
         return cls(tokens, max_sentences + -(-tokens // longest), longest)
 
@@ -124,25 +123,21 @@ def _fill(
 def _layouts(source: _Lengths, target: _Lengths, static: StaticShape | None) -> tuple[Layout, Layout]:
     if static is None:
         return _layout(source, int(source.max(initial=0))), _layout(target, int(target.max(initial=0)))
-    _refuse_misfit(source, target, static)
     source_tail, target_tail = static.tokens - int(source.sum()), static.tokens - int(target.sum())
     # The same number of dummies on both sides, each side's tail dealt out evenly, so that dummies face dummies.
     dummies = -(-max(source_tail, target_tail) // static.bound)
-    empty = np.zeros(static.sentences - len(source) - dummies, np.int64)
+    spare = static.sentences - len(source) - dummies
+    longest = max(int(source.max(initial=0)), int(target.max(initial=0)))
+    if min(source_tail, target_tail, spare) < 0 or longest > static.bound:
+        raise ValueError(
+            f"{len(source)} sentences of {int(source.sum())} and {int(target.sum())} tokens, the longest of {longest}, "
+            f"do not fit {static}, which has room for {static.max_sentences}"
+        )
+    empty = np.zeros(spare, np.int64)
     return (
         _layout(np.concatenate((source, _dealt(source_tail, dummies), empty)), static.bound),
         _layout(np.concatenate((target, _dealt(target_tail, dummies), empty)), static.bound),
     )
-
-
-def _refuse_misfit(source: _Lengths, target: _Lengths, static: StaticShape) -> None:
-    tokens = max(int(source.sum()), int(target.sum()))
-    longest = max(int(source.max(initial=0)), int(target.max(initial=0)))
-    if tokens > static.tokens or longest > static.bound or len(source) > static.max_sentences:
-        raise ValueError(
-            f"a batch of {len(source)} sentences, {tokens} tokens, the longest {longest}, does not fit {static} "
-            f"with its {static.max_sentences} real sentences"
-        )
 
 
 def _dealt(total: int, shares: int) -> _Lengths:

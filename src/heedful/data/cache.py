@@ -33,7 +33,7 @@ def key_of(value: object) -> str:
 def cached(
     folder: Path, load: Callable[[Path], Entry | None], build: Callable[[Path], None], progress: Progress
 ) -> Entry:
-    """Load the entry in this folder; where `load` finds none, or a damaged one, `build` it in a staging folder first."""
+    """Load the entry in this folder; where `load` finds none or a damaged one, `build` it in a staging folder."""
     entry = load(folder)
     if entry is not None:
         return entry

@@ -41,7 +41,8 @@ NOUN_TABLE: Final = {
     "drink f": "milk leche, water *agua",
     "thing m": "pencil lápiz, clock reloj, mirror espejo, plate plato, glass vaso, knife/knives cuchillo, "
     "fork tenedor, ring anillo, map mapa, ticket billete, phone teléfono, computer ordenador, "
-    "umbrella paraguas/paraguas, piano/pianos piano, drum tambor, violin violín, toy juguete, gift regalo, picture cuadro",
+    "umbrella paraguas/paraguas, piano/pianos piano, drum tambor, violin violín, toy juguete, gift regalo, "
+    "picture cuadro",
     "thing f": "key llave, lamp lámpara, cup taza, spoon cuchara, ball pelota, doll muñeca, guitar guitarra, "
     "coin moneda, candle vela, blanket manta, flower flor, stone piedra, photo/photos foto, radio/radios radio, "
     "axe *hacha, harp *arpa, basket cesta, light luz",
@@ -92,7 +93,7 @@ ADJECTIVE_TABLE: Final = """
     young       joven        ser    living
     good        bueno        ser    living objects inside edible drink
     bad         malo         ser    family person animal text edible drink
-    great       gran         none   person text building
+    great       gran         -      person text building
     beautiful   hermoso      ser    living objects places
     ugly        feo          ser    living objects inside
     strange     extraño      ser    living objects places edible drink
@@ -314,7 +315,10 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """An adjective; `before` holds its forms where it stands before the noun, `copula` is what "be" becomes."""
+    """An adjective; `before` holds its forms where it stands before the noun.
+
+    `copula` is what "be" becomes, "" where nothing is said to be so.
+    """
 
     lemma: str
     spanish: ByGender
@@ -490,7 +494,7 @@ def _be(now: ByPerson, before: ByPerson, later: ByPerson) -> Verb:
         "past": Forms(_WAS, _WAS, "", before, ""),
         "future": Forms(_each(_WILL, "be"), _WILL, "be", later, ""),
     }
-    return Verb("be", forms, kinds("living objects places food"), frozenset(), frozenset({"state", "in"}))
+    return Verb("be", forms, kinds("living objects places edible drink"), frozenset(), frozenset({"no_a"}))
 
 
 def kinds(names: str) -> frozenset[str]:
@@ -518,8 +522,9 @@ def _read_adjectives() -> tuple[Adjective, ...]:
     adjectives = []
     for row in ADJECTIVE_TABLE.strip().splitlines():
         english, spanish, copula, suits = row.split(maxsplit=3)
-        gradable = copula != "none" and "plain" not in suits.split()
+        gradable = "plain" not in suits.split()
         forms = spanish_adjective(spanish)
+        copula = copula.strip("-")
         adjectives.append(Adjective(english, forms, BEFORE_NOUN.get(english), copula, gradable, kinds(suits)))
     return tuple(adjectives)
 

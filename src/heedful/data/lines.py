@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from heedful.errors import MachineError, UserError
+from heedful.errors import UserError
+from heedful.files import machine_faults, user_faults
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -74,7 +74,7 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _open(file: TextFile, stack: ExitStack) -> IO[bytes]:
+def _open(file: TextFile, stack: ExitStack) -> Iterable[bytes]:
     match file.path.suffix.lower():
         case ".gz":
             return stack.enter_context(gzip.open(file.path, "rb"))
@@ -106,21 +106,15 @@ def _member(archive: zipfile.ZipFile, file: TextFile) -> str:
 
 @contextmanager
 def _opening(file: TextFile) -> Iterator[None]:
-    try:
-        with _damage(file):
+    with machine_faults(file.path), user_faults(file.path), _damage(file):
+        try:
             yield
-    except FileNotFoundError as error:
-        raise UserError(f"{file.path}: no such file{file.hint}.") from error
-    except IsADirectoryError as error:
-        raise UserError(f"{file.path} is a folder, but must be a file.") from error
-    except NotADirectoryError as error:
-        raise UserError(f"{file.path}: no such file{file.hint}.") from error
-    except PermissionError as error:
-        raise MachineError(f"{file.path}: no permission to read it.") from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise UserError(f"{file.path}: no such file{file.hint}.") from error
 
 
-def _undamaged(stream: IO[bytes], file: TextFile) -> Iterator[bytes]:
-    with _damage(file):
+def _undamaged(stream: Iterable[bytes], file: TextFile) -> Iterator[bytes]:
+    with machine_faults(file.path), _damage(file):
         yield from stream
 
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class Loader(Generic[Batch]):
         self._thread = threading.Thread(target=self._run, name="heedful-loader", daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Loader[Batch]":
         return self
 
     def __exit__(
@@ -100,7 +100,7 @@ class Loader(Generic[Batch]):
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Self:
+    def __iter__(self) -> "Loader[Batch]":
         return self
 
     def __next__(self) -> MicroBatch[Batch]:

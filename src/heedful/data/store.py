@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ class Ragged:
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sentences: Sentences) -> Self:
+    def of(cls, sentences: Sentences) -> "Ragged":
         """Hold sentences in memory."""
         return cls(_flat(sentences, np.dtype(np.uint32)), np.concatenate(([0], np.cumsum(_lengths(sentences)))))
 
@@ -61,7 +61,7 @@ class TokenStore:
     dropped: Mapping[str, int] = field(default_factory=dict)  # reason -> pairs
 
     @classmethod
-    def of(cls, **streams: Sentences) -> Self:
+    def of(cls, **streams: Sentences) -> "TokenStore":
         """Hold sentences in memory: `TokenStore.of(source=[[5, 6]], target=[[7]])`."""
         return cls({name: Ragged.of(sentences) for name, sentences in streams.items()})
 
@@ -130,7 +130,7 @@ class _StreamWriter:
         self._sentences = 0
         self._tokens = 0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "_StreamWriter":
         values, offsets = self._paths
         self._files = values.open("wb"), offsets.open("wb")
         self._files[1].write(np.zeros(1, np.int64).tobytes())

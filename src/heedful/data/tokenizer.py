@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Self
 
 import tokenizers
 
@@ -15,6 +14,7 @@ from heedful.errors import UserError
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids
+_PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
 class Tokenizer:
@@ -27,7 +27,7 @@ class Tokenizer:
         self._inner = inner
 
     @classmethod
-    def from_json(cls, data: bytes, where: str) -> Self:
+    def from_json(cls, data: bytes, where: str) -> "Tokenizer":
         """Load what `to_json` gave; `where` names the file in messages."""
         try:
             inner = tokenizers.Tokenizer.from_str(data.decode())
@@ -85,14 +85,14 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _fork_without_threads() -> None:
-    """Keep the library quiet when a process forks: its threads do not survive, so the child encodes without them."""
-    if "TOKENIZERS_PARALLELISM" in os.environ:
-        return
-    os.register_at_fork(
-        before=lambda: os.environ.__setitem__("TOKENIZERS_PARALLELISM", "false"),
-        after_in_parent=lambda: os.environ.pop("TOKENIZERS_PARALLELISM", None) and None,
-    )
+def _no_threads_in_the_child() -> None:
+    os.environ[_PARALLELISM] = "false"
 
 
-_fork_without_threads()
+def _threads_in_the_parent() -> None:
+    os.environ.pop(_PARALLELISM, None)
+
+
+# The library's threads do not survive a fork; told so beforehand, it neither warns nor waits for them.
+if _PARALLELISM not in os.environ:
+    os.register_at_fork(before=_no_threads_in_the_child, after_in_parent=_threads_in_the_parent)

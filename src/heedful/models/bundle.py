@@ -1,9 +1,9 @@
 """The bundle: a folder that holds a model whole, and nothing that could run code.
 
-    config.json          the format's number and the resolved recipe
-    tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
-    model.safetensors    the weights
-    README.md            the model card
+config.json          the format's number and the resolved recipe
+tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
+model.safetensors    the weights
+README.md            the model card
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,12 @@ def write_description(folder: Path, recipe: Recipe, tokenizers: Tokenizers) -> N
     """Write what does not change while a model trains: the config and the tokenizers."""
     for name, tokenizer in _tokenizer_files(tokenizers).items():
         write_bytes(folder / name, tokenizer.to_json())
-    config = {"format": FORMAT, "heedful": heedful.__version__, "recipe": recipe_to_json(recipe)}
+    config = {
+        "format": FORMAT,
+        "heedful": heedful.__version__,
+        "tokenizers": {name: tokenizer.fingerprint for name, tokenizer in _tokenizer_files(tokenizers).items()},
+        "recipe": recipe_to_json(recipe),
+    }
     write_json(folder / CONFIG, config)
 
 
@@ -88,7 +93,14 @@ def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
             f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
         )
     recipe = recipe_from_json(config["recipe"], str(folder / CONFIG))
-    return recipe, _read_tokenizers(folder, recipe)
+    tokenizers = _read_tokenizers(folder, recipe)
+    for name, tokenizer in _tokenizer_files(tokenizers).items():
+        if config.get("tokenizers", {}).get(name) != tokenizer.fingerprint:
+            raise UserError(
+                f"{folder / name} is not the tokenizer that this model was trained with (its sha256 is not the one in "
+                f"{CONFIG}): restore it from a copy of the model."
+            )
+    return recipe, tokenizers
 
 
 def _read_tokenizers(folder: Path, recipe: Recipe) -> Tokenizers:

@@ -1,6 +1,6 @@
 """What trainers and searches ask of a model. They never ask which family it is."""
 
-from typing import Protocol, Self
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -17,14 +17,15 @@ class Encoder(Protocol):
         ...
 
 
+@runtime_checkable
 class State(Protocol):
     """What a decoder remembers of the rows it decodes: K rows for each of B sentences, sentence by sentence."""
 
-    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> Self:
+    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "State":
         """Row k of a sentence goes on from that sentence's row parents[k]."""
         ...
 
-    def narrow(self, sentences: Int[Tensor, "A"]) -> Self:
+    def narrow(self, sentences: Int[Tensor, "A"]) -> "State":
         """Keep only these sentences, with all their rows."""
         ...
 

@@ -29,7 +29,9 @@ def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
         raise UserError(f"{where} is damaged ({error}): restore it from a copy or train again.") from error
     stated = header.get("__metadata__", {}).get("sha256")
     if stated is not None and stated != _digest(tensors):
-        raise UserError(f"{where} is damaged (its sha256 is not the stated one): restore it from a copy or train again.")
+        raise UserError(
+            f"{where} is damaged (its sha256 is not the stated one): restore it from a copy or train again."
+        )
     expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if expected != found:

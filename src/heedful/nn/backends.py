@@ -7,7 +7,7 @@ A backend is a function with the signature of `Backend`; all agree within stated
 
 import math
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
 
 
+@runtime_checkable
 class Backend(Protocol):
     """Attention of packed queries over packed keys, sentence by sentence."""
 

@@ -17,8 +17,8 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from heedful.errors import UserError
-from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.files import json_bytes, read_bytes, read_json, remove_folder, write_folder, write_json
+from heedful.models.weights import weights_from_bytes, weights_to_bytes
 
 
 @dataclass

@@ -15,7 +15,7 @@ BatchType = TypeVar("BatchType", contravariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Sums over one micro-batch; `loss` has gradients. How many units they are over, the batch knows by itself."""
+    """Sums over one micro-batch; `loss` has gradients."""
 
     loss: Float[Tensor, ""]
     likelihood: Float[Tensor, ""]  # summed negative log-likelihood, for perplexity
@@ -26,6 +26,10 @@ class Objective(Protocol[BatchType]):
 
     def __call__(self, model: nn.Module, batch: BatchType) -> Tally:
         """Sum the loss."""
+        ...
+
+    def units(self, batch: BatchType) -> int:
+        """How many units the sums are over, known without asking the device."""
         ...
 
 
@@ -40,3 +44,7 @@ class NextToken:
         states = model.states(batch.source, batch.target)
         output = model.decoder.output
         return Tally(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
+
+    def units(self, batch: PairBatch) -> int:
+        """The target tokens, end markers included."""
+        return batch.target_tokens

@@ -1,0 +1,378 @@
+"""From a recipe to a trained model in a run folder: data, model, trainer, validation and checkpoints put together."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from rich.console import Console
+
+import heedful
+from heedful.api.validation import Judge
+from heedful.config.load import load_recipe, recipe_to_json
+from heedful.config.schema import Recipe
+from heedful.data.batches import PairBatch, StaticShape
+from heedful.data.loader import PairFeed
+from heedful.data.prepare import Prepared, prepare
+from heedful.errors import UserError
+from heedful.files import write_bytes
+from heedful.models.build import build_model
+from heedful.models.bundle import CARD, Tokenizers, read_description, write_description, write_weights
+from heedful.models.families import EncoderDecoder, set_precision
+from heedful.train.checkpoints import Position, last_checkpoint, load_checkpoint, save_checkpoint
+from heedful.train.hardware import choose_compile, choose_device, choose_precision, make_deterministic
+from heedful.train.objectives import NextToken
+from heedful.train.optimizers import build_optimizer
+from heedful.train.progress import Progress, duration
+from heedful.train.schedules import learning_rate
+from heedful.train.seeding import seed_for
+from heedful.train.signals import StopRequest
+from heedful.train.trainer import Reading, Settings, Trainer
+
+CHECKPOINTS: Final = "checkpoints"
+_TRIAL_STEPS: Final = 10
+# What a resumed run may say differently: where and how long it runs and what it shows, never what it computes.
+_FREE_KEYS: Final = (
+    "data.folder",
+    "train.steps",
+    "train.device",
+    "train.log_every",
+    "train.checkpoint_every",
+    "train.keep_checkpoints",
+    "train.threads",
+    "train.validation.patience",
+    "decode",
+    "evaluate",
+)
+
+
+def train(
+    recipe: Recipe | str | Path,
+    out: str | Path,
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    console: Console | None = None,
+) -> Path:
+    """Train a model and return its run folder, which `heedful.load` reads.
+
+    With `resume`, go on from the run folder's last checkpoint, to the bits of a run that was never disturbed.
+    """
+    run = Path(out)
+    resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides)
+    checkpoint = _checkpoint_to_resume(run, resolved, resume)
+    with Progress(console) as progress:
+        _set_up(resolved)
+        tokenizers = read_description(run)[1] if checkpoint else None
+        job = _Job.prepare(resolved, tokenizers, progress)
+        position = job.resume(checkpoint) if checkpoint else job.begin(run)
+        progress.begin(run, position.step)
+        progress.say(job.description())
+        _Running(job, run, progress).to_the_end(position)
+    return run
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What ten steps say of a whole run."""
+
+    parameters: int
+    tokens_per_second: float
+    seconds: float
+    epochs: float
+    checkpoint_bytes: int
+    peak_gpu_bytes: int | None
+
+
+def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
+    """Train ten steps, write nothing, and say what the whole run would take."""
+    with Progress(console) as progress:
+        _set_up(recipe)
+        job = _Job.prepare(recipe, None, progress)
+        progress.say(job.description())
+        return _Trial(job, progress).forecast()
+
+
+def _set_up(recipe: Recipe) -> None:
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    if recipe.train.deterministic:
+        make_deterministic()
+
+
+@dataclass
+class _Job:
+    """Everything a run is made of, before its first step."""
+
+    recipe: Recipe
+    prepared: Prepared
+    device: torch.device
+    model: EncoderDecoder
+    optimizer: torch.optim.Optimizer
+    objective: NextToken
+    feed: PairFeed
+    precision: torch.dtype | None = None
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, tokenizers: Tokenizers | None, progress: Progress) -> "_Job":
+        """Read the data and make the model."""
+        given = (tokenizers.source, tokenizers.target) if tokenizers else None
+        prepared = prepare(recipe, progress.say, given)
+        device = choose_device(recipe.train.device)
+        torch.manual_seed(seed_for(recipe.train.seed, "weights"))
+        sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
+        model = build_model(recipe.model, *sizes).to(device)
+        optimizer = build_optimizer(recipe.train.optimizer, model)
+        objective = NextToken(recipe.train.label_smoothing)
+        return cls(recipe, prepared, device, model, optimizer, objective, _feed(recipe, prepared, device))
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """The tokenizers of both sides."""
+        return Tokenizers(self.prepared.source_tokenizer, self.prepared.target_tokenizer)
+
+    def begin(self, run: Path | None) -> Position:
+        """Choose what the recipe leaves open, and describe the model in its folder."""
+        self._use(choose_precision(self.recipe.train.precision, self.device, self._trial))
+        if run:
+            write_description(run, self.recipe, self.tokenizers)
+        return Position(facts=self._facts())
+
+    def resume(self, checkpoint: Path) -> Position:
+        """Take weights, optimizer and position from a checkpoint, and all that must be as it was."""
+        position = load_checkpoint(checkpoint, self.model, self.optimizer)
+        facts = position.facts
+        if facts["data"] != self._facts()["data"]:
+            raise UserError(
+                f"The training data is not what {checkpoint} was trained on: its order would be another. "
+                "Restore the files, or train into another folder."
+            )
+        torch.set_num_threads(facts["threads"])
+        self._use(getattr(torch, facts["precision"]))
+        return position
+
+    def description(self) -> str:
+        """One line about the model and where it trains."""
+        parameters = sum(p.numel() for p in self.model.parameters())
+        sizes = f"{self.tokenizers.source.size:,}"
+        if not self.tokenizers.joint:
+            sizes += f" + {self.tokenizers.target.size:,}"
+        where = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else _cpu_name()
+        return (
+            f"{self.recipe.model.family}: {parameters / 1e6:.1f}M parameters, vocabulary {sizes}; "
+            f"{where}, {_name(self.precision or torch.float32)}"
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "data": [store.key for store in self.prepared.train],
+            "precision": _name(self.precision or torch.float32),
+            "threads": torch.get_num_threads(),
+            "device": self.device.type,
+            "torch": torch.__version__,
+        }
+
+    def _use(self, precision: torch.dtype) -> None:
+        self.precision = precision
+        set_precision(self.model, precision)
+
+    def _trial(self, precision: torch.dtype) -> None:
+        """One forward and backward pass of the first micro-batch."""
+        set_precision(self.model, precision)
+        self.objective(self.model, self._first_batch).loss.backward()
+        self.optimizer.zero_grad()
+
+    @property
+    def _first_batch(self) -> PairBatch:
+        return self.feed.batch(self.feed.plan(0)[0]).to(self.device)
+
+
+class _Running:
+    """The run's side of the trainer: validates, saves and shows."""
+
+    def __init__(self, job: _Job, run: Path, progress: Progress) -> None:
+        self.job, self.run, self.progress = job, run, progress
+        self.judge = Judge(job.recipe, job.tokenizers, job.prepared.valid, job.model, job.device)
+
+    def to_the_end(self, position: Position) -> None:
+        """Train, and say where the model is."""
+        steps = self.job.recipe.train.steps
+        if position.step >= steps:
+            self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to do.")
+            return
+        began = time.perf_counter()
+        with StopRequest() as stop:
+            end = _trainer(self.job, self).run(position, stop)
+        took = duration(time.perf_counter() - began)
+        early = "" if end.step == steps else f" (no better model in {end.worse_since} validations: stopped early)"
+        self.progress.say(
+            f"Trained {end.step:,} steps in {took}{early}. The best model, of step {end.best_step:,}, is in {self.run}"
+        )
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        """Show where training stands."""
+        self.progress.reading(reading, logged)
+
+    def validate(self) -> Mapping[str, float]:
+        """Judge the model on the validation corpora."""
+        return self.judge()
+
+    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
+        """Show the scores, and keep the model where it is the best one so far."""
+        self.progress.validation(position.step, scores, best)
+        if best:
+            write_weights(self.run, self.job.model)
+            write_bytes(self.run / CARD, _card(self.run, self.job, position, scores).encode())
+
+    def checkpoint(self, position: Position) -> None:
+        """Save what a resumed run needs."""
+        keep = self.job.recipe.train.keep_checkpoints
+        save_checkpoint(self.run / CHECKPOINTS, self.job.model, self.job.optimizer, position, keep)
+
+
+class _Trial:
+    """The other side of the trainer in a dry run: writes nothing, keeps the last reading."""
+
+    def __init__(self, job: _Job, progress: Progress) -> None:
+        self.job, self.progress = job, progress
+
+    def forecast(self) -> Forecast:
+        """Train a few steps and multiply; the first ones, which compile and allocate, do not count."""
+        job, train = self.job, self.job.recipe.train
+        position = job.begin(None)
+        with StopRequest() as stop:
+            _trainer(job, self, steps=2).run(position, stop)
+            began = time.perf_counter()
+            seen = position.target_tokens
+            _trainer(job, self, steps=2 + _TRIAL_STEPS).run(position, stop)
+            if job.device.type == "cuda":
+                torch.cuda.synchronize()
+        seconds = time.perf_counter() - began
+        tokens = position.target_tokens - seen
+        in_epoch = sum(int((store.lengths("target") + 1).sum()) for store in job.prepared.train)
+        parameters = sum(p.numel() for p in job.model.parameters())
+        return Forecast(
+            parameters=parameters,
+            tokens_per_second=tokens / seconds,
+            seconds=seconds / _TRIAL_STEPS * train.steps,
+            epochs=tokens / _TRIAL_STEPS * train.steps / in_epoch,
+            checkpoint_bytes=3 * 4 * parameters * train.keep_checkpoints + 4 * parameters,
+            peak_gpu_bytes=torch.cuda.max_memory_allocated() if job.device.type == "cuda" else None,
+        )
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        """Show where the trial stands."""
+        self.progress.reading(reading, logged)
+
+    def validate(self) -> Mapping[str, float]:
+        """Judge nothing."""
+        return {}
+
+    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
+        """Keep nothing."""
+
+    def checkpoint(self, position: Position) -> None:
+        """Save nothing."""
+
+
+def _trainer(job: _Job, observer: "_Running | _Trial", steps: int | None = None) -> Trainer[PairBatch]:
+    train = job.recipe.train
+    settings = Settings(
+        steps=steps or train.steps,
+        accumulate=train.accumulate,
+        clip_norm=train.clip_norm,
+        seed=train.seed,
+        log_every=train.log_every,
+        checkpoint_every=train.checkpoint_every,
+        validate_every=train.validation.every,
+        patience=train.validation.patience,
+        higher_is_better=train.validation.metric in ("bleu", "chrf"),
+    )
+    rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
+    compiled = choose_compile(train.compile, job.device)
+    return Trainer(
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, compiled
+    )
+
+
+def _feed(recipe: Recipe, prepared: Prepared, device: torch.device) -> PairFeed:
+    """The training batches: ragged on a CPU, of one static shape on a GPU."""
+    data = recipe.data
+    feed = PairFeed(prepared.train, prepared.weights, recipe.train.seed, data.batch_tokens)
+    if device.type != "cuda":
+        return feed
+    most = max(1, data.batch_tokens // 8)  # sentences: shorter ones than 8 tokens leave some of the budget unused
+    longest = min(data.max_length + 1, data.batch_tokens)
+    shape = StaticShape.around(data.batch_tokens, most, longest)
+    return replace(feed, max_sentences=most, static=shape, pin=True)
+
+
+def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:
+    """The checkpoint a run goes on from; refuses to write over a run, or to go on with another recipe."""
+    checkpoint = last_checkpoint(run / CHECKPOINTS)
+    if not resume:
+        if checkpoint or (run / "config.json").exists():
+            raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
+        return None
+    if checkpoint is None:
+        return None
+    old, new = (_flat(recipe_to_json(r)) for r in (read_description(run)[0], recipe))
+    changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _free(key))
+    if changed:
+        key = changed[0]
+        raise UserError(
+            f"{run} was trained with `{key}` = {old.get(key)!r}, but the recipe says {new.get(key)!r}"
+            + (f" (and {len(changed) - 1} more keys differ)" if len(changed) > 1 else "")
+            + ": resume with the same recipe, or train into another folder."
+        )
+    return checkpoint
+
+
+def _free(key: str) -> bool:
+    return any(key == free or key.startswith(free + ".") for free in _FREE_KEYS)
+
+
+def _flat(value: object, path: str = "") -> dict[str, object]:
+    match value:
+        case dict():
+            items = value.items()
+        case list() | tuple():
+            items = enumerate(value)  # type: ignore[assignment]
+        case _:
+            return {path: value}
+    return {k: v for key, part in items for k, v in _flat(part, f"{path}.{key}" if path else str(key)).items()}
+
+
+def _card(run: Path, job: _Job, position: Position, scores: Mapping[str, float]) -> str:
+    """The model card: what the model is, what it scored, how to use it."""
+    lines = "".join(f"| {name} | {score:.4f} |\n" for name, score in scores.items())
+    table = f"\n| validation | score |\n|---|---|\n{lines}" if scores else "\nIt was not validated: `data.valid` is empty.\n"
+    parameters = sum(p.numel() for p in job.model.parameters())
+    return f"""# {run.name}
+
+A {job.recipe.model.family} of {parameters:,} parameters, trained with Heedful {heedful.__version__}:
+{position.step:,} updates, {position.target_tokens:,} target tokens, best model so far on {datetime.now(UTC):%Y-%m-%d}.
+{table}
+Use it:
+
+    heedful translate {run} < text.txt
+
+or in Python:
+
+    import heedful
+    model = heedful.load("{run}")
+    model.translate(["..."])
+
+The recipe is in `config.json`.
+"""
+
+
+def _name(precision: torch.dtype) -> str:
+    return str(precision).removeprefix("torch.")
+
+
+def _cpu_name() -> str:
+    return f"CPU, {torch.get_num_threads()} threads"
+

@@ -1,0 +1,169 @@
+"""`heedful VERB`: finds the verb's module, runs it, and turns errors into one line and an exit code.
+
+0 done; 2 the user's mistake; 3 the machine's; 130 interrupted; 141 the reader of our output went away; a bug shows its
+traceback and ends with 1. Results go to standard output, everything else to standard error.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+import heedful
+from heedful.errors import HeedfulError, MachineError, Stopped, UserError, suggestion
+from heedful.files import machine_error
+
+# A verb's module has a function `command`, or a typer.Typer `app` where the verb has verbs of its own. It is imported
+# when the verb is used, so that `heedful --help` needs no torch.
+VERBS: Mapping[str, tuple[str, str]] = {
+    "train": ("heedful.cli.train", "Train a model from a recipe."),
+    "translate": ("heedful.cli.translate", "Translate files or standard input."),
+    "evaluate": ("heedful.cli.evaluate", "Score a model on a test set: BLEU, chrF, perplexity."),
+    "demo": ("heedful.cli.demo", "Train a small translator in minutes and try it out."),
+    "recipes": ("heedful.cli.recipes", "List, show and copy the recipes that ship with Heedful."),
+    "config": ("heedful.cli.config", "Check a recipe, or show it with every default filled in."),
+}
+
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of whichever click this typer brings along
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; only a bug raises."""
+    try:
+        code = _invoke(list(arguments) or ["--help"])
+        sys.stdout.flush()
+    except HeedfulError as error:
+        return _report(error)
+    except _UsageError as error:
+        return _report(UserError(_usage_message(error)))
+    except (KeyboardInterrupt, typer.Abort):
+        print("heedful: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader went away, as in `heedful translate ... | head`
+        _forget_standard_output()
+        return 141
+    except (MemoryError, RuntimeError, OSError) as error:
+        fault = _machine_fault(error)
+        if fault is None:
+            raise
+        return _report(fault)
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    group: Any = typer.main.get_command(_app())
+    try:
+        with group.make_context("heedful", arguments) as context:
+            code = group.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    return code if isinstance(code, int) else 0
+
+
+# --- verbs --------------------------------------------------------------------------------------------------------
+
+
+class _Verbs(typer.core.TyperGroup):
+    """The verbs of the table: placeholders for `--help`, the real one when it is used."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        verb = args[0]
+        if verb not in VERBS:
+            raise UserError(f"`{verb}` is not a verb of heedful.{suggestion(verb, list(VERBS))}")
+        self.commands[verb] = _command_of(verb)
+        return super().resolve_command(ctx, args)
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(name="heedful", cls=_Verbs, add_completion=False)
+    app.callback(help=(heedful.__doc__ or "").partition("\n")[0])(_options)
+    for verb, (_, line) in VERBS.items():
+        app.command(verb, help=line)(_placeholder)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"heedful {heedful.__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Take what may stand before a verb."""
+
+
+def _placeholder() -> None:
+    raise AssertionError("a verb ran without being loaded")
+
+
+def _command_of(verb: str) -> Any:
+    """Import a verb's module and build its command."""
+    module = import_module(VERBS[verb][0])
+    holder = typer.Typer(add_completion=False)
+    holder.callback()(_placeholder)
+    if hasattr(module, "app"):
+        holder.add_typer(module.app, name=verb)
+    else:
+        holder.command(verb)(module.command)
+    group: Any = typer.main.get_command(holder)
+    return group.commands[verb]
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+def _report(error: HeedfulError) -> int:
+    """Print an error's line; a message of several lines is several errors."""
+    lines = str(error).splitlines()
+    if isinstance(error, Stopped):
+        print("heedful:", *lines, file=sys.stderr)
+    elif len(lines) == 1:
+        print("heedful: error:", *lines, file=sys.stderr)
+    else:
+        print(f"heedful: {len(lines)} errors:", *lines, sep="\n  ", file=sys.stderr)
+    return error.exit_code
+
+
+def _usage_message(error: Any) -> str:
+    """Put a parser's complaint on one line, with the way out."""
+    message = error.format_message()
+    stop = "" if message.endswith((".", "?")) else "."
+    return f"{message}{stop} See `{error.ctx.command_path if error.ctx else 'heedful'} --help`."
+
+
+def _machine_fault(error: Exception) -> MachineError | None:
+    """Say what the machine lacks; None where the error is a bug of ours."""
+    if isinstance(error, OSError) and error.filename is None:
+        _forget_standard_output()
+    if isinstance(error, OSError):
+        return machine_error(error, Path(error.filename or "standard output"))
+    if _is_out_of_memory(error):
+        where = "the GPU's" if type(error).__name__ == "OutOfMemoryError" else "the machine's"
+        return MachineError(f"{where} memory is full: make the batches (`batch_tokens`) or the model smaller.")
+    return None
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Know torch's errors by name and words, as importing torch to ask would cost seconds."""
+    torch_says_so = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or torch_says_so
+
+
+def _forget_standard_output() -> None:
+    """Send what is left in its buffer to nowhere, where Python's last flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

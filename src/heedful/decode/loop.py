@@ -1,0 +1,84 @@
+"""The one decoding loop: step the decoder, extend the hypotheses, let finished sentences leave.
+
+It knows neither the model's family (that is the `Decoder`) nor how hypotheses are chosen (that is the `Frontier`).
+"""
+
+from typing import Protocol, Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.decode.hypothesis import Hypothesis
+from heedful.models.protocols import Decoder
+from heedful.packed import Packed
+
+
+class Frontier(Protocol):
+    """The hypotheses of B sentences, K rows each, and the rule by which they grow and are done."""
+
+    @property
+    def beams(self) -> int:
+        """K: rows of each sentence."""
+        ...
+
+    @property
+    def last_R(self) -> Int[Tensor, "R"]:
+        """The last token of each row, which the decoder has not seen yet."""
+        ...
+
+    def extend(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Self, Int[Tensor, "B K"] | None]:
+        """Grow by one token; also the row that each row goes on from, or None where each goes on from itself."""
+        ...
+
+    @property
+    def done_B(self) -> Bool[Tensor, "B"]:
+        """Which sentences need no further step. Every sentence is done after finitely many."""
+        ...
+
+    def select(self, sentences: Int[Tensor, "A"]) -> Self:
+        """Keep only these sentences."""
+        ...
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """What was found for each sentence, best first."""
+        ...
+
+
+def decode(decoder: Decoder, memory: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
+    """Decode until every sentence of the memory is done; finished sentences leave the batch at once.
+
+    The device is asked one question a step (who is done?); results are fetched from it at the end.
+    """
+    state = decoder.start(memory, frontier.beams)
+    places = list(range(memory.layout.sentences))  # in the batch, of the sentences that still go on
+    left: list[tuple[list[int], Frontier]] = []
+    while True:
+        logits_RV, state = decoder.step(frontier.last_R, state)
+        frontier, parents_BK = frontier.extend(logits_RV)
+        done = frontier.done_B.tolist()
+        if any(done):
+            leaving, staying = _rows(done, True), _rows(done, False)
+            left.append(([places[row] for row in leaving], frontier.select(_index(leaving, logits_RV))))
+            places = [places[row] for row in staying]
+            if not places:
+                break
+            going = _index(staying, logits_RV)
+            frontier, state = frontier.select(going), state.narrow(going)
+            parents_BK = None if parents_BK is None else parents_BK[going]
+        if parents_BK is not None:
+            state = state.reorder(parents_BK)
+    found = {
+        place: hypotheses
+        for some, frontier in left
+        for place, hypotheses in zip(some, frontier.hypotheses(), strict=True)
+    }
+    return [found[place] for place in range(len(found))]
+
+
+def _rows(done: list[bool], wanted: bool) -> list[int]:
+    return [row for row, is_done in enumerate(done) if is_done is wanted]
+
+
+def _index(rows: list[int], like: Tensor) -> Int[Tensor, "A"]:
+    return torch.tensor(rows, dtype=torch.int64, device=like.device)

@@ -1,0 +1,253 @@
+"""What every verb shares: help without torch, exit codes, and one line for every error that is no bug."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import pytest
+import typer
+
+import heedful
+from heedful.cli import main
+from heedful.errors import MachineError, Stopped, UserError
+
+PROBE = "heedful.cli.probe"
+
+
+class OutOfMemoryError(RuntimeError):
+    """Stands for torch's, which is known by its name alone."""
+
+
+@pytest.fixture(autouse=True)
+def _on_a_wide_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def plain(text: str) -> str:
+    """Take out the colours, which some CI systems force."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def python(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, **options)
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], None]:
+    """Install a function as the verb `probe`."""
+
+    def install(command: Callable[..., Any]) -> None:
+        module = ModuleType(PROBE)
+        module.command = command  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, PROBE, module)
+        monkeypatch.setattr(main, "VERBS", {**main.VERBS, "probe": (PROBE, "Probe.")})
+
+    return install
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def command() -> None:
+        raise error
+
+    return command
+
+
+# --- help and verbs -----------------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_verb_without_loading_torch_or_a_verb() -> None:
+    code = (
+        "import sys\nfrom heedful.cli.main import run\n"
+        "assert run(['--help']) == 0\n"
+        "loaded = {'torch', 'heedful.cli.config', 'heedful.cli.train', 'heedful.config'} & set(sys.modules)\n"
+        "assert not loaded, loaded"
+    )
+    shown = python(code)
+    assert shown.returncode == 0, shown.stderr
+    for verb, (_, line) in main.VERBS.items():
+        assert f" {verb} " in plain(shown.stdout)
+        assert line in plain(shown.stdout)
+
+
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([]) == 0
+    assert "Usage: heedful" in plain(capsys.readouterr().out)
+
+
+def test_the_help_of_a_verb_has_its_own_parameters(
+    probe: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command(depth: Annotated[int, typer.Option(help="How deep.")] = 1) -> None:
+        """Probe the depths."""
+
+    probe(command)
+    assert main.run(["probe", "--help"]) == 0
+    shown = plain(capsys.readouterr().out)
+    assert "Usage: heedful probe" in shown
+    assert "Probe the depths." in shown
+    assert "--depth" in shown
+    assert "How deep." in shown
+
+
+def test_a_verb_gets_its_arguments(probe: Callable[..., None]) -> None:
+    seen = []
+
+    def command(name: str, depth: Annotated[int, typer.Option()] = 1) -> None:
+        seen.append((name, depth))
+
+    probe(command)
+    assert main.run(["probe", "x", "--depth", "3"]) == 0
+    assert seen == [("x", 3)]
+
+
+def test_a_verb_may_say_its_exit_code(probe: Callable[..., None]) -> None:
+    probe(raising(typer.Exit(7)))
+    assert main.run(["probe"]) == 7
+
+
+def test_every_verb_of_the_table_that_is_there_has_a_command_or_an_app() -> None:
+    for verb in ("config", "recipes"):
+        assert main._command_of(verb).name == verb
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"heedful {heedful.__version__}\n"
+
+
+# --- mistakes on the command line ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["trian"], "`trian` is not a verb of heedful. Did you mean `train`?"),
+        (["--", "-x"], "`-x` is not a verb of heedful. Known: train, translate,"),
+        (["--versoin"], "No such option: --versoin (Possible options: --version). See `heedful --help`."),
+        (["config"], "Missing command. See `heedful config --help`."),
+        (["config", "chek"], "No such command 'chek'. Did you mean 'check'? See `heedful config --help`."),
+        (["config", "check"], "Missing argument 'RECIPE'. See `heedful config check --help`."),
+        (
+            ["config", "check", "x", "--sett", "a=1"],
+            "No such option: --sett (Possible options: --set). See `heedful config check --help`.",
+        ),
+    ],
+)
+def test_a_mistyped_command_line_is_one_line_with_the_way_out(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], line: str
+) -> None:
+    assert main.run(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"heedful: error: {line}")
+    assert shown.err.count("\n") == 1
+
+
+# --- errors of a verb ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (UserError("a.txt: no such file."), 2, "heedful: error: a.txt: no such file.\n"),
+        (UserError("one\ntwo"), 2, "heedful: 2 errors:\n  one\n  two\n"),
+        (MachineError("the disk is full."), 3, "heedful: error: the disk is full.\n"),
+        (Stopped("stopped, saved at step 9.", 15), 143, "heedful: stopped, saved at step 9.\n"),
+        (KeyboardInterrupt(), 130, "heedful: interrupted.\n"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "runs/x"),
+            3,
+            "heedful: error: runs/x: the disk is full: free some space and run the same command again.\n",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "runs/x"),
+            3,
+            "heedful: error: runs/x: no permission: choose another place or change its permissions.\n",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "runs/x"),
+            3,
+            "heedful: error: runs/x: the file system is read-only: choose another folder.\n",
+        ),
+        (
+            MemoryError(),
+            3,
+            "heedful: error: the machine's memory is full: make the batches (`batch_tokens`) or the model smaller.\n",
+        ),
+        (
+            RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried"),
+            3,
+            "heedful: error: the machine's memory is full: make the batches (`batch_tokens`) or the model smaller.\n",
+        ),
+        (
+            OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+            3,
+            "heedful: error: the GPU's memory is full: make the batches (`batch_tokens`) or the model smaller.\n",
+        ),
+    ],
+)
+def test_an_error_that_is_no_bug_is_its_line_and_its_exit_code(
+    probe: Callable[..., None], capsys: pytest.CaptureFixture[str], error: BaseException, code: int, text: str
+) -> None:
+    probe(raising(error))
+    assert main.run(["probe"]) == code
+    assert capsys.readouterr() == ("", text)
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), RuntimeError("x"), FileNotFoundError(errno.ENOENT, "x", "y")])
+def test_a_bug_is_not_hidden(probe: Callable[..., None], error: Exception) -> None:
+    probe(raising(error))
+    with pytest.raises(type(error)):
+        main.run(["probe"])
+
+
+def test_a_bug_ends_with_a_traceback_and_1() -> None:
+    code = (
+        "import sys\nfrom heedful.cli import main\n"
+        "main.VERBS = {'bug': ('no.such.module', 'Crash.')}\n"
+        "sys.argv = ['heedful', 'bug']\nmain.main()"
+    )
+    shown = python(code)
+    assert shown.returncode == 1
+    assert shown.stderr.startswith("Traceback (most recent call last):\n")
+    assert shown.stderr.endswith("ModuleNotFoundError: No module named 'no'\n")
+
+
+# --- the process --------------------------------------------------------------------------------------------------
+
+
+def test_python_m_heedful_is_the_command(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "heedful", "config", "check", "my.toml"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (shown.returncode, shown.stdout, shown.stderr) == (2, "", "heedful: error: my.toml: no such file.\n")
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # the last flush is what can go wrong
+    reader, writer = os.pipe()
+    os.close(reader)
+    shown = subprocess.run(
+        [sys.executable, "-m", "heedful", "recipes", "list"], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert (shown.returncode, shown.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_behind_standard_output_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    with Path("/dev/full").open("w") as full:
+        shown = subprocess.run(
+            [sys.executable, "-m", "heedful", "recipes", "list"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert shown.returncode == 3
+    assert shown.stderr == (
+        "heedful: error: standard output: the disk is full: free some space and run the same command again.\n"
+    )

@@ -1,0 +1,119 @@
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from heedful.data.cache import cache_folder, cached, key_of
+from heedful.errors import MachineError
+
+
+def load(folder: Path) -> str | None:
+    file = folder / "text"
+    return file.read_text() if file.exists() else None
+
+
+def build(staged: Path) -> None:
+    (staged / "text").write_text("built")
+
+
+def refuse(staged: Path) -> None:
+    raise AssertionError("built again")
+
+
+def quiet(message: str) -> None:
+    pass
+
+
+def test_an_entry_is_built_once(cache: Path) -> None:
+    assert cached(cache / "a" / "key", load, build, quiet) == "built"
+    assert cached(cache / "a" / "key", load, refuse, quiet) == "built"
+
+
+def test_a_damaged_entry_is_built_again(cache: Path) -> None:
+    (cache / "key").mkdir(parents=True)
+    (cache / "key" / "rubbish").touch()
+    assert cached(cache / "key", load, build, quiet) == "built"
+    assert [file.name for file in (cache / "key").iterdir()] == ["text"]
+
+
+def test_a_failure_half_way_leaves_nothing(cache: Path) -> None:
+    def fail(staged: Path) -> None:
+        build(staged)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cached(cache / "key", load, fail, quiet)
+    assert [file.name for file in cache.iterdir() if file.suffix != ".lock"] == []
+    assert cached(cache / "key", load, build, quiet) == "built"
+
+
+def test_leftovers_of_a_killed_builder_are_removed(cache: Path) -> None:
+    leftover = cache / ".key.0123456789abcdef"
+    leftover.mkdir(parents=True)
+    build(leftover)
+    other = cache / ".other.0123456789abcdef"
+    other.mkdir()
+    assert cached(cache / "key", load, build, quiet) == "built"
+    assert not leftover.exists()
+    assert other.exists()  # its builder may be alive
+
+
+def slow_build(staged: Path) -> None:
+    time.sleep(0.3)
+    with (staged.parent / "builds").open("a") as log:
+        log.write("built\n")
+    build(staged)
+
+
+def ask(folder: Path) -> None:
+    assert cached(folder, load, slow_build, quiet) == "built"
+
+
+def test_two_processes_at_once_build_once(cache: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=ask, args=(cache / "key",)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert (cache / "builds").read_text() == "built\n"
+
+
+def test_waiting_for_another_process_is_said(cache: Path) -> None:
+    cache.mkdir()
+    lock = FileLock(cache / "key.lock", thread_local=False)
+    lock.acquire()
+    said: list[str] = []
+
+    def tell(message: str) -> None:
+        said.append(message)
+        lock.release()
+
+    assert cached(cache / "key", load, build, tell) == "built"
+    assert said == ["waiting for another process that prepares the same data"]
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse_folder(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse_folder)
+    with pytest.raises(MachineError, match="key: no permission: choose another place"):
+        cached(cache / "key", load, build, quiet)
+
+
+def test_the_folder_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder().name == "cache"
+    monkeypatch.setenv("HEEDFUL_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert cache_folder() == Path("/xdg/heedful")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "heedful"
+
+
+def test_a_key_depends_on_values_not_on_their_order() -> None:
+    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
+    assert key_of({"a": 1}) != key_of({"a": 2})

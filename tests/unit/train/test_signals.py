@@ -1,0 +1,24 @@
+"""Signals inside a StopRequest are wishes; outside they are what they were."""
+
+import os
+import signal
+
+import pytest
+
+from heedful.train.signals import StopRequest
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with StopRequest() as stop:
+        assert stop.signal is None
+        os.kill(os.getpid(), number)
+        assert stop.signal == number
+    assert signal.getsignal(number) == before
+
+
+def test_a_second_interrupt_stops_at_once() -> None:
+    with StopRequest(), pytest.raises(KeyboardInterrupt):  # noqa: PT012  # both signals belong to the case
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
