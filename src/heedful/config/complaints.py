@@ -97,9 +97,15 @@ def _line(draft: Draft, fault: _Fault) -> str:
     if fault.type == "union_tag_invalid":
         return _wrong_kind(draft, fault)
     if fault.type == "value_error":
-        writer = draft.last_override_in(fault.path) or draft.writer_of(fault.path)
-        return f"{writer}: in `{fault.dotted}`, {fault.context['error']}."
+        return _misfit(draft, fault)
     return f"{draft.writer_of(fault.path)}: `{fault.dotted}` is {_shown(fault.value)}, but must be {_needed(fault)}."
+
+
+def _misfit(draft: Draft, fault: _Fault) -> str:
+    """Say what a validator of a whole table found: keys that are right one by one and do not fit together."""
+    writer = draft.last_override_in(fault.path) or draft.writer_of(fault.path)
+    table = f"in `{fault.dotted}`, " if fault.path else ""
+    return f"{writer}: {table}{fault.context['error']}."
 
 
 def _wrong_kind(draft: Draft, fault: _Fault) -> str:

@@ -104,22 +104,33 @@ def override_of(text: str) -> Override:
     return Override(path, _value_of(value), label)
 
 
+def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
+    """Read several overrides; what cannot be read comes back as lines."""
+    overrides, lines = [], []
+    for text in texts:
+        try:
+            overrides.append(override_of(text))
+        except UserError as error:
+            lines.append(str(error))
+    return overrides, lines
+
+
 def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, list[str]]:
     """Apply overrides, those that choose a kind first; what cannot be applied comes back as lines."""
-    values, applied, complaints = draft.values, [], []
+    values, applied, lines = draft.values, [], []
     for override in sorted(overrides, key=lambda override: not override.chooses):
         try:
             values = _assigned(values, override, 0)
             applied.append(override)
         except UserError as error:
-            complaints.append(str(error))
-    return replace(draft, values=with_kinds(values), overrides=applied), complaints
+            lines.append(str(error))
+    return replace(draft, values=with_kinds(values), overrides=applied), lines
 
 
 def _value_of(text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.strip()
     return parsed["value"] if parsed.keys() == {"value"} else text
 
@@ -127,7 +138,7 @@ def _value_of(text: str) -> Any:
 def _assigned(holder: Any, override: Override, depth: int) -> Any:
     """Return a copy of a table or list in which the override's key has its value."""
     key, here = override.path[depth], ".".join(override.path[:depth])
-    if _is_table(holder) and key.isdigit() and _takes_list(override.path[:depth]):
+    if _is_table(holder) and key.isdecimal() and _takes_list(override.path[:depth]):
         holder = [holder]  # one corpus may be written without its list
     if isinstance(holder, list):
         return _assigned_in_list(holder, override, depth)
@@ -140,7 +151,7 @@ def _assigned(holder: Any, override: Override, depth: int) -> Any:
 
 def _assigned_in_list(items: list[Any], override: Override, depth: int) -> list[Any]:
     key, here = override.path[depth], ".".join(override.path[:depth])
-    if not key.isdigit():
+    if not key.isdecimal():
         rest = ".".join(override.path[depth:])
         raise UserError(f"{override.label}: `{here}` is a list: say which of it, as in {here}.0.{rest}.")
     index = int(key)

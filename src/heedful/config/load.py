@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from heedful import files
 from heedful.config.complaints import complaints
-from heedful.config.draft import Draft, Table, draft_of, override_of, with_overrides
+from heedful.config.draft import Draft, Table, draft_of, overrides_of, with_overrides
 from heedful.config.recipes import find_recipe, shipped_recipes
 from heedful.config.schema import Recipe
 from heedful.config.toml import toml_document
@@ -22,14 +22,9 @@ def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Reci
     values = _read_toml(path)
     base = _base_of(path, values.pop("extends")) if "extends" in values else None
     draft = draft_of(str(path), values, base)
-    parsed, lines = [], []
-    for text in overrides:
-        try:
-            parsed.append(override_of(text))
-        except UserError as error:
-            lines.append(str(error))
-    draft, more = with_overrides(draft, parsed)
-    return _checked(draft, lines + more)
+    parsed, unread = overrides_of(overrides)
+    draft, unapplied = with_overrides(draft, parsed)
+    return _checked(draft, [*unread, *unapplied])
 
 
 def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
@@ -72,10 +67,13 @@ def _base_of(path: Path, extends: object) -> tuple[str, Table]:
 
 def _base_file(path: Path, extends: str) -> Path:
     beside, shipped = path.parent / extends, shipped_recipes()
-    if not beside.is_file() and extends not in shipped:
+    with files.user_faults(beside):
+        if beside.is_file():
+            return beside
+    if extends not in shipped:
         what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"
         raise UserError(f"{path}: {what}.{suggestion(extends, list(shipped))}")
-    return beside if beside.is_file() else shipped[extends]
+    return shipped[extends]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -85,7 +83,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UserError(f"{path}, line {line}: byte {data[error.start]:#04x} is not UTF-8: save it as UTF-8.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(_syntax_error(path, str(error))) from None
 
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ Batch = TypeVar("Batch")
 MadeBatch = TypeVar("MadeBatch", covariant=True)
 
 
+@runtime_checkable
 class Feed(Protocol[MadeBatch]):
     """What a loader serves: the micro-batches of an epoch, and how one is made."""
 

@@ -45,12 +45,13 @@ class DecoderBlock(nn.Module):
     def step(
         self,
         x: Float[Tensor, "R E"],
-        cache: Float[Tensor, "2 R H T D"],
         position: int,
+        cache: Float[Tensor, "2 B H S D"],
+        descent: Bool[Tensor, "B 1 K S"] | None,
         memory: Float[Tensor, "2 B H L D"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R E"]:
         """Transform one new token a row; its keys and values join the cache."""
-        x = self.around_attention(x, lambda h: self.attention.step(h, cache, position))
+        x = self.around_attention(x, lambda h: self.attention.step(h, cache, position, descent))
         x = self.around_cross(x, lambda h: self.cross.step(h, memory, keep))
         return self.around_network(x, self.network)

@@ -18,37 +18,53 @@ _ROOM = 16  # positions by which a full cache grows
 
 @dataclass(frozen=True, eq=False)
 class TransformerState:
-    """Keys and values of what was decoded, [layers, 2, R, H, room, D], and of the memory, [layers, 2, B, H, L, D].
+    """Keys and values of what was decoded, and of the memory, once for each sentence: its K rows share both.
 
-    The memory is kept once for each sentence: its K rows share it.
+    What was decoded is never moved when rows change places. All K rows' keys stay where they were written, position by
+    position, and `descent` says which of them each row descends from.
     """
 
     position: int
-    cache: Float[Tensor, "layers 2 R H room D"]
+    cache: Float[Tensor, "layers 2 B H S D"]  # S = room * K
+    descent: Bool[Tensor, "B K room K2"]
     memory: Float[Tensor, "layers 2 B H L D"]
     keep: Bool[Tensor, "B 1 1 L"] | None
 
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "TransformerState":
         """Row k of a sentence goes on from that sentence's row parents[k]."""
-        sentences, beams = parents_BK.shape
-        first = torch.arange(sentences, device=parents_BK.device).unsqueeze(1) * beams
-        return replace(self, cache=self.cache.index_select(2, (first + parents_BK).flatten()))
+        sentences = torch.arange(parents_BK.shape[0], device=parents_BK.device).unsqueeze(1)
+        return replace(self, descent=self.descent[sentences, parents_BK])
 
     def narrow(self, sentences: Int[Tensor, "A"]) -> "TransformerState":
         """Keep only these sentences, with all their rows."""
-        beams = self.cache.shape[2] // self.memory.shape[2]
-        rows = (sentences.unsqueeze(1) * beams + torch.arange(beams, device=sentences.device)).flatten()
-        keep = None if self.keep is None else self.keep.index_select(0, sentences)
         return replace(
-            self, cache=self.cache.index_select(2, rows), memory=self.memory.index_select(2, sentences), keep=keep
+            self,
+            cache=self.cache.index_select(2, sentences),
+            descent=self.descent.index_select(0, sentences),
+            memory=self.memory.index_select(2, sentences),
+            keep=None if self.keep is None else self.keep.index_select(0, sentences),
         )
 
     def with_room(self) -> "TransformerState":
         """The same state with place for one more position."""
-        if self.position < self.cache.shape[4]:
+        sentences, beams, room, _ = self.descent.shape
+        if self.position < room:
             return self
-        shape = (*self.cache.shape[:4], _ROOM, self.cache.shape[5])
-        return replace(self, cache=torch.cat([self.cache, self.cache.new_zeros(shape)], dim=4))
+        more_cache = self.cache.new_zeros(*self.cache.shape[:4], _ROOM * beams, self.cache.shape[5])
+        more_descent = self.descent.new_zeros(sentences, beams, _ROOM, beams)
+        return replace(
+            self,
+            cache=torch.cat([self.cache, more_cache], dim=4),
+            descent=torch.cat([self.descent, more_descent], dim=2),
+        )
+
+    def visible(self) -> Bool[Tensor, "B 1 K S"] | None:
+        """What each row attends to, itself included; None where that is everything."""
+        beams = self.descent.shape[1]
+        if beams == 1:
+            return None
+        self.descent[:, :, self.position] = torch.eye(beams, dtype=torch.bool, device=self.descent.device)
+        return self.descent[:, :, : self.position + 1].flatten(2).unsqueeze(1)
 
 
 class TransformerDecoder(nn.Module):
@@ -80,16 +96,18 @@ class TransformerDecoder(nn.Module):
         padded = pad(projected.movedim(2, 0), layout)  # [B, L, layers, 2, H, D]
         keep = None if layout.even else layout.keep[:, None, None, :]
         heads, width = projected.shape[-2:]
-        cache = projected.new_zeros(len(self.blocks), 2, layout.sentences * beams, heads, _ROOM, width)
-        return TransformerState(0, cache, padded.permute(2, 3, 0, 4, 1, 5).contiguous(), keep)
+        cache = projected.new_zeros(len(self.blocks), 2, layout.sentences, heads, _ROOM * beams, width)
+        descent = torch.zeros(layout.sentences, beams, _ROOM, beams, dtype=torch.bool, device=cache.device)
+        return TransformerState(0, cache, descent, padded.permute(2, 3, 0, 4, 1, 5).contiguous(), keep)
 
     def step(
         self, tokens_R: Int[Tensor, "R"], state: TransformerState
     ) -> tuple[Float[Tensor, "R V"], TransformerState]:
         """Decode one token a row. The cache is written in place: the old state is spent."""
         state = state.with_room()
+        descent = state.visible()
         x = self.embedding.step(tokens_R, state.position)
         for layer, block in enumerate(self.blocks):
             block = cast(DecoderBlock, block)
-            x = block.step(x, state.cache[layer], state.position, state.memory[layer], state.keep)
+            x = block.step(x, state.position, state.cache[layer], descent, state.memory[layer], state.keep)
         return self.output(self.final(x)), replace(state, position=state.position + 1)

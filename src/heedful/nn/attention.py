@@ -31,15 +31,26 @@ class SelfAttention(nn.Module):
         return self.output(y_NHD.flatten(1))
 
     def step(
-        self, x_RE: Float[Tensor, "R E"], cache_2RHTD: Float[Tensor, "2 R H T D"], position: int
+        self,
+        x_RE: Float[Tensor, "R E"],
+        cache_2BHSD: Float[Tensor, "2 B H S D"],
+        position: int,
+        keep: Bool[Tensor, "B 1 K S"] | None,
     ) -> Float[Tensor, "R E"]:
-        """Attend from one new token a row over the cached ones and itself, which is written to the cache."""
-        q, k, v = self._heads(x_RE)
-        cache_2RHTD[0, :, :, position] = k
-        cache_2RHTD[1, :, :, position] = v
-        keys, values = cache_2RHTD[:, :, :, : position + 1]
-        y_RH1D = F.scaled_dot_product_attention(q.unsqueeze(2), keys, values)
-        return self.output(y_RH1D.flatten(1))
+        """Attend from one new token a row over the cached ones and itself, which is written to the cache.
+
+        The K rows of a sentence share its cache, place S = position * K + k; `keep` is what each row descends from.
+        """
+        q_BHKD, k_BHKD, v_BHKD = (
+            heads.unflatten(0, (cache_2BHSD.shape[1], -1)).transpose(1, 2) for heads in self._heads(x_RE)
+        )
+        beams = q_BHKD.shape[2]
+        end = (position + 1) * beams
+        cache_2BHSD[0, :, :, end - beams : end] = k_BHKD
+        cache_2BHSD[1, :, :, end - beams : end] = v_BHKD
+        keys, values = cache_2BHSD[:, :, :, :end]
+        y_BHKD = F.scaled_dot_product_attention(q_BHKD, keys, values, attn_mask=keep)
+        return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def _heads(self, x: Float[Tensor, "N E"]) -> tuple[Tensor, ...]:
         return self.project(x).unflatten(1, (3, self.heads, -1)).unbind(1)

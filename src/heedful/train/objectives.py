@@ -1,10 +1,10 @@
 """What training minimises: a sum over countable units, divided once by whoever sees all units of an update."""
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.data.batches import PairBatch
 from heedful.models.families import EncoderDecoder
@@ -24,8 +24,8 @@ class Tally:
 class Objective(Protocol[BatchType]):
     """Judges a model on a micro-batch."""
 
-    def __call__(self, model: nn.Module, batch: BatchType) -> Tally:
-        """Sum the loss."""
+    def __call__(self, model: Any, batch: BatchType) -> Tally:
+        """Sum the loss. An objective knows the family it is for; the loop does not."""
         ...
 
     def units(self, batch: BatchType) -> int:

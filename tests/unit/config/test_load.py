@@ -107,6 +107,7 @@ def test_a_name_too_long_for_a_file_is_one_line() -> None:
     [
         ("[data]\ntrain { }", "my.toml, line 2, column 7: this is not TOML: expected '=' after a key"),
         ("[data", "my.toml, end of document: this is not TOML: expected ']'"),
+        ("x = " + "[" * 9999, "my.toml: this is not TOML: maximum recursion depth exceeded"),
         ("steps = 1\nsteps = 2\n", "my.toml, line 2, column 10: this is not TOML: a key is set twice."),
     ],
 )
@@ -219,6 +220,10 @@ def test_a_missing_base_is_an_error_with_the_nearest_shipped_recipe() -> None:
         "my.toml: `extends` names `transformer-base`, which is neither a file in . nor a shipped recipe. "
         f"Did you mean `{SHIPPED}`?"
     ]
+
+
+def test_a_base_with_an_impossible_name_is_one_line() -> None:
+    assert complaints(f'extends = "{"x" * 300}"') == [f"{'x' * 300}: the name is too long."]
 
 
 def test_extends_must_be_a_text() -> None:
