@@ -17,3 +17,9 @@ settings.load_profile("tests")
 def one_thread() -> None:
     """Two workers of pytest-xdist share two cores; more threads would fight over them."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def same_draws() -> None:
+    """A test draws the same numbers whatever ran before it."""
+    torch.manual_seed(0)

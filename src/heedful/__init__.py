@@ -9,15 +9,16 @@ Importing this loads no torch; the first use does.
 
 from typing import TYPE_CHECKING, Any
 
+from heedful.version import __version__
+
 if TYPE_CHECKING:
     from heedful.api import load, train
 
-__version__ = "0.1.0"
-__all__ = ["load", "train"]
+__all__ = ["__version__", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in ("load", "train"):
         import heedful.api
 
         return getattr(heedful.api, name)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,8 +18,8 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
 # Widest difference from a float64 loop over sentences, on the scale of the largest value where that is above one.
-# Values are N(0, 1). bfloat16 has 8 bits, so one rounding is 2^-9 = 0.002: `padded` computes in float32 and rounds once;
-# `explicit` rounds scores, weights and sums; varlen rounds the weights.
+# bfloat16 has 8 bits, so one rounding is up to 2^-9 = 0.002: `padded` computes in float32 on the CPU and rounds once,
+# `explicit` rounds scores, weights and sums.
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 EVERYWHERE = [
@@ -99,7 +100,7 @@ def test_empty_sentences_are_finite_and_change_no_real_one(
 ) -> None:
     """The static layout of CUDA: empty sentences behind the real ones, and a bound that no sentence reaches."""
     real = [3, 1, 5]
-    static = with_bound(Layout.of([*real, 0, 0]), 8)
+    static = replace(Layout.of([*real, 0, 0]), bound=8)
     inputs = draw(static, static, dtype, device, seed=3)
     found = values_and_gradients(BACKENDS[name], inputs, static, static, causal, seed=4)
     expected = values_and_gradients(loop, inputs, Layout.of(real), Layout.of(real), causal, seed=4)
@@ -111,7 +112,7 @@ def test_empty_sentences_are_finite_and_change_no_real_one(
 @pytest.mark.parametrize(("name", "device", "dtype"), EVERYWHERE + ON_CUDA)
 def test_empty_memories_are_finite_and_change_no_real_one(name: str, device: torch.device, dtype: torch.dtype) -> None:
     """A dummy whose other side has no token attends to nothing: whatever comes out, it is a number."""
-    queries, keys = with_bound(Layout.of([2, 4, 3, 0, 0]), 6), with_bound(Layout.of([5, 1, 0, 2, 0]), 8)
+    queries, keys = replace(Layout.of([2, 4, 3, 0, 0]), bound=6), replace(Layout.of([5, 1, 0, 2, 0]), bound=8)
     inputs = draw(queries, keys, dtype, device, seed=5)
     found = values_and_gradients(BACKENDS[name], inputs, queries, keys, False, seed=6)
     wanted = values_and_gradients(loop, inputs, Layout.of([2, 4]), Layout.of([5, 1]), False, seed=6)
@@ -151,7 +152,7 @@ def test_dropped_weights_leave_the_mean_and_a_share_of_zeros(name: str) -> None:
 def test_varlen_refuses_to_drop_weights() -> None:
     layout = Layout.of([2, 3])
     q, k, v = draw(layout, layout, torch.bfloat16, CPU, seed=8)
-    with pytest.raises(ValueError, match="^varlen attention drops no weights$"):
+    with pytest.raises(ValueError, match=r"^varlen attention drops no weights$"):
         varlen(q, k, v, layout, layout, True, 0.1)
 
 
@@ -223,7 +224,3 @@ def difference(found: Tensor, expected: Tensor) -> float:
     assert found.shape == expected.shape
     wanted = expected.double().cpu()
     return float((found.double().cpu() - wanted).abs().max() / wanted.abs().max().clamp(min=1))
-
-
-def with_bound(layout: Layout, bound: int) -> Layout:
-    return Layout(layout.offsets, layout.positions, bound)

@@ -30,7 +30,7 @@ VARIANTS = [
 ]
 # Each value of each option beside each value of each other one, in nine models instead of fifty-four.
 FEW = [
-    {"norm": ("post", "pre")[(i + j) % 2], "positions": positions, "activation": activation, "tie": tie}
+    {"norm": "pre" if i == j else "post", "positions": positions, "activation": activation, "tie": tie}
     for i, positions in enumerate(("sinusoidal", "sinusoidal_halves", "learned"))
     for j, activation in enumerate(("relu", "gelu", "swiglu"))
     for tie in (("all", "decoder", "none")[(i + j) % 3],)
@@ -178,7 +178,7 @@ def test_ties_share_the_very_same_matrix(tie: str, matrices: set[str]) -> None:
 
 
 def test_one_matrix_for_two_vocabularies_is_refused() -> None:
-    with pytest.raises(ValueError, match="^one matrix for both embeddings needs one vocabulary$"):
+    with pytest.raises(ValueError, match=r"^one matrix for both embeddings needs one vocabulary$"):
         build_model(TransformerModel(**TINY, tie="all"), 10, 11)
 
 

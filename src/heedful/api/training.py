@@ -10,7 +10,6 @@ from typing import Any, Final
 import torch
 from rich.console import Console
 
-import heedful
 from heedful.api.validation import Judge
 from heedful.config.load import load_recipe, recipe_to_json
 from heedful.config.schema import Recipe
@@ -31,6 +30,7 @@ from heedful.train.schedules import learning_rate
 from heedful.train.seeding import seed_for
 from heedful.train.signals import StopRequest
 from heedful.train.trainer import Reading, Settings, Trainer
+from heedful.version import __version__
 
 CHECKPOINTS: Final = "checkpoints"
 _TRIAL_STEPS: Final = 10
@@ -292,9 +292,7 @@ def _trainer(job: _Job, observer: "_Running | _Trial", steps: int | None = None)
     )
     rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
     compiled = choose_compile(train.compile, job.device)
-    return Trainer(
-        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, compiled
-    )
+    return Trainer(job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, compiled)
 
 
 def _feed(recipe: Recipe, prepared: Prepared, device: torch.device) -> PairFeed:
@@ -348,11 +346,15 @@ def _flat(value: object, path: str = "") -> dict[str, object]:
 def _card(run: Path, job: _Job, position: Position, scores: Mapping[str, float]) -> str:
     """The model card: what the model is, what it scored, how to use it."""
     lines = "".join(f"| {name} | {score:.4f} |\n" for name, score in scores.items())
-    table = f"\n| validation | score |\n|---|---|\n{lines}" if scores else "\nIt was not validated: `data.valid` is empty.\n"
+    table = (
+        f"\n| validation | score |\n|---|---|\n{lines}"
+        if scores
+        else "\nIt was not validated: `data.valid` is empty.\n"
+    )
     parameters = sum(p.numel() for p in job.model.parameters())
     return f"""# {run.name}
 
-A {job.recipe.model.family} of {parameters:,} parameters, trained with Heedful {heedful.__version__}:
+A {job.recipe.model.family} of {parameters:,} parameters, trained with Heedful {__version__}:
 {position.step:,} updates, {position.target_tokens:,} target tokens, best model so far on {datetime.now(UTC):%Y-%m-%d}.
 {table}
 Use it:
@@ -375,4 +377,3 @@ def _name(precision: torch.dtype) -> str:
 
 def _cpu_name() -> str:
     return f"CPU, {torch.get_num_threads()} threads"
-

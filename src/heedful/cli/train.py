@@ -36,7 +36,11 @@ def _print_forecast(recipe: Recipe) -> None:
     from heedful.train.progress import duration
 
     forecast = dry_run(recipe)
-    gpu = "" if forecast.peak_gpu_bytes is None else f"\nGPU memory   {forecast.peak_gpu_bytes / 2**30:.1f} GiB at the peak"
+    gpu = (
+        ""
+        if forecast.peak_gpu_bytes is None
+        else f"\nGPU memory   {forecast.peak_gpu_bytes / 2**30:.1f} GiB at the peak"
+    )
     print(
         f"parameters   {forecast.parameters:,}\n"
         f"speed        {forecast.tokens_per_second:,.0f} target tokens/s\n"

@@ -1,6 +1,6 @@
 """The errors of a recipe in words: one line each, all at once, with who wrote it and its dotted path."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,25 @@ from heedful.config.toml import toml_value
 from heedful.errors import nearest, suggestion
 
 _LONGEST_VALUE = 60
+
+# What other tools call it.
+FOREIGN_WORDS: Mapping[str, str] = {
+    "learning_rate": "train.schedule.lr",
+    "warmup_steps": "train.schedule.warmup",
+    "max_steps": "train.steps",
+    "epochs": "train.steps",
+    "batch_size": "data.batch_tokens",
+    "gradient_accumulation_steps": "train.accumulate",
+    "max_grad_norm": "train.clip_norm",
+    "d_model": "model.width",
+    "hidden_size": "model.width",
+    "num_layers": "model.layers",
+    "num_heads": "model.heads",
+    "d_ff": "model.inner",
+    "ffn_dim": "model.inner",
+    "vocab_size": "tokenizer.size",
+    "beam_size": "decode.beam",
+}
 
 
 @dataclass(frozen=True)
@@ -103,9 +122,9 @@ def _line(draft: Draft, fault: _Fault) -> str:
 
 def _misfit(draft: Draft, fault: _Fault) -> str:
     """Say what a validator of a whole table found: keys that are right one by one and do not fit together."""
-    writer = draft.last_override_in(fault.path) or draft.writer_of(fault.path)
+    message = str(fault.context["error"])
     table = f"in `{fault.dotted}`, " if fault.path else ""
-    return f"{writer}: {table}{fault.context['error']}."
+    return f"{draft.writer_of_misfit(fault.path, message)}: {table}{message}."
 
 
 def _wrong_kind(draft: Draft, fault: _Fault) -> str:
@@ -122,6 +141,8 @@ def _needed(fault: _Fault) -> str:
 def _way_out(fault: _Fault) -> str:
     """End the line of an unknown key: the key that was meant, here, in another kind, or in another table."""
     keys = _keys(fault.place)
+    if fault.key in FOREIGN_WORDS:
+        return f". Did you mean `{FOREIGN_WORDS[fault.key]}`?"
     if nearest(fault.key, keys):
         return "." + suggestion(fault.key, keys)
     kinds = [kind for kind, sibling in fault.place.siblings.items() if fault.key in sibling.model_fields]
@@ -134,7 +155,7 @@ def _way_out(fault: _Fault) -> str:
 
 
 def _keys(place: Place) -> list[str]:
-    return [*place.holder.model_fields, *_forms(place)]
+    return list(dict.fromkeys([*place.holder.model_fields, *_forms(place)]))
 
 
 def _forms(place: Place) -> list[str]:

@@ -12,7 +12,8 @@ from heedful.errors import UserError
 
 Table = Mapping[str, Any]
 
-_CORPUS_FORMS = ("tsv", "jsonl", "builtin")  # a corpus is of the form whose key it has
+_CORPUS_FORMS = ("tsv", "jsonl", "builtin")  # a corpus is of the form whose key it has; of two files, if of none
+_SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,14 @@ class Override:
     label: str
 
     @property
+    def rank(self) -> int:
+        """When it is applied: what says of which kind a table is comes before what only makes sense for a kind."""
+        return 0 if self.path[-1] in (*MARKS, *_CORPUS_FORMS) else 1 if self.path[-1] in _SIDES else 2
+
+    @property
     def chooses(self) -> bool:
-        """Whether it says of which kind a table is."""
-        return self.path[-1] in (*MARKS, *_CORPUS_FORMS)
+        """Whether it can make a table one of another kind."""
+        return self.rank < 2
 
 
 @dataclass(frozen=True)
@@ -45,17 +51,19 @@ class Draft:
         for name, values in self.files:
             if _holds(values, path):
                 return name
-        return self.last_override_in(path) or self.files[0][0]
+        inside = [override.label for override in self.overrides if _begins(override.path, path)]
+        return inside[-1] if inside else self.files[0][0]
 
     def writer_of_table(self, path: KeyPath) -> str:
         """Name who decided what a table must hold: an override of its kind, or who wrote it."""
         kinds = [override for override in self.overrides if override.chooses and _same(override.path[:-1], path)]
         return kinds[-1].label if kinds else self.writer_of(path)
 
-    def last_override_in(self, path: KeyPath) -> str | None:
-        """Name the last override of anything inside a table."""
+    def writer_of_misfit(self, path: KeyPath, message: str) -> str:
+        """Name who made keys of a table not fit together: the last override that the message names, or a file."""
         inside = [override for override in self.overrides if _begins(override.path, path)]
-        return inside[-1].label if inside else None
+        named = [each for each in inside if f"`{'.'.join(each.path[len(path) :])}`" in message]
+        return named[-1].label if named else self.writer_of(path)
 
 
 def draft_of(label: str, values: Table, base: tuple[str, Table] | None = None) -> Draft:
@@ -67,8 +75,7 @@ def draft_of(label: str, values: Table, base: tuple[str, Table] | None = None) -
 
 def overlaid(base: Table, new: Table) -> dict[str, Any]:
     """Merge tables key by key; a table of another kind, or a corpus of another form, replaces the whole one."""
-    mark = _mark(new)
-    if mark is not None and mark != _mark(base):
+    if _is_of_another_kind(base, new):
         return dict(new)
     both = {key: overlaid(base[key], new[key]) for key in base if _is_table(base[key]) and _is_table(new.get(key))}
     return {**base, **new, **both}
@@ -116,9 +123,9 @@ def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
 
 
 def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, list[str]]:
-    """Apply overrides, those that choose a kind first; what cannot be applied comes back as lines."""
+    """Apply overrides in the order of their ranks; what cannot be applied comes back as lines."""
     values, applied, lines = draft.values, [], []
-    for override in sorted(overrides, key=lambda override: not override.chooses):
+    for override in sorted(overrides, key=lambda override: override.rank):
         try:
             values = _assigned(values, override, 0)
             applied.append(override)
@@ -180,16 +187,19 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
+def _is_of_another_kind(base: Table, new: Table) -> bool:
+    if _mark(new) is None:
+        names_files = any(isinstance(new.get(side), str) for side in _SIDES)
+        return names_files and _mark(base) in ("tsv", "builtin")
+    return _mark(new) != _mark(base)
+
+
 def _mark(table: Table) -> str | None:
     """Return what says of which kind a table is; None where it leaves that to the table beneath it."""
     for key in MARKS:
         if key in table:
             return str(table[key])
-    for form in _CORPUS_FORMS:
-        if form in table:
-            return form
-    two_files = isinstance(table.get("source"), str) and isinstance(table.get("target"), str)
-    return "text" if two_files else None
+    return next((form for form in _CORPUS_FORMS if form in table), None)
 
 
 def _same(left: KeyPath, right: KeyPath) -> bool:

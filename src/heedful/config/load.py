@@ -15,6 +15,11 @@ from heedful.config.schema import Recipe
 from heedful.config.toml import toml_document
 from heedful.errors import UserError, suggestion
 
+_PLAINER = {  # what tomllib says, as a person would
+    "Cannot overwrite a value": "a key is set twice",
+    "Invalid value": "here must be a value; a text needs quotes, true and false are lower-case",
+}
+
 
 def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe's file, or a shipped recipe by its name, with overrides such as "model.layers=3"."""
@@ -91,5 +96,5 @@ def _syntax_error(path: Path, message: str) -> str:
     """Put the place of tomllib's message, which stands at its end, in front."""
     reason, found, place = message.rpartition(" (at ")
     where = f"{path}, {place.removesuffix(')')}" if found else str(path)
-    reason = (reason if found else message).replace("Cannot overwrite a value", "A key is set twice")
+    reason = _PLAINER.get(reason, reason) if found else message
     return f"{where}: this is not TOML: {reason[:1].lower()}{reason[1:]}."

@@ -344,12 +344,13 @@ class Recipe(Section):
     evaluate: Evaluate = Field(default_factory=Evaluate)
 
     @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
+    def _one_matrix_needs_one_vocabulary(self) -> Self:
         if self.model.tie == "all" and not self.tokenizer.joint:
-            raise ValueError(
-                'one matrix for both embeddings (`model.tie = "all"`) needs one vocabulary: '
-                'set `tokenizer.joint = true` or `model.tie = "decoder"`'
-            )
+            raise ValueError('`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all"')
+        return self
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
         if self.model.positions == "learned" and self.data.max_length >= self.model.max_positions:
             raise ValueError(
                 f"`data.max_length` ({self.data.max_length}) and an end marker must fit into `model.max_positions`, "

@@ -298,7 +298,7 @@ class _Draw:
         """Draw what somebody gives, shows or sends to somebody."""
         mood = self._mood(verb, self._pick(_TENSES[verb]), _GIFT_ASKS)
         recipient = self._phrase(self._pick(nouns_of(grammar.PEOPLE)))
-        return Clause(self._subject(verb), verb, mood, self._objects(verb), recipient)
+        return Clause(self._subject(verb, alone=True), verb, mood, self._objects(verb), recipient)
 
     def _quality(self, tense: Tense, asks: tuple[Words, ...]) -> Clause:
         """Draw what somebody or something is like."""
@@ -332,7 +332,7 @@ class _Draw:
             return self._quality(tense, ())
         verb = self._pick(_INTRANSITIVE)
         place = self._place(_SPOTS_OF[verb]) if verb in _MUST_SAY_WHERE else None
-        return Clause(self._subject(verb), verb, self._mood(verb, tense, ()), place=place)
+        return Clause(self._subject(verb, alone=True), verb, self._mood(verb, tense, ()), place=place)
 
     def _mood(self, verb: Verb, tense: Tense, asks: tuple[Words, ...]) -> Mood:
         """Draw how a clause is said. One that has nothing to ask is to be joined, and names no time either."""
@@ -362,8 +362,7 @@ class _Draw:
             return (self._phrase(noun, _MASS_OBJECT),)
         if noun.kind in grammar.PEOPLE and "no_a" in verb.notes:  # one has a brother, two or many
             return (self._phrase(noun, _INDEFINITE),)
-        phrase = self._phrase(noun)
-        return (phrase, self._fellow(noun)) if self._random() < 0.06 else (phrase,)
+        return (self._phrase(noun),)
 
     def _fellow(self, noun: Noun) -> NounPhrase:
         """Draw another noun of the same kind, to stand after "and"."""
@@ -382,11 +381,13 @@ class _Draw:
         if noun.kind in MASS_KINDS and shapes is _ANY:
             shapes = _MASS
         determiner, plural, counted = self._pick(shapes)
-        numeral = self._pick(_FEW if noun.kind in _SELDOM_MANY else _NUMERALS) if counted else None
         if shapes is _SIMPLE:
             return NounPhrase(determiner, noun, plural)
         adjective = self._pick(_ADJECTIVES_OF[noun.kind]) if self._random() < 0.45 else None
+        if counted:
+            numeral = self._pick(_FEW if noun.kind in _SELDOM_MANY else _NUMERALS)
+            return NounPhrase(determiner, noun, plural, numeral, adjective)
         possessor = None
         if determiner is grammar.THE and self._random() < 0.15:
             possessor = self._phrase(self._pick(nouns_of(grammar.PEOPLE)), _SIMPLE)
-        return NounPhrase(determiner, noun, plural, numeral, adjective, possessor)
+        return NounPhrase(determiner, noun, plural, None, adjective, possessor)

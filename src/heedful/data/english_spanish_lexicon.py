@@ -16,54 +16,47 @@ ByPerson: TypeAlias = tuple[str, str, str, str, str]
 
 # "english spanish" or "english/plural spanish/plural"; a star marks a feminine noun in stressed a (el agua fría).
 NOUN_TABLE: Final = {
-    "family m": "father padre, brother hermano, son hijo, grandfather abuelo, uncle tío, cousin primo, friend amigo, "
-    "neighbor vecino",
-    "family f": "mother madre, sister hermana, daughter hija, grandmother abuela, aunt tía, wife/wives esposa",
+    "family m": "father padre, brother hermano, son hijo, grandfather abuelo, uncle tío, friend amigo, neighbor vecino",
+    "family f": "mother madre, sister hermana, daughter hija, grandmother abuela, aunt tía",
     "person m": "boy chico, man/men hombre, child/children niño, baby bebé, king rey, doctor médico, farmer granjero, "
-    "baker panadero, waiter camarero, student estudiante, artist artista, poet poeta, captain capitán, pirate pirata, "
-    "thief/thieves ladrón, actor actor, gardener jardinero, soldier soldado",
-    "person f": "girl chica, woman/women mujer, queen reina, teacher maestra, nurse enfermera, lawyer abogada, "
-    "singer cantante, writer escritora, witch bruja, actress actriz, scientist científica, princess princesa, "
-    "judge jueza, dancer bailarina",
-    "name m": "Pedro Pedro, Carlos Carlos, Miguel Miguel, Luis Luis",
-    "name f": "Ana Ana, Elena Elena, Isabel Isabel, Marta Marta",
-    "animal m": "dog perro, cat gato, horse caballo, mouse/mice ratón, rabbit conejo, lion león, tiger tigre, "
-    "wolf/wolves lobo, fox zorro, bear oso, monkey mono, elephant elefante, donkey burro",
-    "animal f": "cow vaca, frog rana, turtle tortuga, hen gallina, spider araña, goat cabra, squirrel ardilla",
+    "baker panadero, student estudiante, artist artista, captain capitán, pirate pirata, thief/thieves ladrón",
+    "person f": "girl chica, woman/women mujer, queen reina, teacher maestra, nurse enfermera, singer cantante, "
+    "writer escritora, witch bruja, scientist científica",
+    "name m": "Pedro Pedro, Luis Luis",
+    "name f": "Ana Ana, Isabel Isabel",
+    "animal m": "dog perro, cat gato, horse caballo, mouse/mice ratón, rabbit conejo, lion león, wolf/wolves lobo, "
+    "fox zorro, bear oso, monkey mono, elephant elefante",
+    "animal f": "cow vaca, frog rana, turtle tortuga, spider araña",
     "flyer m": "bird pájaro, duck pato, owl búho, goose/geese ganso",
     "flyer f": "bee abeja, butterfly mariposa, eagle *águila",
-    "food m": "egg huevo, lemon limón, cake pastel, sandwich bocadillo, tomato tomate, cheese queso, peach melocotón, "
-    "banana plátano",
-    "food f": "apple manzana, orange naranja, pear pera, cookie galleta, potato patata, onion cebolla, "
-    "carrot zanahoria, cherry cereza, strawberry fresa, soup sopa, salad ensalada, nut nuez",
+    "food m": "egg huevo, lemon limón, cake pastel, sandwich bocadillo, tomato tomate, cheese queso",
+    "food f": "apple manzana, orange naranja, pear pera, cookie galleta, potato patata, onion cebolla, cherry cereza, "
+    "soup sopa, nut nuez",
     "staple m": "bread pan, rice arroz",
-    "drink m": "coffee café, tea té, juice zumo, wine vino",
+    "drink m": "coffee café, tea té, juice zumo",
     "drink f": "milk leche, water *agua",
-    "thing m": "pencil lápiz, clock reloj, mirror espejo, plate plato, glass vaso, knife/knives cuchillo, "
-    "fork tenedor, ring anillo, map mapa, ticket billete, phone teléfono, computer ordenador, "
-    "umbrella paraguas/paraguas, piano/pianos piano, drum tambor, violin violín, toy juguete, gift regalo, "
+    "thing m": "pencil lápiz, clock reloj, mirror espejo, plate plato, glass vaso, knife/knives cuchillo, ring anillo, "
+    "map mapa, phone teléfono, computer ordenador, umbrella paraguas/paraguas, gift regalo, toy juguete, "
     "picture cuadro",
-    "thing f": "key llave, lamp lámpara, cup taza, spoon cuchara, ball pelota, doll muñeca, guitar guitarra, "
-    "coin moneda, candle vela, blanket manta, flower flor, stone piedra, photo/photos foto, radio/radios radio, "
-    "axe *hacha, harp *arpa, basket cesta, light luz",
+    "thing f": "key llave, lamp lámpara, cup taza, spoon cuchara, ball pelota, guitar guitarra, coin moneda, "
+    "flower flor, photo/photos foto, light luz, basket cesta",
     "text m": "book libro, newspaper periódico, poem poema, story cuento, message mensaje",
-    "text f": "letter carta, novel novela, magazine revista, song canción",
-    "clothes m": "hat sombrero, shoe zapato, coat abrigo, dress vestido, glove guante",
-    "clothes f": "shirt camisa, skirt falda, scarf/scarves bufanda, jacket chaqueta, boot bota",
-    "opening m": "drawer cajón",
+    "text f": "letter carta, novel novela, song canción",
+    "clothes m": "hat sombrero, shoe zapato, coat abrigo, dress vestido",
+    "clothes f": "shirt camisa, skirt falda, scarf/scarves bufanda, boot bota",
     "opening f": "door puerta, window ventana, box caja, bottle botella, suitcase maleta",
     "furniture m": "sofa sofá, desk escritorio",
     "furniture f": "table mesa, chair silla, bed cama",
-    "vehicle m": "car coche, train tren, boat barco, bus autobús, plane avión, truck camión",
-    "vehicle f": "bicycle bicicleta, motorcycle moto",
-    "building m": "hotel hotel, castle castillo, theater teatro, restaurant restaurante, palace palacio, "
-    "museum museo, hospital hospital",
+    "vehicle m": "car coche, train tren, boat barco, bus autobús, plane avión",
+    "vehicle f": "bicycle bicicleta",
+    "building m": "hotel hotel, castle castillo, theater teatro, restaurant restaurante, museum museo, "
+    "hospital hospital",
     "building f": "house casa, church iglesia, tower torre, shop tienda, school escuela, library biblioteca",
     "place m": "garden jardín, park parque, village pueblo, market mercado, forest bosque",
-    "place f": "city ciudad, square plaza, station estación, street calle, cave cueva, university universidad",
-    "room f": "kitchen cocina, office oficina, room habitación, classroom *aula",
-    "landmark m": "river río, lake lago, bridge puente, tree árbol, wall muro",
-    "landmark f": "mountain montaña, beach playa, island isla, fountain fuente, farm granja",
+    "place f": "city ciudad, square plaza, station estación, street calle, university universidad",
+    "room f": "kitchen cocina, office oficina, room habitación",
+    "landmark m": "river río, lake lago, bridge puente, tree árbol",
+    "landmark f": "mountain montaña, beach playa, island isla, fountain fuente",
 }
 GROUPS: Final = {
     "people": "family person name",
@@ -85,21 +78,19 @@ ADJECTIVE_TABLE: Final = """
     white       blanco       ser    plain objects building animals
     black       negro        ser    plain objects building animals
     brown       marrón       ser    plain objects animals
-    gray        gris         ser    plain objects animals
     big         grande       ser    living objects places food
     small       pequeño      ser    living objects places food
     old         viejo        ser    living objects places
     new         nuevo        ser    objects inside
     young       joven        ser    living
-    good        bueno        ser    living objects inside edible drink
-    bad         malo         ser    family person animal text edible drink
+    good        bueno        ser    people animal objects inside edible
+    bad         malo         ser    family person animal text edible
     great       gran         -      person text building
     beautiful   hermoso      ser    living objects places
     ugly        feo          ser    living objects inside
     strange     extraño      ser    living objects places edible drink
     tall        alto         ser    people
     strong      fuerte       ser    people animal
-    weak        débil        ser    people animal
     fast        rápido       ser    people animals vehicle
     slow        lento        ser    people animals vehicle
     happy       feliz        ser    living
@@ -107,31 +98,23 @@ ADJECTIVE_TABLE: Final = """
     tired       cansado      estar  living
     sick        enfermo      estar  living
     angry       enfadado     estar  people animal
-    busy        ocupado      estar  people
     intelligent inteligente  ser    living
     lazy        perezoso     ser    people animal
     hardworking trabajador   ser    people
-    talkative   hablador     ser    people
     kind        amable       ser    people
-    polite      cortés       ser    people
     honest      honesto      ser    people
     elegant     elegante     ser    people clothes building
     brave       valiente     ser    people animal
     curious     curioso      ser    living
-    funny       gracioso     ser    people animals text
     rich        rico         ser    people
     famous      famoso       ser    people text places
     dangerous   peligroso    ser    animal vehicle landmark
-    quiet       tranquilo    ser    people animals inside
-    modern      moderno      ser    furniture vehicle building
     interesting interesante  ser    people text places
-    popular     popular      ser    people text inside
     useful      útil         ser    thing text vehicle
     expensive   caro         ser    objects food drink
     cheap       barato       ser    objects food drink
     heavy       pesado       ser    thing text clothes opening furniture
     dirty       sucio        estar  animals objects inside
-    wet         mojado       estar  people animals clothes furniture
     empty       vacío        estar  plain opening inside
     broken      roto         estar  plain thing opening furniture vehicle
     hot         caliente     estar  edible drink
@@ -141,8 +124,6 @@ ADJECTIVE_TABLE: Final = """
     English     inglés       ser    plain people text clothes vehicle
     French      francés      ser    plain people text clothes vehicle
     Spanish     español      ser    plain people text food
-    German      alemán       ser    plain people text vehicle
-    Mexican     mexicano     ser    plain people text food
 """
 # The few that stand before the noun, where the masculine singular is cut short.
 BEFORE_NOUN: Final[dict[str, ByGender]] = {
@@ -158,10 +139,10 @@ BEFORE_NOUN: Final[dict[str, ByGender]] = {
 VERB_TABLE: Final = """
     see/saw             | ver       | living  | people animals objects places  | moment in
     hear/heard          | oír       | living  | people animals vehicle         | moment in
-    watch               | mirar     | living  | people animals landmark        | a in
+    watch               | mirar     | living  | people animals landmark        | in
     find/found          | encontrar | people  | people animals objects         | moment in
     lose/lost           | perder    | people  | thing text clothes             | moment in
-    look_for            | buscar    | people  | people animals objects inside  | a
+    look_for            | buscar    | people  | people animals objects inside  |
     wait_for            | esperar   | people  | people vehicle                 | in
     listen_to           | escuchar  | people  | people                         | in
     ask_for             | pedir     | people  | food staple drink thing        | in
@@ -177,7 +158,7 @@ VERB_TABLE: Final = """
     eat/ate             | comer     | living  | food staple                    | in
     drink/drank         | beber     | living  | drink                          | in
     cook                | cocinar   | people  | food staple                    | in
-    wash                | lavar     | people  | clothes vehicle animal         | a in
+    wash                | lavar     | people  | clothes vehicle                | in
     open                | abrir     | people  | opening                        | in
     close               | cerrar    | people  | opening                        | in
     break/broke         | romper    | people  | thing opening furniture        | moment in
@@ -188,39 +169,26 @@ VERB_TABLE: Final = """
     make/made           | hacer     | people  | clothes furniture              | in
     read/read           | leer      | people  | text                           | in gives
     write/wrote         | escribir  | people  | text                           | in gives
-    carry               | llevar    | people  | thing text clothes food        | in
     bring/brought       | traer     | people  | thing text clothes food        | gives
     send/sent           | enviar    | people  | thing text clothes             | gives
     give/gave           | dar       | people  | thing text clothes food animal | gives
     show/showed         | mostrar   | people  | objects animals                | gives
-    lend/lent           | prestar   | people  | thing text clothes vehicle     | gives
-    throw/threw         | lanzar    | people  | thing                          | in
-    hide/hid            | esconder  | people  | thing text clothes food        | in
-    touch               | tocar     | living  | objects                        | moment in
-    push                | empujar   | people  | furniture vehicle              | in
     choose/chose        | elegir    | people  | objects food                   | in
-    use                 | usar      | people  | thing vehicle furniture        | in
     steal/stole         | robar     | people  | thing text clothes vehicle     | in
     follow              | seguir    | living  | people animals                 | a in
     chase               | perseguir | living  | animals                        | a in
     catch/caught        | atrapar   | living  | animals                        | moment in
     help                | ayudar    | people  | people                         | in
-    greet               | saludar   | people  | people                         | in
-    kiss                | besar     | people  | people                         | in
     hug                 | abrazar   | people  | people animal                  | a in
     visit               | visitar   | people  | people places                  |
-    invite              | invitar   | people  | people                         | moment
     remember            | recordar  | people  | people places text             | moment
-    forget/forgot       | olvidar   | people  | thing text clothes             | moment in
     understand/understood | entender | people | text people                    | moment
     sleep/slept         | dormir    | living  |                                | in
     run/ran             | correr    | living  |                                | in to
     walk                | caminar   | living  |                                | in to
     swim/swam           | nadar     | people animal |                          |
-    jump                | saltar    | people animal |                          | in
     fly/flew            | volar     | flyer   |                                | to
     play                | jugar     | living  |                                | in
-    rest                | descansar | living  |                                | in
     dance               | bailar    | people  |                                | in
     sing/sang           | cantar    | people flyer |                           | in
     cry                 | llorar    | people  |                                | in
@@ -540,38 +508,32 @@ def _read_verbs() -> tuple[Verb, ...]:
     return tuple(verbs)
 
 
-_ENGLISH_UNITS = (
+ENGLISH_NUMBERS: Final = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
-).split()
-_ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SPANISH_UNITS = (
+)
+ENGLISH_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
+SPANISH_NUMBERS: Final = (
     "un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete "
     "dieciocho diecinueve veinte veintiún veintidós veintitrés veinticuatro veinticinco veintiséis veintisiete "
     "veintiocho veintinueve"
-).split()
-_SPANISH_TENS = "treinta cuarenta cincuenta sesenta setenta ochenta noventa".split()
+)
+SPANISH_TENS: Final = "treinta cuarenta cincuenta sesenta setenta ochenta noventa"
 
 
-def _english_number(number: int) -> str:
-    if number < 20:
-        return _ENGLISH_UNITS[number - 1]
-    tens, unit = divmod(number, 10)
-    return _ENGLISH_TENS[tens - 2] + (f"-{_ENGLISH_UNITS[unit - 1]}" if unit else "")
+def _count(below: str, tens: str, link: str) -> list[str]:
+    """Write the numbers from 1 to 99, as they stand before a masculine noun."""
+    numbers = below.split()
+    units = numbers[:9]
+    for ten in tens.split():
+        numbers += [ten, *(f"{ten}{link}{unit}" for unit in units)]
+    return numbers
 
 
-def _spanish_number(number: int) -> str:
-    """Spell a number as it stands before a masculine noun."""
-    if number < 30:
-        return _SPANISH_UNITS[number - 1]
-    tens, unit = divmod(number, 10)
-    return _SPANISH_TENS[tens - 3] + (f" y {_SPANISH_UNITS[unit - 1]}" if unit else "")
-
-
-def numeral(number: int) -> Numeral:
-    """Write a number in words, which agree in gender where they end in one: veintiuna casas."""
-    masculine = _spanish_number(number)
-    return Numeral(_english_number(number), masculine, re.sub("[uú]n$", "una", masculine))
+def _in_words() -> tuple[Numeral, ...]:
+    """Write the numbers from 2 to 99; in Spanish those in "one" agree with the noun: veintiuna casas."""
+    rows = zip(_count(ENGLISH_NUMBERS, ENGLISH_TENS, "-"), _count(SPANISH_NUMBERS, SPANISH_TENS, " y "), strict=True)
+    return tuple(Numeral(english, spanish, re.sub("[uú]n$", "una", spanish)) for english, spanish in rows)[1:]
 
 
 NOUNS: Final = _read_nouns()
@@ -580,5 +542,5 @@ VERBS: Final = _read_verbs()
 BE_SER: Final = _be(present("ser"), imperfect("ser"), future("ser"))
 BE_ESTAR: Final = _be(present("estar"), imperfect("estar"), future("estar"))
 THERE_BE: Final = _be(by_person("hay " * 5), by_person("había " * 5), by_person("habrá " * 5))  # hay never agrees
-IN_WORDS: Final = tuple(numeral(number) for number in range(2, 100))
+IN_WORDS: Final = _in_words()
 IN_DIGITS: Final = tuple(Numeral(str(number), str(number), str(number)) for number in range(2, 100))

@@ -42,7 +42,7 @@ def search(
     return [found[place] for place in range(len(sources))]
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def search_batch(
     model: EncoderDecoder, sources: Sequence[Sequence[int]], settings: Settings
 ) -> list[list[Hypothesis]]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import heedful
 from heedful.config.load import recipe_from_json, recipe_to_json
 from heedful.config.schema import Recipe
 from heedful.data.tokenizer import Tokenizer
@@ -19,6 +18,7 @@ from heedful.files import read_bytes, read_json, write_bytes, write_json
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
+from heedful.version import __version__
 
 FORMAT: Final = 1
 CONFIG: Final = "config.json"
@@ -54,7 +54,7 @@ def write_description(folder: Path, recipe: Recipe, tokenizers: Tokenizers) -> N
         write_bytes(folder / name, tokenizer.to_json())
     config = {
         "format": FORMAT,
-        "heedful": heedful.__version__,
+        "heedful": __version__,
         "tokenizers": {name: tokenizer.fingerprint for name, tokenizer in _tokenizer_files(tokenizers).items()},
         "recipe": recipe_to_json(recipe),
     }
@@ -89,7 +89,7 @@ def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
         raise UserError(f"{folder / CONFIG} is not a Heedful model's config: `recipe` is missing.")
     if config.get("format") != FORMAT:
         raise UserError(
-            f"{folder / CONFIG} has format {config.get('format')}, but this Heedful ({heedful.__version__}) reads "
+            f"{folder / CONFIG} has format {config.get('format')}, but this Heedful ({__version__}) reads "
             f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
         )
     recipe = recipe_from_json(config["recipe"], str(folder / CONFIG))

@@ -20,7 +20,8 @@ def dropout_mask(like: Float[Tensor, "*shape"], share: float) -> Float[Tensor, "
     count = like.numel()
     draws = torch.empty((count + _LANES - 1) // _LANES, dtype=torch.int64).random_(-(2**63), None)
     lanes = draws.view(torch.int16)[:count].view(like.shape)
-    return (lanes >= round(share * 65536) - 32768).to(like.dtype).mul_(1 / (1 - share))
+    dropped = min(round(share * 65536), 65535)  # of 65536 draws; all of them would not fit 16 bits
+    return (lanes >= dropped - 32768).to(like.dtype).mul_(1 / (1 - share))
 
 
 class Dropout(nn.Module):

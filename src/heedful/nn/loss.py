@@ -28,7 +28,10 @@ def smoothed_cross_entropy(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return the summed smoothed loss, which has gradients, and the summed negative log-likelihood, which has none."""
     if x_NE.device.type == "cpu":
-        loss, likelihood = _Chunked.apply(x_NE, weight_VE, bias_V, labels_N, smoothing)  # type: ignore[no-untyped-call]
+        wanted = torch.is_grad_enabled()  # inside `forward` it never is
+        loss, likelihood = _Chunked.apply(  # type: ignore[no-untyped-call]
+            x_NE, weight_VE, bias_V, labels_N, smoothing, wanted
+        )
         return loss, likelihood
     return reference(x_NE, weight_VE, bias_V, labels_N, smoothing)
 
@@ -54,11 +57,17 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x_NE: Tensor, weight_VE: Tensor, bias_V: Tensor | None, labels_N: Tensor, smoothing: float
+        ctx: Any,
+        x_NE: Tensor,
+        weight_VE: Tensor,
+        bias_V: Tensor | None,
+        labels_N: Tensor,
+        smoothing: float,
+        wanted: bool,
     ) -> tuple[Tensor, Tensor]:
         vocabulary = weight_VE.shape[0]
         weight = weight_VE.to(x_NE.dtype)
-        needed = any(ctx.needs_input_grad)
+        needed = wanted and any(ctx.needs_input_grad)
         wide = torch.promote_types(x_NE.dtype, torch.float32)
         loss = torch.zeros((), dtype=torch.float64)
         likelihood = torch.zeros((), dtype=torch.float64)
@@ -101,4 +110,4 @@ class _Chunked(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         factor = float(gradients[0])
         scaled = (g if g is None or factor == 1 else g * factor for g in ctx.saved_tensors)
-        return *scaled, None, None
+        return *scaled, None, None, None

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.config.complaints import FOREIGN_WORDS
 from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
+from heedful.config.outline import paths_of_key
 from heedful.config.schema import (
     Adam,
     BuiltinCorpus,
@@ -107,6 +109,7 @@ def test_a_name_too_long_for_a_file_is_one_line() -> None:
     [
         ("[data]\ntrain { }", "my.toml, line 2, column 7: this is not TOML: expected '=' after a key"),
         ("[data", "my.toml, end of document: this is not TOML: expected ']'"),
+        ("x = y\n", "my.toml, line 1, column 5: this is not TOML: here must be a value; a text needs quotes,"),
         ("x = " + "[" * 9999, "my.toml: this is not TOML: maximum recursion depth exceeded"),
         ("steps = 1\nsteps = 2\n", "my.toml, line 2, column 10: this is not TOML: a key is set twice."),
     ],
@@ -189,10 +192,30 @@ def test_a_kind_of_the_base_is_inherited_by_a_table_that_says_none() -> None:
     assert load('extends = "base.toml"\n[tokenizer]\nsize = 99').tokenizer == Words(kind="word", size=99, min_count=3)
 
 
-def test_ones_own_files_replace_a_corpus_of_another_form() -> None:
-    recipe_file('[data]\ntrain = { builtin = "english-spanish", count = 5 }', "base.toml")
-    corpus = load('extends = "base.toml"\n[data]\ntrain = { source = "my.en", target = "my.de" }').data.train
-    assert corpus == (TextCorpus(source="my.en", target="my.de"),)
+@pytest.mark.parametrize("base", ['builtin = "english-spanish", count = 5', 'tsv = "a.tsv", source = 3'])
+def test_ones_own_files_replace_a_corpus_of_another_form(base: str) -> None:
+    recipe_file(f"[data]\ntrain = {{ {base} }}", "base.toml")
+    corpus = (TextCorpus(source="my.en", target="my.de"),)
+    assert load('extends = "base.toml"\n[data]\ntrain = { source = "my.en", target = "my.de" }').data.train == corpus
+    overrides = ["data.train.target=my.de", "data.train.source=my.en"]
+    assert load('extends = "base.toml"', *overrides).data.train == corpus
+    assert complaints('extends = "base.toml"\n[data]\ntrain = { source = "my.en", targt = "my.de" }') == [
+        "my.toml: `data.train.targt` is not a key of TextCorpus. Did you mean `target`?"
+    ]
+
+
+def test_fields_of_a_jsonl_corpus_are_no_files() -> None:
+    recipe_file('[data]\ntrain = { jsonl = "a.jsonl" }', "base.toml")
+    assert load('extends = "base.toml"\n[data]\ntrain = { source = "en", target = "de" }').data.train == (
+        JsonlCorpus(jsonl="a.jsonl", source="en", target="de"),
+    )
+
+
+def test_a_list_of_corpora_replaces_whatever_the_base_has() -> None:
+    recipe_file('[data]\ntrain = { jsonl = "a.jsonl" }', "base.toml")
+    assert load('extends = "base.toml"\n[data]\ntrain = [{ source = "en", target = "de" }]').data.train == (
+        TextCorpus(source="en", target="de"),
+    )
 
 
 def test_a_corpus_of_the_same_form_merges() -> None:
@@ -338,11 +361,25 @@ def test_a_bad_override_is_named(override: str, line: str) -> None:
     [
         ("model.heads=3", "in `model`, `width` must be a multiple of `heads` (3), but is 512."),
         ("train.schedule.kind=linear", "`train.schedule.lr` is missing: it must be a number above 0."),
+        (
+            "tokenizer.joint=false",
+            '`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all".',
+        ),
     ],
 )
 def test_an_override_is_blamed_for_what_no_longer_fits_in_a_table_of_the_file(override: str, line: str) -> None:
     text = DATA + "[model]\nwidth = 512\n[train.schedule]\nkind = 'constant'\nlr = 1.0"
     assert complaints(text, override) == [f"--set {override}: {line}"]
+
+
+def test_an_override_is_not_blamed_for_keys_of_the_file_that_do_not_fit_together() -> None:
+    text = DATA + "[tokenizer]\njoint = false\n[model]\nwidth = 512"
+    assert complaints(text, "model.layers=3", "train.steps=5") == [
+        'my.toml: `model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all".'
+    ]
+    assert complaints(text + "\nheads = 3", "model.layers=3") == [
+        "my.toml: in `model`, `width` must be a multiple of `heads` (3), but is 512."
+    ]
 
 
 def test_an_override_is_not_blamed_for_what_the_file_lacks() -> None:
@@ -420,6 +457,10 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
             "[train.schedule]\nkind = 'linear'\nlr = 1.0\nfloor = 2",
             "`train.schedule.floor` is 2, but must be a number of at least 0 and of at most 1.",
         ),
+        (
+            "[tokenizer]\njoint = false",
+            '`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all".',
+        ),
         ("decode = []", "`decode` is a list, but must be a table."),
         (f"[evaluate]\nbleu_tokenize = '{'x' * 99}'", f'`evaluate.bleu_tokenize` is "{"x" * 59}…, but must be "13a",'),
     ],
@@ -429,6 +470,12 @@ def test_one_mistake_is_one_line_with_file_path_and_what_it_must_be(text: str, l
     lines = complaints(top + DATA + tables)
     assert len(lines) == 1
     assert lines[0].startswith(f"my.toml: {line}")
+
+
+@pytest.mark.parametrize(("word", "meant"), FOREIGN_WORDS.items())
+def test_a_word_of_another_tool_gets_ours(word: str, meant: str) -> None:
+    assert meant in paths_of_key(meant.rpartition(".")[2])
+    assert complaints(f"{word} = 1\n{DATA}") == [f"my.toml: `{word}` is not a key of Recipe. Did you mean `{meant}`?"]
 
 
 @pytest.mark.parametrize(

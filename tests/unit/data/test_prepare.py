@@ -90,7 +90,7 @@ def test_long_and_lopsided_pairs_are_dropped_from_training_alone(files: Path) ->
     [(4, 4, None), (5, 4, "too long"), (4, 5, "too long"), (1, 3, "ratio"), (2, 4, None), (0, 3, "empty")],
 )
 def test_filters_count_pieces(source: int, target: int, objection: str | None) -> None:
-    assert Filters(max_length=4, max_ratio=2).objection(source, target) == objection
+    assert Filters(max_length=4, max_ratio=2.0).objection(source, target) == objection
 
 
 def test_a_joint_vocabulary_is_one_object_and_separate_ones_are_two(files: Path) -> None:

@@ -1,0 +1,64 @@
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.nn.feedforward import ACTIVATIONS, FeedForward, SwiGLU
+
+WIDTH, INNER = 3, 5
+
+
+def relu(z: float) -> float:
+    return max(z, 0.0)
+
+
+def gelu(z: float) -> float:
+    return z * (1 + math.erf(z / math.sqrt(2))) / 2
+
+
+def silu(z: float) -> float:
+    return z / (1 + math.exp(-z))
+
+
+@pytest.mark.parametrize(("name", "activation"), [("relu", relu), ("gelu", gelu)])
+def test_a_network_is_two_maps_with_an_activation_between(name: str, activation: Callable[[float], float]) -> None:
+    network = FeedForward(WIDTH, INNER, name).double()
+    x = torch.randn(4, WIDTH, dtype=torch.float64)
+    y = network(x)
+    for row, answer in zip(x.tolist(), y.tolist(), strict=True):
+        inner = [activation(z) for z in mapped(row, network.into.weight, network.into.bias)]
+        assert answer == pytest.approx(mapped(inner, network.out.weight, network.out.bias), abs=1e-12)
+
+
+def test_swiglu_gates_one_map_by_another_and_has_no_biases() -> None:
+    network = SwiGLU(WIDTH, INNER).double()
+    assert {name for name, _ in network.named_parameters()} == {"into.weight", "out.weight"}
+    gates, values = network.into.weight[:INNER], network.into.weight[INNER:]
+    x = torch.randn(4, WIDTH, dtype=torch.float64)
+    y = network(x)
+    for row, answer in zip(x.tolist(), y.tolist(), strict=True):
+        inner = [silu(g) * v for g, v in zip(mapped(row, gates), mapped(row, values), strict=True)]
+        assert answer == pytest.approx(mapped(inner, network.out.weight), abs=1e-12)
+
+
+@pytest.mark.parametrize("network", [FeedForward(4, 64, "relu", 0.5), SwiGLU(4, 64, 0.5)], ids=["ffn", "swiglu"])
+def test_inner_dropout_acts_in_training_alone(network: torch.nn.Module) -> None:
+    x = torch.randn(2, 4)
+    assert not torch.equal(network(x), network(x))
+    network.eval()
+    assert torch.equal(network(x), network(x))
+
+
+def test_the_table_names_the_activations_of_a_plain_network() -> None:
+    assert set(ACTIVATIONS) == {"relu", "gelu"}
+
+
+def mapped(row: list[float], weight: Tensor, bias: Tensor | None = None) -> list[float]:
+    """x W^T + b, word by word."""
+    shifts = [0.0] * len(weight) if bias is None else bias.tolist()
+    return [
+        sum(w * x for w, x in zip(weights, row, strict=True)) + shift
+        for weights, shift in zip(weight.tolist(), shifts, strict=True)
+    ]
