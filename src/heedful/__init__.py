@@ -7,19 +7,20 @@
 Importing this loads no torch; the first use does.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from heedful.version import __version__
 
 if TYPE_CHECKING:
-    from heedful.api import load, train
+    from heedful.api.model import load
+    from heedful.api.training import train
 
 __all__ = ["__version__", "load", "train"]
+_HOMES = {"load": "heedful.api.model", "train": "heedful.api.training"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("load", "train"):
-        import heedful.api
-
-        return getattr(heedful.api, name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'heedful' has no attribute {name!r}")

@@ -30,7 +30,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The run folder.")] = Path("runs/demo"),
 ) -> None:
     """Train a small English-Spanish translator, judge it on unseen combinations of words, and try it out."""
-    from heedful.api import load
+    from heedful.api.model import load
     from heedful.api.training import train
 
     recipe = load_recipe(RECIPE)

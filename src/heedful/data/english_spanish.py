@@ -34,9 +34,18 @@ from heedful.errors import UserError
 
 PARTS: Final = ("train", "valid", "test")
 MAX_WORDS: Final = 18
-EXAMPLES: Final[tuple[str, ...]] = ()
+EXAMPLES: Final[tuple[str, ...]] = (
+    "The two small cats did not see the red house.",
+    "Twenty-one old pirates are looking for a map.",
+    "Why can't the tired baby sleep?",
+    "Our hardworking teachers gave many new books to the children.",
+    "Yesterday the queen's black horse ran to the river.",
+)
 
 _HELD_OUT_ONE_IN: Final = 20
+_SALT: Final = (
+    20938  # chosen so that the examples are held out, and nothing of water: el agua fría must be seen to be believed
+)
 _VALID_ONE_IN: Final = 10  # of what is not held out
 
 
@@ -101,7 +110,7 @@ def combinations(sentence: Sentence) -> list[tuple[str, str]]:
 @cache
 def is_held_out(pair: tuple[str, str]) -> bool:
     """Decide, by a hash that no platform or process changes, whether a pair of lemmas belongs to the test part."""
-    return _stable_hash(" ".join(pair)) % _HELD_OUT_ONE_IN == 0
+    return _stable_hash(f"{_SALT} {pair[0]} {pair[1]}") % _HELD_OUT_ONE_IN == 0
 
 
 def _holds_held_out(sentence: Sentence) -> bool:
@@ -144,8 +153,10 @@ _GIVING: Final = tuple(verb for verb in VERBS if "gives" in verb.notes)
 _MUST_SAY_WHERE: Final = tuple(verb for verb in VERBS if verb.lemma in ("live", "go"))
 _PRONOUNS: Final = (*(grammar.ME, grammar.YOU) * 2, grammar.HE, grammar.SHE, grammar.WE, grammar.THEY)
 _LIVING: Final = grammar.PEOPLE | grammar.ANIMALS
-_LOCATED: Final = kinds("living thing text clothes food")
-_EXISTING: Final = kinds("person animals thing text clothes food")
+_DESCRIBED: Final = kinds("living objects places edible drink")
+_LOCATED: Final = kinds("living thing paper clothes food")
+_EXISTING: Final = kinds("person animals thing paper clothes food")
+_OWNED: Final = kinds("family animals objects edible drink building room")
 
 Shape: TypeAlias = tuple[grammar.Determiner, bool, bool]  # plural, with a numeral
 _OWNERS: Final = (grammar.MY, grammar.YOUR, grammar.HIS, grammar.HER, grammar.OUR, grammar.THEIR)
@@ -158,14 +169,14 @@ _INDEFINITE: Final[tuple[Shape, ...]] = (
     *((grammar.BARE, True, True),) * 3,
     (grammar.MANY, True, False),
 )
-_ANY: Final[tuple[Shape, ...]] = (
+_SPECIFIC: Final[tuple[Shape, ...]] = (
     *_MASS,
-    *_INDEFINITE * 2,
     *((grammar.THE, True, False),) * 6,
     *((grammar.THE, True, True),) * 3,
     *((word, True, False) for word in _POINTING),
     *((word, True, True) for word in (grammar.MY, grammar.HER, grammar.THIS, grammar.THAT)),
 )
+_ANY: Final[tuple[Shape, ...]] = (*_SPECIFIC, *_INDEFINITE * 2)
 _SIMPLE: Final[tuple[Shape, ...]] = (*_SINGULAR, *((word, True, False) for word in (*(grammar.THE,) * 4, *_OWNERS)))
 _FEW: Final = (*IN_WORDS[:11] * 2, *IN_DIGITS[:11])
 _NUMERALS: Final = (*_FEW * 6, *IN_WORDS, *IN_DIGITS)
@@ -178,11 +189,11 @@ _SPOTS: Final[dict[str, tuple[Spot, ...]]] = {
         (grammar.NEAR, kinds("places")),
         (grammar.BEHIND, kinds("building landmark")),
         (grammar.IN_FRONT_OF, kinds("building landmark")),
-        *((grammar.WITH, kinds("people")),) * 2,
     ),
     "to": ((grammar.TO, kinds("places")),) * 4,
-    "far": ((grammar.TO, kinds("place landmark")), (grammar.WITH, kinds("people"))),
+    "far": ((grammar.TO, kinds("place landmark shore")),) * 2,
     "from": ((grammar.FROM, kinds("places")),) * 4,
+    "with": ((grammar.WITH, kinds("people")),) * 2,
     "thing": (
         *((word, kinds("furniture")) for word in (grammar.ON, grammar.UNDER, grammar.NEAR)),
         (grammar.IN, kinds("room")),
@@ -286,7 +297,7 @@ class _Draw:
         mood = self._mood(verb, self._pick(_TENSES[verb]), _ASKS[verb])
         whether = mood.ask is grammar.WHETHER
         subject = grammar.WHO if whether and self._random() < 0.2 else self._subject(verb)
-        objects = self._objects(verb) if verb.objects and mood.ask is not grammar.WHAT else ()
+        objects = self._objects(verb, mood) if verb.objects and mood.ask is not grammar.WHAT else ()
         place, spots = None, _SPOTS_OF[verb]
         if verb in _MUST_SAY_WHERE:
             place = self._place(spots) if mood.ask is not grammar.WHERE else None
@@ -298,13 +309,18 @@ class _Draw:
         """Draw what somebody gives, shows or sends to somebody."""
         mood = self._mood(verb, self._pick(_TENSES[verb]), _GIFT_ASKS)
         recipient = self._phrase(self._pick(nouns_of(grammar.PEOPLE)))
-        return Clause(self._subject(verb, alone=True), verb, mood, self._objects(verb), recipient)
+        return Clause(self._subject(verb, alone=True), verb, mood, self._objects(verb, mood), recipient)
 
     def _quality(self, tense: Tense, asks: tuple[Words, ...]) -> Clause:
         """Draw what somebody or something is like."""
-        subject = self._subject(BE_SER, alone=True)
-        kind = "person" if isinstance(subject, Pronoun) else subject[0].noun.kind
-        predicate = self._pick(_QUALITIES_OF[kind])
+        subject: Subject
+        if self._random() < 0.25:
+            subject, predicate = self._pick(_PRONOUNS), self._pick(_QUALITIES_OF["person"])
+        else:
+            phrase = self._phrase(self._pick(nouns_of(_DESCRIBED)), _SPECIFIC)
+            subject, predicate = (phrase,), self._pick(_QUALITIES_OF[phrase.noun.kind])
+            while predicate is phrase.adjective:  # the red car is red
+                predicate = self._pick(_QUALITIES_OF[phrase.noun.kind])
         degree = None
         if predicate.gradable and self._random() < 0.35:
             degree = grammar.VERY if self._random() < 0.7 else grammar.TOO
@@ -316,7 +332,7 @@ class _Draw:
         noun = self._pick(nouns_of(_LOCATED))
         mood = self._mood(BE_ESTAR, tense, _LOCATION_ASKS)
         place = None if mood.ask is grammar.WHERE else self._place(_SPOTS["in" if noun.kind in _LIVING else "thing"])
-        return Clause((self._phrase(noun),), BE_ESTAR, mood, place=place)
+        return Clause((self._phrase(noun, _SPECIFIC),), BE_ESTAR, mood, place=place)
 
     def _existence(self, tense: Tense) -> Clause:
         """Draw that there is something somewhere."""
@@ -356,9 +372,9 @@ class _Draw:
         noun = self._pick(nouns_of(verb.subjects))
         return (self._phrase(noun), self._fellow(noun)) if share > 0.95 and not alone else (self._phrase(noun),)
 
-    def _objects(self, verb: Verb) -> tuple[NounPhrase, ...]:
+    def _objects(self, verb: Verb, mood: Mood) -> tuple[NounPhrase, ...]:
         noun = self._pick(nouns_of(verb.objects))
-        if noun.kind in MASS_KINDS:
+        if noun.kind in MASS_KINDS and not mood.ask:  # a bare noun after the subject is hard to read: ¿Bebe Ana té?
             return (self._phrase(noun, _MASS_OBJECT),)
         if noun.kind in grammar.PEOPLE and "no_a" in verb.notes:  # one has a brother, two or many
             return (self._phrase(noun, _INDEFINITE),)
@@ -378,7 +394,7 @@ class _Draw:
     def _phrase(self, noun: Noun, shapes: tuple[Shape, ...] = _ANY) -> NounPhrase:
         if noun.kind == "name":
             return NounPhrase(grammar.BARE, noun)
-        if noun.kind in MASS_KINDS and shapes is _ANY:
+        if noun.kind in MASS_KINDS and shapes is not _MASS_OBJECT:
             shapes = _MASS
         determiner, plural, counted = self._pick(shapes)
         if shapes is _SIMPLE:
@@ -388,6 +404,6 @@ class _Draw:
             numeral = self._pick(_FEW if noun.kind in _SELDOM_MANY else _NUMERALS)
             return NounPhrase(determiner, noun, plural, numeral, adjective)
         possessor = None
-        if determiner is grammar.THE and self._random() < 0.15:
+        if determiner is grammar.THE and noun.kind in _OWNED and self._random() < 0.2:
             possessor = self._phrase(self._pick(nouns_of(grammar.PEOPLE)), _SIMPLE)
         return NounPhrase(determiner, noun, plural, None, adjective, possessor)

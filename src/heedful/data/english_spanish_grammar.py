@@ -230,7 +230,9 @@ def _spanish_clause(clause: Clause) -> str:
         words = [subject, mood.adverb.spanish if mood.adverb else "", finite, rest, predicate]
     elif clause.objects:
         words = [mood.ask.spanish, finite, subject, rest]
-    else:  # with no object to follow, all of the verb comes before the subject: ¿Está cansado el gato?
+    elif isinstance(clause.subject, Pronoun):
+        words = [mood.ask.spanish, finite, rest, subject, predicate]
+    else:  # a noun waits for the whole verb and what it says: ¿Está cansado el gato? ¿Qué está comiendo el gato?
         words = [mood.ask.spanish, finite, rest, predicate, subject]
     if clause.objects:
         objects = [_spanish_object(clause.verb, phrase) for phrase in clause.objects]

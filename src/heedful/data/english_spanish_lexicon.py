@@ -39,9 +39,11 @@ NOUN_TABLE: Final = {
     "map mapa, phone teléfono, computer ordenador, umbrella paraguas/paraguas, gift regalo, toy juguete, "
     "picture cuadro",
     "thing f": "key llave, lamp lámpara, cup taza, spoon cuchara, ball pelota, guitar guitarra, coin moneda, "
-    "flower flor, photo/photos foto, light luz, basket cesta",
-    "text m": "book libro, newspaper periódico, poem poema, story cuento, message mensaje",
-    "text f": "letter carta, novel novela, song canción",
+    "flower flor, light luz, basket cesta",
+    "paper m": "book libro, newspaper periódico",
+    "paper f": "letter carta, photo/photos foto",
+    "text m": "poem poema, story cuento, message mensaje",
+    "text f": "novel novela, song canción",
     "clothes m": "hat sombrero, shoe zapato, coat abrigo, dress vestido",
     "clothes f": "shirt camisa, skirt falda, scarf/scarves bufanda, boot bota",
     "opening f": "door puerta, window ventana, box caja, bottle botella, suitcase maleta",
@@ -55,37 +57,41 @@ NOUN_TABLE: Final = {
     "place m": "garden jardín, park parque, village pueblo, market mercado, forest bosque",
     "place f": "city ciudad, square plaza, station estación, street calle, university universidad",
     "room f": "kitchen cocina, office oficina, room habitación",
-    "landmark m": "river río, lake lago, bridge puente, tree árbol",
-    "landmark f": "mountain montaña, beach playa, island isla, fountain fuente",
+    "landmark m": "bridge puente, tree árbol",
+    "landmark f": "mountain montaña, fountain fuente",
+    "shore m": "river río, lake lago",
+    "shore f": "beach playa, island isla",
 }
 GROUPS: Final = {
     "people": "family person name",
     "animals": "animal flyer",
     "living": "family person name animal flyer",
-    "objects": "thing text clothes opening furniture vehicle",
+    "wares": "thing paper clothes opening furniture vehicle",
+    "objects": "thing paper text clothes opening furniture vehicle",
+    "texts": "paper text",
     "inside": "building place room",
-    "places": "building place room landmark",
+    "places": "building place room landmark shore",
     "edible": "food staple",
 }
 MASS_KINDS: Final = ("staple", "drink")
 
 # english, spanish, copula, the kinds of noun it suits; "plain" ones take no "very" or "too".
 ADJECTIVE_TABLE: Final = """
-    red         rojo         ser    plain objects building food
-    green       verde        ser    plain objects building food
-    yellow      amarillo     ser    plain objects building food
-    blue        azul         ser    plain objects building flyer
-    white       blanco       ser    plain objects building animals
-    black       negro        ser    plain objects building animals
-    brown       marrón       ser    plain objects animals
+    red         rojo         ser    plain wares building food
+    green       verde        ser    plain wares building food
+    yellow      amarillo     ser    plain wares building food
+    blue        azul         ser    plain wares building flyer
+    white       blanco       ser    plain wares building animals
+    black       negro        ser    plain wares building animals
+    brown       marrón       ser    plain wares animals
     big         grande       ser    living objects places food
     small       pequeño      ser    living objects places food
     old         viejo        ser    living objects places
     new         nuevo        ser    objects inside
     young       joven        ser    living
     good        bueno        ser    people animal objects inside edible
-    bad         malo         ser    family person animal text edible
-    great       gran         -      person text building
+    bad         malo         ser    family person animal texts edible
+    great       gran         -      person texts building
     beautiful   hermoso      ser    living objects places
     ugly        feo          ser    living objects inside
     strange     extraño      ser    living objects places edible drink
@@ -107,23 +113,23 @@ ADJECTIVE_TABLE: Final = """
     brave       valiente     ser    people animal
     curious     curioso      ser    living
     rich        rico         ser    people
-    famous      famoso       ser    people text places
-    dangerous   peligroso    ser    animal vehicle landmark
-    interesting interesante  ser    people text places
-    useful      útil         ser    thing text vehicle
+    famous      famoso       ser    people texts places
+    dangerous   peligroso    ser    animal vehicle landmark shore
+    interesting interesante  ser    people texts places
+    useful      útil         ser    thing texts vehicle
     expensive   caro         ser    objects food drink
     cheap       barato       ser    objects food drink
-    heavy       pesado       ser    thing text clothes opening furniture
-    dirty       sucio        estar  animals objects inside
+    heavy       pesado       ser    wares
+    dirty       sucio        estar  animals wares inside
     empty       vacío        estar  plain opening inside
     broken      roto         estar  plain thing opening furniture vehicle
     hot         caliente     estar  edible drink
     cold        frío         estar  edible drink
     delicious   delicioso    estar  edible drink
     sweet       dulce        ser    food drink
-    English     inglés       ser    plain people text clothes vehicle
-    French      francés      ser    plain people text clothes vehicle
-    Spanish     español      ser    plain people text food
+    English     inglés       ser    plain people texts clothes vehicle
+    French      francés      ser    plain people texts clothes vehicle
+    Spanish     español      ser    plain people texts food
 """
 # The few that stand before the noun, where the masculine singular is cut short.
 BEFORE_NOUN: Final[dict[str, ByGender]] = {
@@ -135,15 +141,15 @@ BEFORE_NOUN: Final[dict[str, ByGender]] = {
 # english[/past] with _ inside one verb of two words | infinitive | who does it | to what | notes:
 #   state   past is the imperfect, no progressive      moment  no progressive
 #   a       animals too take the personal a            no_a    people do not (tiene dos hermanos)
-#   gives   may go on with "to somebody"               in, to, from, far   the places it may go on with
+#   gives   may go on with "to somebody"               in, to, far, from, with   what else it may go on with
 VERB_TABLE: Final = """
     see/saw             | ver       | living  | people animals objects places  | moment in
     hear/heard          | oír       | living  | people animals vehicle         | moment in
-    watch               | mirar     | living  | people animals landmark        | in
+    watch               | mirar     | living  | people animals landmark shore  | in with
     find/found          | encontrar | people  | people animals objects         | moment in
-    lose/lost           | perder    | people  | thing text clothes             | moment in
+    lose/lost           | perder    | people  | thing paper clothes             | moment in
     look_for            | buscar    | people  | people animals objects inside  |
-    wait_for            | esperar   | people  | people vehicle                 | in
+    wait_for            | esperar   | people  | people vehicle                 | in with
     listen_to           | escuchar  | people  | people                         | in
     ask_for             | pedir     | people  | food staple drink thing        | in
     know/knew           | conocer   | people  | people places                  | state
@@ -153,48 +159,48 @@ VERB_TABLE: Final = """
     prefer              | preferir  | people  | objects food drink             | state
     have/had            | tener     | people  | objects animals food family building | state no_a
     wear/wore           | llevar    | people  | clothes                        | state
-    buy/bought          | comprar   | people  | objects animals edible drink building | in
+    buy/bought          | comprar   | people  | objects animals edible drink building | in with
     sell/sold           | vender    | people  | objects animals edible drink building | in gives
-    eat/ate             | comer     | living  | food staple                    | in
-    drink/drank         | beber     | living  | drink                          | in
-    cook                | cocinar   | people  | food staple                    | in
+    eat/ate             | comer     | living  | food staple                    | in with
+    drink/drank         | beber     | living  | drink                          | in with
+    cook                | cocinar   | people  | food                           | in with
     wash                | lavar     | people  | clothes vehicle                | in
     open                | abrir     | people  | opening                        | in
     close               | cerrar    | people  | opening                        | in
     break/broke         | romper    | people  | thing opening furniture        | moment in
     repair              | reparar   | people  | opening furniture vehicle      | in
-    paint               | pintar    | people  | opening furniture building landmark | in
-    draw/drew           | dibujar   | people  | people animals building landmark | in
+    paint               | pintar    | people  | opening furniture building landmark shore | in with
+    draw/drew           | dibujar   | people  | people animals building landmark shore | in
     build/built         | construir | people  | building furniture             |
     make/made           | hacer     | people  | clothes furniture              | in
-    read/read           | leer      | people  | text                           | in gives
-    write/wrote         | escribir  | people  | text                           | in gives
-    bring/brought       | traer     | people  | thing text clothes food        | gives
-    send/sent           | enviar    | people  | thing text clothes             | gives
-    give/gave           | dar       | people  | thing text clothes food animal | gives
+    read/read           | leer      | people  | texts                          | in gives
+    write/wrote         | escribir  | people  | texts                          | in
+    bring/brought       | traer     | people  | thing paper clothes food        | gives
+    send/sent           | enviar    | people  | thing texts clothes             | gives
+    give/gave           | dar       | people  | thing paper clothes food | gives
     show/showed         | mostrar   | people  | objects animals                | gives
     choose/chose        | elegir    | people  | objects food                   | in
-    steal/stole         | robar     | people  | thing text clothes vehicle     | in
+    steal/stole         | robar     | people  | thing paper clothes vehicle     | in
     follow              | seguir    | living  | people animals                 | a in
     chase               | perseguir | living  | animals                        | a in
     catch/caught        | atrapar   | living  | animals                        | moment in
     help                | ayudar    | people  | people                         | in
     hug                 | abrazar   | people  | people animal                  | a in
-    visit               | visitar   | people  | people places                  |
-    remember            | recordar  | people  | people places text             | moment
-    understand/understood | entender | people | text people                    | moment
+    visit               | visitar   | people  | people places                  | with
+    remember            | recordar  | people  | people places texts            | moment
+    understand/understood | entender | people | texts people                   | moment
     sleep/slept         | dormir    | living  |                                | in
-    run/ran             | correr    | living  |                                | in to
-    walk                | caminar   | living  |                                | in to
-    swim/swam           | nadar     | people animal |                          |
+    run/ran             | correr    | living  |                                | in to with
+    walk                | caminar   | living  |                                | in to with
+    swim/swam           | nadar     | people animal |                          | with
     fly/flew            | volar     | flyer   |                                | to
-    play                | jugar     | living  |                                | in
-    dance               | bailar    | people  |                                | in
-    sing/sang           | cantar    | people flyer |                           | in
+    play                | jugar     | living  |                                | in with
+    dance               | bailar    | people  |                                | in with
+    sing/sang           | cantar    | people flyer |                           | in with
     cry                 | llorar    | people  |                                | in
-    work                | trabajar  | people  |                                | in
-    study               | estudiar  | people  |                                | in
-    travel              | viajar    | people  |                                | far
+    work                | trabajar  | people  |                                | in with
+    study               | estudiar  | people  |                                | in with
+    travel              | viajar    | people  |                                | far with
     live                | vivir     | living  |                                | state in
     arrive              | llegar    | living  |                                | moment
     go/went             | ir        | living  |                                | moment to
@@ -462,7 +468,7 @@ def _be(now: ByPerson, before: ByPerson, later: ByPerson) -> Verb:
         "past": Forms(_WAS, _WAS, "", before, ""),
         "future": Forms(_each(_WILL, "be"), _WILL, "be", later, ""),
     }
-    return Verb("be", forms, kinds("living objects places edible drink"), frozenset(), frozenset({"no_a"}))
+    return Verb("be", forms, frozenset(), frozenset(), frozenset({"no_a"}))
 
 
 def kinds(names: str) -> frozenset[str]:

@@ -4,7 +4,6 @@ Markers are never parsed out of text: a text that holds "</s>" is a text about m
 """
 
 import hashlib
-import os
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -14,7 +13,6 @@ from heedful.errors import UserError
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids
-_PARALLELISM = "TOKENIZERS_PARALLELISM"
 
 
 class Tokenizer:
@@ -83,16 +81,3 @@ def _without_markers(ids: list[int]) -> list[int]:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _no_threads_in_the_child() -> None:
-    os.environ[_PARALLELISM] = "false"
-
-
-def _threads_in_the_parent() -> None:
-    os.environ.pop(_PARALLELISM, None)
-
-
-# The library's threads do not survive a fork; told so beforehand, it neither warns nor waits for them.
-if _PARALLELISM not in os.environ:
-    os.register_at_fork(before=_no_threads_in_the_child, after_in_parent=_threads_in_the_parent)

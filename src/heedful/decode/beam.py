@@ -169,6 +169,4 @@ def _pick(x_BJ: Shaped[Tensor, "B J *rest"], places_BI: Int[Tensor, "B I"]) -> S
 def _listed(tokens_BJT: Tensor, score_BJ: Tensor, log_p_BJ: Tensor) -> list[list[Hypothesis]]:
     """The possible ones among J hypotheses of each sentence; asks the device."""
     rows = zip(tokens_BJT[:, :, 1:].tolist(), score_BJ.tolist(), log_p_BJ.tolist(), strict=True)
-    return [
-        [Hypothesis.of(*found) for found in zip(*row, strict=True) if math.isfinite(found[1])] for row in rows
-    ]
+    return [[Hypothesis.of(*found) for found in zip(*row, strict=True) if math.isfinite(found[1])] for row in rows]

@@ -14,10 +14,8 @@ from heedful.data.tokenizer import BEGIN, PAD, UNKNOWN
 NEVER: Final = (PAD, BEGIN, UNKNOWN)
 
 
-def best_tokens(
-    logits_RV: Float[Tensor, "R V"], count: int
-) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
-    """The log probabilities of each row's best tokens and the tokens, best first: `count`, or all where there are fewer.
+def best_tokens(logits_RV: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
+    """The log probabilities of each row's best tokens, and the tokens: `count` of them, or all, best first.
 
     Sums are float32 or wider. The logits are spent.
     """

@@ -43,9 +43,7 @@ def search(
 
 
 @torch.inference_mode()
-def search_batch(
-    model: EncoderDecoder, sources: Sequence[Sequence[int]], settings: Settings
-) -> list[list[Hypothesis]]:
+def search_batch(model: EncoderDecoder, sources: Sequence[Sequence[int]], settings: Settings) -> list[list[Hypothesis]]:
     """Search the N best targets of the sources of one batch. The model is used as it is: put it into `eval` mode."""
     device = next(model.parameters()).device
     memory = model.encoder(Packed.of([[*source, END] for source in sources]).to(device))

@@ -1,6 +1,6 @@
 """What a search is told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heedful.decode.penalties import LengthPenalty, Wu
 from heedful.errors import UserError
@@ -17,7 +17,7 @@ class Settings:
     beam: int = 4
     nbest: int = 1
     max_extra: int = 50
-    penalty: LengthPenalty = Wu(0.6)
+    penalty: LengthPenalty = field(default_factory=lambda: Wu(0.6))
 
     def __post_init__(self) -> None:
         for name in ("beam", "nbest", "max_extra"):

@@ -163,6 +163,7 @@ def test_given_tokenizers_are_used(files: Path) -> None:
     said = Said()
     second = prepare(recipe(files), said, tokenizers=given)
     assert (second.source_tokenizer, second.target_tokenizer) == given
+    assert second.train[0].key != prepare(recipe(files)).train[0].key
     assert not [line for line in said if line.startswith("training")]
 
 

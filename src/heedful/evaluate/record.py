@@ -1,0 +1,81 @@
+"""Recorded results: figures with the command, the machine and the versions that they came from.
+
+benchmarks/results/NAME.json   {"name", "command", "date", "machine", "versions", "seeds", "figures": {key: number}}
+"""
+
+import math
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from heedful.errors import UserError
+from heedful.files import read_json, write_json
+
+RESULTS: Final = Path("benchmarks/results")
+_VERSIONED: Final = ("heedful", "torch", "tokenizers", "sacrebleu")
+
+
+def record(
+    name: str,
+    figures: Mapping[str, float],
+    *,
+    command: str,
+    seeds: Sequence[int] = (),
+    folder: Path = RESULTS,
+    merge: bool = False,
+) -> Path:
+    """Write `folder`/NAME.json and return its path. With `merge`, figures that are there stay beside the new."""
+    path = result_file(name, folder)
+    unusable = [key for key, figure in figures.items() if not math.isfinite(figure)]
+    if unusable:
+        key = unusable[0]
+        raise UserError(f"`{key}` is {figures[key]}, which cannot be recorded: a figure must be a finite number.")
+    old = _figures_of(path) if merge and path.exists() else {}
+    result = {
+        "name": name,
+        "command": command,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": machine(),
+        "versions": {"python": platform.python_version(), **{package: version(package) for package in _VERSIONED}},
+        "seeds": list(seeds),
+        "figures": {**old, **figures},
+    }
+    write_json(path, result)
+    return path
+
+
+def result_file(name: str, folder: Path = RESULTS) -> Path:
+    """Where a result of this name is recorded; refuses what is no name, before anything long begins."""
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise UserError(f"`{name}` cannot name a result: use letters, digits, `.`, `-` and `_`.")
+    return folder / f"{name}.json"
+
+
+def machine() -> dict[str, str | int]:
+    """What figures of speed depend on."""
+    gpus = torch.cuda.device_count()
+    described: dict[str, str | int] = {"cpu": _cpu(), "cores": os.cpu_count() or 0, "system": platform.platform()}
+    return described | ({"gpu": torch.cuda.get_device_name(0), "gpus": gpus} if gpus else {})
+
+
+def _cpu() -> str:
+    """The processor's name, which Linux tells in a file of its own."""
+    facts = Path("/proc/cpuinfo")
+    lines = facts.read_text().splitlines() if facts.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _figures_of(path: Path) -> dict[str, float]:
+    recorded = read_json(path)
+    figures = recorded.get("figures") if isinstance(recorded, dict) else None
+    if not isinstance(figures, dict):
+        raise UserError(f"{path} holds no `figures` to add to: delete it, or record under another name.")
+    return figures

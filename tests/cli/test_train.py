@@ -1,0 +1,147 @@
+"""`heedful train` as a user sees it: killed, interrupted, resumed, refused."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from heedful.cli.main import run
+
+RECIPE = """
+[data]
+train = { builtin = "english-spanish", part = "train", count = 2000 }
+valid = { builtin = "english-spanish", part = "valid", count = 20 }
+batch_tokens = 600
+[tokenizer]
+kind = "word"
+[model]
+width = 16
+heads = 2
+layers = 1
+inner = 32
+dropout = 0.2
+dropout_attention = 0.1
+[train]
+steps = 60
+accumulate = 2
+schedule = { kind = "constant", lr = 0.01 }
+precision = "float32"
+device = "cpu"
+threads = 1
+checkpoint_every = 7
+log_every = 10
+validation = { every = 20 }
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "tiny.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+def start(recipe: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "heedful", "train", str(recipe), "--out", str(out), *more]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_checkpoint(out: Path, process: subprocess.Popen[str]) -> None:
+    while process.poll() is None and not (out / "checkpoints/last.json").exists():
+        time.sleep(0.01)
+
+
+def test_killed_at_random_moments_and_resumed_ends_with_the_same_bits(recipe: Path, tmp_path: Path) -> None:
+    """SIGKILL, dropout on: the final weights equal those of a run that was never disturbed."""
+    assert run(["train", str(recipe), "--out", str(tmp_path / "whole")]) == 0
+    out = tmp_path / "killed"
+    kills = 0
+    process = start(recipe, out)
+    for _ in range(2):
+        wait_for_checkpoint(out, process)
+        time.sleep(random.uniform(0, 0.3))
+        if process.poll() is None:
+            process.kill()
+            kills += 1
+        process.communicate()
+        process = start(recipe, out, "--resume")
+    process.communicate()
+    assert process.returncode == 0
+    assert kills, "the run ended before it could be killed: make it longer"
+    whole, killed = load_file(tmp_path / "whole/model.safetensors"), load_file(out / "model.safetensors")
+    assert all(whole[name].tobytes() == killed[name].tobytes() for name in whole)
+    last = "checkpoints/step-00000060/optimizer.safetensors"
+    assert (tmp_path / "whole" / last).read_bytes() == (out / last).read_bytes()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_after_the_step_with_a_checkpoint(
+    number: signal.Signals, code: int, recipe: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    process = start(recipe, out, "--set", "train.steps=100000")
+    wait_for_checkpoint(out, process)
+    os.kill(process.pid, number)
+    _, errors = process.communicate()
+    assert process.returncode == code
+    assert "checkpoint saved. Run the same command with --resume to go on." in errors
+
+
+def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", str(recipe), "--dry-run", "--out", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "target tokens/s" in printed
+    assert "60 updates" in printed
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_holds_a_run_is_refused(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/config.json").write_text("{}")
+    assert run(["train", str(recipe), "--out", str(tmp_path / "run")]) == 2
+    assert "already holds a run: add --resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (None, b"x\n", "a.txt"),
+        (b"one\ntwo\n", b"uno\n", "has 1 line"),
+        (b"one\n\xff\xfe\n", b"uno\ndos\n", "line 2"),
+        (b"", b"", "no pair"),
+    ],
+)
+def test_bad_training_files_are_one_line_and_exit_code_2(
+    source: bytes | None,
+    target: bytes,
+    message: str,
+    recipe: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if source is not None:
+        (tmp_path / "a.txt").write_bytes(source)
+    (tmp_path / "b.txt").write_bytes(target)
+    files = f'data.train={{source="{tmp_path}/a.txt", target="{tmp_path}/b.txt"}}'
+    assert run(["train", str(recipe), "--out", str(tmp_path / "run"), "--set", files]) == 2
+    errors = capsys.readouterr().err
+    assert "heedful: error: " in errors
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+def test_a_gpu_that_is_not_there_is_named(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert run(["train", str(recipe), "--out", str(tmp_path / "run"), "--set", "train.device=cuda"]) == 2
+    assert "sees no GPU: use `cpu`." in capsys.readouterr().err
