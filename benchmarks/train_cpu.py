@@ -19,13 +19,13 @@ from statistics import median
 import numpy as np
 import torch
 import torch.nn.functional as F
-from heedful.evaluate.record import record
 
 from heedful.config.schema import Adam, Constant, TransformerModel
 from heedful.data.batches import PairBatch, collate
 from heedful.data.plan import Indices
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD
+from heedful.evaluate.record import record
 from heedful.models.build import build_model
 from heedful.models.families import set_precision
 from heedful.train.checkpoints import Position

@@ -1,10 +1,21 @@
 """What every test shares: shapes are checked types, one thread a worker, the same examples in every run."""
 
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.attention.varlen  # what is first imported under the hook is compiled from source in every run: 10 s
 from hypothesis import settings
 from jaxtyping import install_import_hook
+
+if TYPE_CHECKING:
+    from heedful.api.model import Model
+    from heedful.data.tokenizer import Tokenizer
+    from heedful.models.families import EncoderDecoder
 
 # Before anything imports them: from here on a wrong shape in a call is an error.
 install_import_hook(["heedful.packed", "heedful.nn", "heedful.models"], "beartype.beartype")
@@ -23,3 +34,96 @@ def one_thread() -> None:
 def same_draws() -> None:
     """A test draws the same numbers whatever ran before it."""
     torch.manual_seed(0)
+
+
+# --- a trained model --------------------------------------------------------------------------------------------------
+
+ANIMALS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
+
+
+def animal_sentences(count: int, seed: int = 0) -> list[str]:
+    """One to six animals a sentence."""
+    chance = random.Random(seed)
+    return [" ".join(chance.choices(ANIMALS, k=chance.randint(1, 6))) for _ in range(count)]
+
+
+def turned_round(sentence: str) -> str:
+    """What the trained model is to make of a sentence."""
+    return " ".join(reversed(sentence.split()))
+
+
+@pytest.fixture(scope="session")
+def sentences() -> Callable[[int], list[str]]:
+    """Sentences that the trained model understands, most of which it never saw."""
+    return animal_sentences
+
+
+@pytest.fixture(scope="session")
+def reverse() -> Callable[[str], str]:
+    """What the trained model is to make of a sentence."""
+    return turned_round
+
+
+@pytest.fixture(scope="session")
+def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+    """A bundle of a tiny Transformer that learned in seconds to turn the words of a sentence round.
+
+    Its recipe has two test corpora, the second with a name, and no validation corpus. Copy it to damage it.
+    """
+    from heedful.config.schema import Data, Decode, Recipe, TextCorpus, TransformerModel, Words
+    from heedful.data.tokenizer_training import train_tokenizer
+    from heedful.models.build import build_model
+    from heedful.models.bundle import Tokenizers, write_description, write_weights
+
+    texts, bundle = tmp_path_factory.mktemp("texts"), tmp_path_factory.mktemp("models") / "reversing"
+    for name, count in (("first", 40), ("second", 10)):
+        lines = animal_sentences(count, seed=count)
+        (texts / f"{name}.in").write_text("\n".join(lines) + "\n")
+        (texts / f"{name}.out").write_text("\n".join(map(turned_round, lines)) + "\n")
+    corpora = (
+        TextCorpus(source="first.in", target="first.out"),
+        TextCorpus(name="second", source="second.in", target="second.out"),
+    )
+    recipe = Recipe(
+        data=Data(folder=str(texts), train=corpora[:1], test=corpora),
+        tokenizer=Words(kind="word"),
+        model=TransformerModel(width=32, heads=2, layers=1, inner=64, dropout=0.0, norm="pre"),
+        decode=Decode(max_extra=6),
+    )
+    tokenizer = train_tokenizer(recipe.tokenizer, ANIMALS)
+    torch.manual_seed(1)
+    model = build_model(recipe.model, tokenizer.size, tokenizer.size)
+    _learn_to_reverse(model, tokenizer, updates=300)
+    write_description(bundle, recipe, Tokenizers(tokenizer, tokenizer))
+    write_weights(bundle, model)
+    return bundle
+
+
+def _learn_to_reverse(model: "EncoderDecoder", tokenizer: "Tokenizer", updates: int, batch: int = 48) -> None:
+    from heedful.data.batches import collate
+    from heedful.data.store import TokenStore
+    from heedful.nn.loss import smoothed_cross_entropy
+
+    texts = animal_sentences(updates * batch, seed=1)
+    pairs = TokenStore.of(
+        source=tokenizer.encode_batch(texts), target=tokenizer.encode_batch([turned_round(text) for text in texts])
+    )
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    output = model.decoder.output
+    for update in range(updates):
+        optimizer.param_groups[0]["lr"] = 8e-3 * min(1, (update + 1) / 30) * (1 - update / updates)
+        made = collate([pairs], np.arange(update * batch, (update + 1) * batch))
+        states = model.states(made.source, made.target)
+        loss, _ = smoothed_cross_entropy(states, output.weight, output.bias, made.labels, smoothing=0.0)
+        optimizer.zero_grad()
+        (loss / made.target_tokens).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+
+@pytest.fixture(scope="session")
+def reversing(reversing_folder: Path) -> "Model":
+    """The model of `reversing_folder`, on the CPU."""
+    from heedful.api.model import load
+
+    return load(reversing_folder, device="cpu")

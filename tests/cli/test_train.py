@@ -102,9 +102,7 @@ def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pyt
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_that_holds_a_run_is_refused(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_holds_a_run_is_refused(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/config.json").write_text("{}")
     assert run(["train", str(recipe), "--out", str(tmp_path / "run")]) == 2

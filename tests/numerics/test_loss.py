@@ -101,13 +101,14 @@ def test_a_factor_behind_the_loss_scales_every_gradient(factor: float) -> None:
         torch.testing.assert_close(tensor, factor * wanted, atol=1e-12, rtol=1e-12)
 
 
-def test_a_second_and_third_backward_pass_add_the_same_gradients_again() -> None:
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_a_second_and_third_backward_pass_add_the_same_gradients_again(factor: float) -> None:
     """Gradients come from the forward pass: what `.grad` accumulates must not be the memory they lie in."""
     x, weight, bias, labels = batch()
-    expected = everything(smoothed_cross_entropy, x, weight, bias, labels, 0.1)[2:]
+    expected = everything(smoothed_cross_entropy, x, weight, bias, labels, 0.1, factor)[2:]
     loss, _ = smoothed_cross_entropy(x, weight, bias, labels, 0.1)
     for times in (1, 2, 3):
-        loss.backward(retain_graph=True)
+        (factor * loss).backward(retain_graph=True)
         for parameter, wanted in zip((x, weight, bias), expected, strict=True):
             assert parameter is not None
             assert parameter.grad is not None

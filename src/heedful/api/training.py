@@ -19,7 +19,7 @@ from heedful.data.prepare import Prepared, prepare
 from heedful.errors import UserError
 from heedful.files import write_bytes
 from heedful.models.build import build_model
-from heedful.models.bundle import CARD, Tokenizers, read_description, write_description, write_weights
+from heedful.models.bundle import CARD, Bundle, Tokenizers, read_description, write_description, write_weights
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.train.checkpoints import Position, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.train.hardware import choose_compile, choose_device, choose_precision, make_deterministic
@@ -194,7 +194,7 @@ class _Running:
 
     def __init__(self, job: _Job, run: Path, progress: Progress) -> None:
         self.job, self.run, self.progress = job, run, progress
-        self.judge = Judge(job.recipe, job.tokenizers, job.prepared.valid, job.model, job.device)
+        self.judge = Judge(Bundle(job.recipe, job.tokenizers, job.model), job.prepared.valid)
 
     def to_the_end(self, position: Position) -> None:
         """Train, and say where the model is."""
@@ -296,15 +296,14 @@ def _trainer(job: _Job, observer: "_Running | _Trial", steps: int | None = None)
 
 
 def _feed(recipe: Recipe, prepared: Prepared, device: torch.device) -> PairFeed:
-    """The training batches: ragged on a CPU, of one static shape on a GPU."""
+    """The training batches: ragged on a CPU, of one static shape on a GPU, the same sentences in both."""
     data = recipe.data
-    feed = PairFeed(prepared.train, prepared.weights, recipe.train.seed, data.batch_tokens)
+    most = max(1, data.batch_tokens // 8)  # sentences: shorter ones than 8 tokens leave some of the budget unused
+    feed = PairFeed(prepared.train, prepared.weights, recipe.train.seed, data.batch_tokens, most)
     if device.type != "cuda":
         return feed
-    most = max(1, data.batch_tokens // 8)  # sentences: shorter ones than 8 tokens leave some of the budget unused
     longest = min(data.max_length + 1, data.batch_tokens)
-    shape = StaticShape.around(data.batch_tokens, most, longest)
-    return replace(feed, max_sentences=most, static=shape, pin=True)
+    return replace(feed, static=StaticShape.around(data.batch_tokens, most, longest), pin=True)
 
 
 def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:

@@ -1,39 +1,48 @@
 """How a model in training is judged: loss and perplexity on the validation corpora, BLEU and chrF when asked for."""
 
-import math
-import torch
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from heedful.config.schema import Recipe
+from heedful.api.model import Model
 from heedful.data.batches import collate
 from heedful.data.loader import pair_costs
 from heedful.data.plan import batches_by_length
+from heedful.data.readers import is_blank, read_pairs
 from heedful.data.store import TokenStore
-from heedful.models.bundle import Tokenizers
-from heedful.models.families import EncoderDecoder
-from heedful.train.objectives import NextToken
+from heedful.evaluate.perplexity import likelihood
+from heedful.evaluate.translation import bleu, chrf
+from heedful.models.bundle import Bundle
 
 
 class Judge:
-    """Scores a model in training; the recipe's metric comes first."""
+    """Scores a model in training, as it stands; the recipe's metric comes first."""
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        tokenizers: Tokenizers,
-        stores: Sequence[TokenStore],
-        model: EncoderDecoder,
-        device: torch.device,
-    ) -> None:
-        self.recipe, self.tokenizers, self.stores, self.model, self.device = recipe, tokenizers, stores, model, device
+    def __init__(self, bundle: Bundle, stores: Sequence[TokenStore]) -> None:
+        self._model, self._stores = Model(bundle), stores
+        self._settings = bundle.recipe.train.validation
+        self._translates = self._settings.translate or self._settings.metric in ("bleu", "chrf")
+        self._pairs = self._texts() if self._translates and stores else []
 
-    @torch.inference_mode()
     def __call__(self) -> Mapping[str, float]:
-        if not self.stores:
+        """All scores; none where there is nothing to judge by."""
+        if not self._stores:
             return {}
-        total, count = 0.0, 0
-        for ids in batches_by_length(pair_costs(self.stores), batch_tokens=self.recipe.data.batch_tokens):
-            b = collate(self.stores, ids).to(self.device)
-            total += float(NextToken(0.0)(self.model, b).likelihood)
-            count += b.target_tokens
-        return {"loss": total / count, "perplexity": math.exp(total / count)}
+        scores = self._foresight() | (self._translation() if self._translates else {})
+        return {self._settings.metric: scores[self._settings.metric]} | scores
+
+    def _foresight(self) -> dict[str, float]:
+        source, target = (cost[: self._settings.max_sentences] for cost in pair_costs(self._stores))
+        plan = batches_by_length((source, target), batch_tokens=self._model.recipe.data.batch_tokens)
+        found = likelihood(self._model.network, (collate(self._stores, indices) for indices in plan))
+        return {"loss": found.loss, "perplexity": found.perplexity}
+
+    def _translation(self) -> dict[str, float]:
+        sources, references = zip(*self._pairs, strict=True)
+        outputs = self._model.translate(sources)
+        tokenize = self._model.recipe.evaluate.bleu_tokenize
+        return {"bleu": bleu(outputs, references, tokenize).score, "chrf": chrf(outputs, references).score}
+
+    def _texts(self) -> list[tuple[str, str]]:
+        data = self._model.recipe.data
+        pairs = (pair for corpus in data.valid for pair in read_pairs(corpus, data.folder, data.nfc))
+        return list(islice((pair for pair in pairs if not is_blank(pair)), self._settings.max_sentences))

@@ -143,69 +143,69 @@ BEFORE_NOUN: Final[dict[str, ByGender]] = {
 #   a       animals too take the personal a            no_a    people do not (tiene dos hermanos)
 #   gives   may go on with "to somebody"               in, to, far, from, with   what else it may go on with
 VERB_TABLE: Final = """
-    see/saw             | ver       | living  | people animals objects places  | moment in
-    hear/heard          | oír       | living  | people animals vehicle         | moment in
-    watch               | mirar     | living  | people animals landmark shore  | in with
-    find/found          | encontrar | people  | people animals objects         | moment in
-    lose/lost           | perder    | people  | thing paper clothes             | moment in
-    look_for            | buscar    | people  | people animals objects inside  |
-    wait_for            | esperar   | people  | people vehicle                 | in with
-    listen_to           | escuchar  | people  | people                         | in
-    ask_for             | pedir     | people  | food staple drink thing        | in
-    know/knew           | conocer   | people  | people places                  | state
-    love                | amar      | people  | people animals places          | state a
-    need                | necesitar | people  | objects food staple drink      | state
-    want                | querer    | people  | objects animals food drink     | state
-    prefer              | preferir  | people  | objects food drink             | state
-    have/had            | tener     | people  | objects animals food family building | state no_a
-    wear/wore           | llevar    | people  | clothes                        | state
-    buy/bought          | comprar   | people  | objects animals edible drink building | in with
-    sell/sold           | vender    | people  | objects animals edible drink building | in gives
-    eat/ate             | comer     | living  | food staple                    | in with
-    drink/drank         | beber     | living  | drink                          | in with
-    cook                | cocinar   | people  | food                           | in with
-    wash                | lavar     | people  | clothes vehicle                | in
-    open                | abrir     | people  | opening                        | in
-    close               | cerrar    | people  | opening                        | in
-    break/broke         | romper    | people  | thing opening furniture        | moment in
-    repair              | reparar   | people  | opening furniture vehicle      | in
-    paint               | pintar    | people  | opening furniture building landmark shore | in with
-    draw/drew           | dibujar   | people  | people animals building landmark shore | in
-    build/built         | construir | people  | building furniture             |
-    make/made           | hacer     | people  | clothes furniture              | in
-    read/read           | leer      | people  | texts                          | in gives
-    write/wrote         | escribir  | people  | texts                          | in
-    bring/brought       | traer     | people  | thing paper clothes food        | gives
-    send/sent           | enviar    | people  | thing texts clothes             | gives
-    give/gave           | dar       | people  | thing paper clothes food | gives
-    show/showed         | mostrar   | people  | objects animals                | gives
-    choose/chose        | elegir    | people  | objects food                   | in
-    steal/stole         | robar     | people  | thing paper clothes vehicle     | in
-    follow              | seguir    | living  | people animals                 | a in
-    chase               | perseguir | living  | animals                        | a in
-    catch/caught        | atrapar   | living  | animals                        | moment in
-    help                | ayudar    | people  | people                         | in
-    hug                 | abrazar   | people  | people animal                  | a in
-    visit               | visitar   | people  | people places                  | with
-    remember            | recordar  | people  | people places texts            | moment
-    understand/understood | entender | people | texts people                   | moment
-    sleep/slept         | dormir    | living  |                                | in
-    run/ran             | correr    | living  |                                | in to with
-    walk                | caminar   | living  |                                | in to with
-    swim/swam           | nadar     | people animal |                          | with
-    fly/flew            | volar     | flyer   |                                | to
-    play                | jugar     | living  |                                | in with
-    dance               | bailar    | people  |                                | in with
-    sing/sang           | cantar    | people flyer |                           | in with
-    cry                 | llorar    | people  |                                | in
-    work                | trabajar  | people  |                                | in with
-    study               | estudiar  | people  |                                | in with
-    travel              | viajar    | people  |                                | far with
-    live                | vivir     | living  |                                | state in
-    arrive              | llegar    | living  |                                | moment
-    go/went             | ir        | living  |                                | moment to
-    come/came           | venir     | living  |                                | moment from to
-    return              | volver    | living  |                                | moment from to
+    see/saw               | ver       | living        | people animals objects places             | moment in
+    hear/heard            | oír       | living        | people animals vehicle                    | moment in
+    watch                 | mirar     | living        | people animals landmark shore             | in with
+    find/found            | encontrar | people        | people animals objects                    | moment in
+    lose/lost             | perder    | people        | thing paper clothes                       | moment in
+    look_for              | buscar    | people        | people animals objects inside             |
+    wait_for              | esperar   | people        | people vehicle                            | in with
+    listen_to             | escuchar  | people        | people                                    | in
+    ask_for               | pedir     | people        | food staple drink thing                   | in
+    know/knew             | conocer   | people        | people places                             | state
+    love                  | amar      | people        | people animals places                     | state a
+    need                  | necesitar | people        | objects food staple drink                 | state
+    want                  | querer    | people        | objects animals food drink                | state
+    prefer                | preferir  | people        | objects food drink                        | state
+    have/had              | tener     | people        | objects animals food family building      | state no_a
+    wear/wore             | llevar    | people        | clothes                                   | state
+    buy/bought            | comprar   | people        | objects animals edible drink building     | in with
+    sell/sold             | vender    | people        | objects animals edible drink building     | in gives
+    eat/ate               | comer     | living        | food staple                               | in with
+    drink/drank           | beber     | living        | drink                                     | in with
+    cook                  | cocinar   | people        | food                                      | in with
+    wash                  | lavar     | people        | clothes vehicle                           | in
+    open                  | abrir     | people        | opening                                   | in
+    close                 | cerrar    | people        | opening                                   | in
+    break/broke           | romper    | people        | thing opening furniture                   | moment in
+    repair                | reparar   | people        | opening furniture vehicle                 | in
+    paint                 | pintar    | people        | opening furniture building landmark shore | in with
+    draw/drew             | dibujar   | people        | people animals building landmark shore    | in
+    build/built           | construir | people        | building furniture                        |
+    make/made             | hacer     | people        | clothes furniture                         | in
+    read/read             | leer      | people        | texts                                     | in gives
+    write/wrote           | escribir  | people        | texts                                     | in
+    bring/brought         | traer     | people        | thing paper clothes food                  | gives
+    send/sent             | enviar    | people        | thing texts clothes                       | gives
+    give/gave             | dar       | people        | thing paper clothes food                  | gives
+    show/showed           | mostrar   | people        | objects animals                           | gives
+    choose/chose          | elegir    | people        | objects food                              | in
+    steal/stole           | robar     | people        | thing paper clothes vehicle               | in
+    follow                | seguir    | living        | people animals                            | a in
+    chase                 | perseguir | living        | animals                                   | a in
+    catch/caught          | atrapar   | living        | animals                                   | moment in
+    help                  | ayudar    | people        | people                                    | in
+    hug                   | abrazar   | people        | people animal                             | a in
+    visit                 | visitar   | people        | people places                             | with
+    remember              | recordar  | people        | people places texts                       | moment
+    understand/understood | entender  | people        | texts people                              | moment
+    sleep/slept           | dormir    | living        |                                           | in
+    run/ran               | correr    | living        |                                           | in to with
+    walk                  | caminar   | living        |                                           | in to with
+    swim/swam             | nadar     | people animal |                                           | with
+    fly/flew              | volar     | flyer         |                                           | to
+    play                  | jugar     | living        |                                           | in with
+    dance                 | bailar    | people        |                                           | in with
+    sing/sang             | cantar    | people flyer  |                                           | in with
+    cry                   | llorar    | people        |                                           | in
+    work                  | trabajar  | people        |                                           | in with
+    study                 | estudiar  | people        |                                           | in with
+    travel                | viajar    | people        |                                           | far with
+    live                  | vivir     | living        |                                           | state in
+    arrive                | llegar    | living        |                                           | moment
+    go/went               | ir        | living        |                                           | moment to
+    come/came             | venir     | living        |                                           | moment from to
+    return                | volver    | living        |                                           | moment from to
 """
 
 ENDINGS: Final = {  # present, preterite, imperfect, gerund

@@ -43,11 +43,6 @@ def plan(
     return [micro_batches[i] for i in random.permutation(len(micro_batches))]
 
 
-def updates(micro_batches: Sequence[Indices], accumulate: int) -> list[Sequence[Indices]]:
-    """Group micro-batches into updates; what is left at the end of an epoch is a smaller update."""
-    return [micro_batches[start : start + accumulate] for start in range(0, len(micro_batches), accumulate)]
-
-
 def batches_by_length(costs: Sequence[Counts], *, batch_tokens: int, max_sentences: int | None = None) -> list[Indices]:
     """Cover all sentences once, shortest first, within a budget a side: for validation and decoding.
 

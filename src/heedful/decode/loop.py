@@ -45,6 +45,7 @@ class Frontier(Protocol):
         ...
 
 
+@torch.inference_mode()
 def decode(decoder: Decoder, memory: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
     """Decode until every sentence of the memory is done; finished sentences leave the batch at once.
 

@@ -45,13 +45,12 @@ class DecoderBlock(nn.Module):
     def step(
         self,
         x: Float[Tensor, "R E"],
-        position: int,
         cache: Float[Tensor, "2 B H S D"],
         descent: Bool[Tensor, "B 1 K S"] | None,
         memory: Float[Tensor, "2 B H L D"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R E"]:
-        """Transform one new token a row; its keys and values join the cache."""
-        x = self.around_attention(x, lambda h: self.attention.step(h, cache, position, descent))
+        """Transform one new token a row; its keys and values go to the cache's last places."""
+        x = self.around_attention(x, lambda h: self.attention.step(h, cache, descent))
         x = self.around_cross(x, lambda h: self.cross.step(h, memory, keep))
         return self.around_network(x, self.network)

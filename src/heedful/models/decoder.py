@@ -30,6 +30,11 @@ class TransformerState:
     memory: Float[Tensor, "layers 2 B H L D"]
     keep: Bool[Tensor, "B 1 1 L"] | None
 
+    @property
+    def beams(self) -> int:
+        """K: rows of each sentence."""
+        return self.descent.shape[1]
+
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "TransformerState":
         """Row k of a sentence goes on from that sentence's row parents[k]."""
         sentences = torch.arange(parents_BK.shape[0], device=parents_BK.device).unsqueeze(1)
@@ -60,10 +65,9 @@ class TransformerState:
 
     def visible(self) -> Bool[Tensor, "B 1 K S"] | None:
         """What each row attends to, itself included; None where that is everything."""
-        beams = self.descent.shape[1]
-        if beams == 1:
+        if self.beams == 1:
             return None
-        self.descent[:, :, self.position] = torch.eye(beams, dtype=torch.bool, device=self.descent.device)
+        self.descent[:, :, self.position] = torch.eye(self.beams, dtype=torch.bool, device=self.descent.device)
         return self.descent[:, :, : self.position + 1].flatten(2).unsqueeze(1)
 
 
@@ -105,9 +109,9 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "R V"], TransformerState]:
         """Decode one token a row. The cache is written in place: the old state is spent."""
         state = state.with_room()
-        descent = state.visible()
+        cache, descent = state.cache[..., : (state.position + 1) * state.beams, :], state.visible()
         x = self.embedding.step(tokens_R, state.position)
         for layer, block in enumerate(self.blocks):
             block = cast(DecoderBlock, block)
-            x = block.step(x, state.position, state.cache[layer], descent, state.memory[layer], state.keep)
+            x = block.step(x, cache[layer], descent, state.memory[layer], state.keep)
         return self.output(self.final(x)), replace(state, position=state.position + 1)

@@ -34,21 +34,18 @@ class SelfAttention(nn.Module):
         self,
         x_RE: Float[Tensor, "R E"],
         cache_2BHSD: Float[Tensor, "2 B H S D"],
-        position: int,
         keep: Bool[Tensor, "B 1 K S"] | None,
     ) -> Float[Tensor, "R E"]:
-        """Attend from one new token a row over the cached ones and itself, which is written to the cache.
+        """Attend from one new token a row over the cached ones and itself, which is written to the cache's last places.
 
-        The K rows of a sentence share its cache, place S = position * K + k; `keep` is what each row descends from.
+        The K rows of a sentence share its cache, K places a position; `keep` is what each row descends from.
         """
         q_BHKD, k_BHKD, v_BHKD = (
             heads.unflatten(0, (cache_2BHSD.shape[1], -1)).transpose(1, 2) for heads in self._heads(x_RE)
         )
-        beams = q_BHKD.shape[2]
-        end = (position + 1) * beams
-        cache_2BHSD[0, :, :, end - beams : end] = k_BHKD
-        cache_2BHSD[1, :, :, end - beams : end] = v_BHKD
-        keys, values = cache_2BHSD[:, :, :, :end]
+        cache_2BHSD[0, :, :, -q_BHKD.shape[2] :] = k_BHKD
+        cache_2BHSD[1, :, :, -q_BHKD.shape[2] :] = v_BHKD
+        keys, values = cache_2BHSD
         y_BHKD = F.scaled_dot_product_attention(q_BHKD, keys, values, attn_mask=keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 

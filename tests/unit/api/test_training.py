@@ -21,7 +21,7 @@ Make = Callable[..., Recipe]
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """A tiny recipe on files of its own: digits in, the same digits as words out."""
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
-    words = "zero one two three four five six seven eight nine".split()
+    words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     numbers = [f"{n * 7919 % 10**5:05d}" for n in range(300)]
     write(tmp_path / "a.txt", [" ".join(number) for number in numbers])
     write(tmp_path / "b.txt", [" ".join(words[int(digit)] for digit in number) for number in numbers])
@@ -108,7 +108,9 @@ def test_a_second_run_into_the_same_folder_is_refused(make: Make, tmp_path: Path
 
 def test_resume_with_another_recipe_names_the_first_difference(make: Make, tmp_path: Path) -> None:
     train(make(), tmp_path / "run", console=silent())
-    with pytest.raises(UserError, match=r"was trained with `train.label_smoothing` = 0.1, but the recipe says 0.2: res"):
+    with pytest.raises(
+        UserError, match=r"was trained with `train.label_smoothing` = 0.1, but the recipe says 0.2: res"
+    ):
         train(make(label_smoothing=0.2), tmp_path / "run", resume=True, console=silent())
 
 
@@ -130,7 +132,9 @@ def test_resume_on_changed_data_is_refused(make: Make, tmp_path: Path) -> None:
     train(make(steps=6), tmp_path / "run", console=silent())
     lines = (tmp_path / "a.txt").read_text().splitlines()
     write(tmp_path / "a.txt", lines[::-1])
-    with pytest.raises(UserError, match=r"The training data is not what .*step-00000006 was trained on: its order would"):
+    with pytest.raises(
+        UserError, match=r"The training data is not what .*step-00000006 was trained on: its order would"
+    ):
         train(make(), tmp_path / "run", resume=True, console=silent())
 
 

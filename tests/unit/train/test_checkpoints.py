@@ -29,7 +29,9 @@ def train_a_little(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int
 
 
 @pytest.mark.parametrize("config", [Adam(), AdamW(kind="adamw")])
-def test_a_model_and_its_optimizer_go_on_from_a_checkpoint_to_the_same_bits(config: AnyOptimizer, tmp_path: Path) -> None:
+def test_a_model_and_its_optimizer_go_on_from_a_checkpoint_to_the_same_bits(
+    config: AnyOptimizer, tmp_path: Path
+) -> None:
     model = small_model(0)
     optimizer = build_optimizer(config, model)
     train_a_little(model, optimizer, 1)
@@ -71,7 +73,9 @@ def test_a_damaged_checkpoint_is_refused_and_the_model_stays_as_it_was(name: str
     data[len(data) // 2] ^= 1
     (path / name).write_bytes(data)
     before = copy.deepcopy(model.state_dict())
-    with pytest.raises(UserError, match=rf"{name} is damaged \(its sha256 is not the manifest's\): resume from another"):
+    with pytest.raises(
+        UserError, match=rf"{name} is damaged \(its sha256 is not the manifest's\): resume from another"
+    ):
         load_checkpoint(path, model, optimizer)
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 

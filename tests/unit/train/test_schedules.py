@@ -1,6 +1,7 @@
 """Schedules against their equations, written out again."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -56,5 +57,5 @@ def test_constant_stays_after_its_warm_up() -> None:
 )
 def test_every_schedule_rises_in_its_warm_up_and_never_after_it(schedule: AnySchedule) -> None:
     rates = [learning_rate(schedule, WIDTH, STEPS)(step) for step in range(1, STEPS + 1)]
-    assert all(a < b for a, b in zip(rates[:49], rates[1:50], strict=True))
-    assert all(a >= b for a, b in zip(rates[49:-1], rates[50:], strict=True))
+    assert all(a < b for a, b in pairwise(rates[:50]))
+    assert all(a >= b for a, b in pairwise(rates[49:]))

@@ -1,0 +1,106 @@
+"""Many sentences: order, batches, limits, devices and types."""
+
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+
+from heedful.config.schema import TransformerModel
+from heedful.decode import search as search_module
+from heedful.decode.limits import position_limit
+from heedful.decode.search import search
+from heedful.decode.settings import Settings
+from heedful.models.build import build_model
+from heedful.models.families import EncoderDecoder, set_precision
+from heedful.packed import Packed
+
+SOURCES = [[5, 6, 7, 8], [9], [4, 4, 4, 4, 4, 4, 4], [], [8, 9], [9]]
+
+
+def model_of(**options: Any) -> EncoderDecoder:
+    config = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "dropout": 0.5} | options
+    return build_model(TransformerModel(**config), 20, 20).eval()
+
+
+def test_results_are_in_the_order_of_the_sources() -> None:
+    model, settings = model_of(), Settings(beam=2, max_extra=3)
+    together = search(model, SOURCES, settings, batch_tokens=12)
+    assert [len(nbest) for nbest in together] == [1] * len(SOURCES)
+    assert together[1] == together[5]
+    assert [nbest[0].tokens for nbest in together] == [
+        search(model, [source], settings, 4096)[0][0].tokens for source in SOURCES
+    ]
+
+
+def test_a_batch_holds_source_tokens_times_beams_up_to_the_budget() -> None:
+    model, sizes = model_of(), []
+    real = search_module.search_batch
+
+    def spy(*call: Any) -> Any:
+        sizes.append([len(source) for source in call[1]])
+        return real(*call)
+
+    with mock.patch.object(search_module, "search_batch", spy):
+        search(model, SOURCES, Settings(beam=2, max_extra=2), batch_tokens=16)
+    # With `</s>`: 1 + 2 + 2 + 3 tokens times two beams are 16; 5 fit alone; 8 times two are the budget.
+    assert sizes == [[0, 1, 1, 2], [4], [7]]
+
+
+def test_progress_counts_every_sentence() -> None:
+    ready: list[int] = []
+    search(model_of(), SOURCES, Settings(beam=1, max_extra=2), 8, ready.append)
+    assert sum(ready) == len(SOURCES)
+    assert len(ready) > 1
+
+
+def test_no_sources_give_no_results() -> None:
+    assert search(model_of(), [], Settings(), 4096) == []
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_targets_end_where_the_decoder_has_no_more_positions(beam: int) -> None:
+    model = model_of(positions="learned", max_positions=8)
+    with torch.no_grad():
+        model.decoder.output.weight[2] = 0  # hardly ever ends
+    (best,) = search(model, [[5, 6, 7, 8, 9]], Settings(beam=beam, max_extra=50), 4096)[0]
+    assert (best.length, best.complete) == (8, False)
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_the_maximum_length_is_the_pieces_of_the_source_and_max_extra(beam: int) -> None:
+    model = model_of(tie="none", norm="pre")  # ends with a norm, so that its states have one length
+    with torch.no_grad():
+        model.decoder.output.weight.zero_()
+        final = model.get_parameter("decoder.final.bias")
+        final.fill_(1.0)
+        model.decoder.output.weight[2].fill_(-9.0)  # `</s>` is the last thing it would say
+    found = search(model, [[5, 6], [7]], Settings(beam=beam, max_extra=3), 4096)
+    assert [(best.length, best.complete) for (best,) in found] == [(5, False), (4, False)]
+
+
+def test_limits_of_positions() -> None:
+    assert position_limit(model_of()) is None
+    assert position_limit(model_of(positions="learned", max_positions=33)) == 33
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_bfloat16_models_give_float32_scores(beam: int) -> None:
+    exact, rough = model_of(), model_of()
+    rough.load_state_dict(exact.state_dict())
+    set_precision(rough, torch.bfloat16)
+    settings = Settings(beam=beam, max_extra=3)
+    for mine, wanted in zip(
+        search(rough, SOURCES, settings, 4096), search(exact, SOURCES, settings, 4096), strict=True
+    ):
+        assert mine[0].score == pytest.approx(wanted[0].score, abs=0.3)
+        assert mine[0].score != float(torch.tensor(mine[0].score).bfloat16())
+
+
+def test_a_search_in_the_middle_of_training_leaves_nothing_behind() -> None:
+    """Positions that were first needed by a search serve training too, although a search records no gradients."""
+    model = model_of(dropout=0.0)
+    search(model, [[5] * 600], Settings(beam=1, max_extra=1), 4096)
+    source = Packed.of([[5] * 700])
+    model(source, source).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
