@@ -12,6 +12,7 @@ from torch import Tensor
 from heedful.config.schema import TRANSFORMER_PRESETS, TransformerModel
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder, set_precision
+from heedful.nn.attention import CrossAttention, SelfAttention
 from heedful.nn.dropout import Dropout
 from heedful.nn.embedding import Embedding
 from heedful.nn.loss import smoothed_cross_entropy
@@ -248,6 +249,12 @@ def test_dropouts_stand_where_the_recipe_says(options: dict[str, float], shares:
     model = model_of(options)
     found = [module.share for module in model.modules() if isinstance(module, Dropout)]
     assert {share: found.count(share) for share in found} == shares
+
+
+def test_every_attention_drops_the_recipes_share_of_weights() -> None:
+    modules = model_of({"dropout_attention": 0.2}).modules()
+    attentions = [module for module in modules if isinstance(module, SelfAttention | CrossAttention)]
+    assert [attention.dropout for attention in attentions] == 6 * [0.2]  # 2 in the encoder, 2 + 2 in the decoder
 
 
 def same(one: EncoderDecoder, other: EncoderDecoder) -> bool:

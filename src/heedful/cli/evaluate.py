@@ -58,7 +58,7 @@ def command(
     """
     given = _given(source, target, split)
     if output and output.is_dir():
-        raise UserError(f"{output} is a folder, but must be a file.")
+        raise UserError(f"{output}: this is a folder, but must be a file.")
     from heedful.api.model import load  # after the quick checks: it takes seconds
     from heedful.evaluate import record as records
 

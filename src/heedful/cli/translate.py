@@ -62,7 +62,7 @@ def command(
     """
     inputs = [_input(name) for name in files or [STANDARD_INPUT]]
     if output and output.is_dir():
-        raise UserError(f"{output} is a folder, but must be a file.")
+        raise UserError(f"{output}: this is a folder, but must be a file.")
     layout = _layout(n_best, scores, as_json)
     from heedful.api.model import load  # after the quick checks: it takes seconds
 

@@ -39,9 +39,9 @@ NOUN_TABLE: Final = {
     "map mapa, phone teléfono, computer ordenador, umbrella paraguas/paraguas, gift regalo, toy juguete, "
     "picture cuadro",
     "thing f": "key llave, lamp lámpara, cup taza, spoon cuchara, ball pelota, guitar guitarra, coin moneda, "
-    "flower flor, light luz, basket cesta",
+    "flower flor, photo/photos foto, light luz, basket cesta",
     "paper m": "book libro, newspaper periódico",
-    "paper f": "letter carta, photo/photos foto",
+    "paper f": "letter carta",
     "text m": "poem poema, story cuento, message mensaje",
     "text f": "novel novela, song canción",
     "clothes m": "hat sombrero, shoe zapato, coat abrigo, dress vestido",
@@ -93,7 +93,7 @@ ADJECTIVE_TABLE: Final = """
     bad         malo         ser    family person animal texts edible
     great       gran         -      person texts building
     beautiful   hermoso      ser    living objects places
-    ugly        feo          ser    living objects inside
+    ugly        feo          ser    animals objects inside
     strange     extraño      ser    living objects places edible drink
     tall        alto         ser    people
     strong      fuerte       ser    people animal

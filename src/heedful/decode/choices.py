@@ -23,7 +23,8 @@ def best_tokens(logits_RV: Float[Tensor, "R V"], count: int) -> tuple[Float[Tens
     greatest_R1 = logits_RV.amax(1, keepdim=True)
     # torch.log_softmax and torch.logsumexp take several times as long on a CPU.
     log_sum_R1 = (logits_RV - greatest_R1).exp_().sum(1, keepdim=True).log_()
-    logits_RV[:, list(NEVER)] = -math.inf
+    for token in NEVER:
+        logits_RV[:, token] = -math.inf
     best_RC, tokens_RC = _top(logits_RV, min(count, logits_RV.shape[1]))
     return best_RC - greatest_R1 - log_sum_R1, tokens_RC
 

@@ -94,8 +94,9 @@ def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
         )
     recipe = recipe_from_json(config["recipe"], str(folder / CONFIG))
     tokenizers = _read_tokenizers(folder, recipe)
+    stated = config.get("tokenizers")
     for name, tokenizer in _tokenizer_files(tokenizers).items():
-        if config.get("tokenizers", {}).get(name) != tokenizer.fingerprint:
+        if not isinstance(stated, dict) or stated.get(name) != tokenizer.fingerprint:
             raise UserError(
                 f"{folder / name} is not the tokenizer that this model was trained with (its sha256 is not the one in "
                 f"{CONFIG}): restore it from a copy of the model."

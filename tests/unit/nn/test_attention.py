@@ -6,7 +6,7 @@ from heedful.nn.backends import explicit
 from heedful.nn.padding import pad
 from heedful.packed import Layout
 
-WIDTH, HEADS, ROWS, LENGTH = 8, 2, 3, 5
+WIDTH, HEADS = 8, 2
 
 
 def test_heads_are_separate_attentions_over_slices_of_the_width() -> None:
@@ -22,16 +22,6 @@ def test_heads_are_separate_attentions_over_slices_of_the_width() -> None:
     ]
     expected = torch.cat(heads, dim=2).squeeze(1) @ attention.output.weight.T + attention.output.bias
     torch.testing.assert_close(attention(x, layout), expected)
-
-
-def test_stepping_through_causal_self_attention_equals_all_at_once() -> None:
-    attention = SelfAttention(WIDTH, HEADS, causal=True).double()
-    x = torch.randn(ROWS, LENGTH, WIDTH, dtype=torch.float64)
-    whole = attention(x.flatten(0, 1), Layout.of([LENGTH] * ROWS)).view(ROWS, LENGTH, WIDTH)
-    cache = torch.full((2, ROWS, HEADS, LENGTH + 2, WIDTH // HEADS), torch.nan, dtype=torch.float64)
-    with torch.no_grad():
-        for place in range(LENGTH):
-            torch.testing.assert_close(attention.step(x[:, place], cache, place, None), whole[:, place])
 
 
 def test_stepping_through_cross_attention_equals_all_at_once_for_every_beam() -> None:

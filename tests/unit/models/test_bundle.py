@@ -1,0 +1,144 @@
+"""A bundle on disk: there and back, and one line for everything that can be wrong with one."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heedful.config.schema import Data, Recipe, TextCorpus, TransformerModel, Words
+from heedful.data.tokenizer_training import train_tokenizer
+from heedful.errors import UserError
+from heedful.models.build import build_model
+from heedful.models.bundle import Tokenizers, read_bundle, read_description, write_description, write_weights
+from heedful.version import __version__
+
+
+@pytest.fixture
+def folder(reversing_folder: Path, tmp_path: Path) -> Path:
+    """A bundle to damage."""
+    return shutil.copytree(reversing_folder, tmp_path / "bundle")
+
+
+def change_config(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    change(config)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        read_bundle(folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_bundle_with_separate_vocabularies_comes_back(tmp_path: Path) -> None:
+    recipe = Recipe(
+        data=Data(train=(TextCorpus(source="a", target="b"),)),
+        tokenizer=Words(kind="word", joint=False),
+        model=TransformerModel(width=8, heads=2, layers=1, inner=8, tie="decoder"),
+    )
+    tokenizers = Tokenizers(
+        train_tokenizer(recipe.tokenizer, ["ant bee"]), train_tokenizer(recipe.tokenizer, ["uno dos tres"])
+    )
+    model = build_model(recipe.model, tokenizers.source.size, tokenizers.target.size)
+    write_description(tmp_path / "new", recipe, tokenizers)
+    write_weights(tmp_path / "new", model)
+    read = read_bundle(tmp_path / "new")
+    assert read.recipe == recipe
+    assert not read.tokenizers.joint
+    assert read.tokenizers.source.to_json() == tokenizers.source.to_json()
+    assert read.tokenizers.target.to_json() == tokenizers.target.to_json()
+    for name, parameter in model.named_parameters():
+        assert torch.equal(read.model.get_parameter(name), parameter)
+
+
+def test_a_description_can_be_read_before_there_are_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    recipe, tokenizers = read_description(folder)
+    assert recipe.model.width == 32
+    assert tokenizers.joint
+    assert refusal(folder) == (
+        f"{folder} holds no model.safetensors yet: training has not come to its first validation. "
+        "Let it go on with `heedful train --resume`."
+    )
+
+
+def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    nothing, empty = tmp_path / "nothing", tmp_path / "empty"
+    empty.mkdir()
+    assert refusal(nothing) == f"{nothing} is not a folder: a model is a folder that `heedful train` wrote."
+    assert refusal(empty) == f"{empty} holds no config.json: a model is a folder that `heedful train` wrote."
+
+
+def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_bytes((folder / "config.json").read_bytes()[:100])
+    message = refusal(folder)
+    assert message.startswith(f"{folder}/config.json is not JSON (")
+    assert message.endswith("): the file is damaged, restore it from a copy.")
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"format": 1}'])
+def test_a_config_of_something_else_is_refused(folder: Path, content: str) -> None:
+    (folder / "config.json").write_text(content)
+    assert refusal(folder) == f"{folder}/config.json is not a Heedful model's config: `recipe` is missing."
+
+
+def test_another_format_is_refused_with_the_version_that_reads_it(folder: Path) -> None:
+    change_config(folder, lambda config: config.update(format=2, heedful="9.1"))
+    assert refusal(folder) == (
+        f"{folder}/config.json has format 2, but this Heedful ({__version__}) reads format 1: "
+        "install the version that wrote it (9.1)."
+    )
+
+
+def test_a_model_of_another_family_is_refused(folder: Path) -> None:
+    change_config(folder, lambda config: config["recipe"]["model"].update(family="rnn"))
+    assert refusal(folder).startswith(f'{folder}/config.json: `model.family` is "rnn", but must be ')
+
+
+def test_the_tokenizer_of_another_model_is_refused(folder: Path) -> None:
+    other = train_tokenizer(Words(kind="word"), ["ant bee cat dog eel fox gnu ibis"])  # of the same size
+    (folder / "tokenizer.json").write_bytes(other.to_json())
+    assert refusal(folder) == (
+        f"{folder}/tokenizer.json is not the tokenizer that this model was trained with (its sha256 is not the one in "
+        "config.json): restore it from a copy of the model."
+    )
+
+
+@pytest.mark.parametrize("listed", [[], {}, None, "x"])
+def test_a_config_that_lists_no_tokenizer_is_refused(folder: Path, listed: object) -> None:
+    change_config(folder, lambda config: config.update(tokenizers=listed))
+    assert "is not the tokenizer that this model was trained with" in refusal(folder)
+
+
+def test_a_missing_tokenizer_is_refused(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    assert refusal(folder) == f"{folder}/tokenizer.json: no such file."
+
+
+def test_a_damaged_tokenizer_is_refused(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+    message = refusal(folder)
+    assert message.startswith(f"{folder}/tokenizer.json is not a tokenizer (")
+    assert message.endswith("): restore it from a copy.")
+
+
+def test_damaged_weights_are_refused(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    assert refusal(folder).startswith(f"{path} is damaged (")
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert refusal(folder) == (
+        f"{path} is damaged (its sha256 is not the stated one): restore it from a copy or train again."
+    )
+
+
+def test_the_weights_of_another_model_are_refused(folder: Path) -> None:
+    change_config(folder, lambda config: config["recipe"]["model"].update(width=16))
+    assert refusal(folder).startswith(f"{folder}/model.safetensors does not fit its config.json: `")
