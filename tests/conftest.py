@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from heedful.models.families import EncoderDecoder
 
 # Before anything imports them: from here on a wrong shape in a call is an error.
-install_import_hook(["heedful.packed", "heedful.nn", "heedful.models"], "beartype.beartype")
+CHECKED = ("packed", "nn", "models", "decode.beam", "decode.choices", "decode.greedy")
+install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 
 settings.register_profile("tests", deadline=None, derandomize=True)
 settings.load_profile("tests")

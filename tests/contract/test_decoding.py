@@ -116,7 +116,7 @@ def up_and_down(length: int) -> float:
     return {1: 1.0, 2: 1.3, 3: 2.5, 4: 0.7}[length]
 
 
-@pytest.mark.parametrize("penalty", [Wu(0.0), Wu(0.6), Wu(1.0), up_and_down], ids=str)
+@pytest.mark.parametrize("penalty", [Wu(0.0), Wu(0.6), Wu(1.0), up_and_down], ids=["0", "0.6", "1", "up and down"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_wide_enough_beam_equals_brute_force(penalty: LengthPenalty, seed: int) -> None:
     words, limit = 7, 4  # three pieces beside the special ones: 40 sequences that end and 81 that are cut

@@ -36,7 +36,7 @@ def command(
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references.")] = None,
     split: Annotated[
         Literal["valid", "test"] | None,
-        typer.Option("--split", help="The recipe's corpora to use.  [default: test]"),
+        typer.Option("--split", help="The recipe's corpora to use (default: test)."),
     ] = None,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,

@@ -10,19 +10,19 @@ import typer
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `heedful train` wrote.")]
 BeamOption = Annotated[
-    int | None, typer.Option("--beam", min=1, help="Hypotheses side by side; 1 is greedy.  [default: the recipe's]")
+    int | None, typer.Option("--beam", min=1, help="Hypotheses side by side; 1 is greedy. (default: the recipe's)")
 ]
 LengthPenaltyOption = Annotated[
     float | None,
-    typer.Option("--length-penalty", min=0, help="alpha of ((5 + length) / 6)^alpha.  [default: the recipe's]"),
+    typer.Option("--length-penalty", min=0, help="alpha of ((5 + length) / 6)^alpha. (default: the recipe's)"),
 ]
 MaxExtraOption = Annotated[
     int | None,
-    typer.Option("--max-extra", min=1, help="The most tokens more than the source has.  [default: the recipe's]"),
+    typer.Option("--max-extra", min=1, help="The most tokens more than the source has. (default: the recipe's)"),
 ]
 BatchTokensOption = Annotated[
     int | None,
-    typer.Option("--batch-tokens", min=1, help="Source tokens times beams of a batch.  [default: the recipe's]"),
+    typer.Option("--batch-tokens", min=1, help="Source tokens times beams of a batch. (default: the recipe's)"),
 ]
 DeviceOption = Annotated[
     str, typer.Option("--device", help="auto, cpu, cuda or cuda:1; auto is a GPU where there is one.")
@@ -42,7 +42,8 @@ def sentence_progress(total: int, shown: bool = True) -> Iterator[Callable[[int]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("translating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
         task = bar.add_task("", total=total)
         yield lambda ready: bar.advance(task, ready)
 

@@ -39,7 +39,7 @@ def command(
     model: ModelArgument,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILES]...", help="Text, .gz, .xz or member of a .zip; `-` is standard input."),
+        typer.Argument(metavar="FILES", help="Text, .gz, .xz or member of a .zip; `-` is standard input."),
     ] = None,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
@@ -68,7 +68,7 @@ def command(
 
     translator = load(model, device, precision)
     total, cut = 0, 0
-    with _writer(output) as write, sentence_progress(*_expected(inputs)) as progress:
+    with _writer(output) as write, sentence_progress(*_expected(inputs, output)) as progress:
         for entry in inputs:
             for translations in translator.stream_detailed(
                 entry.lines(),
@@ -125,10 +125,11 @@ def _standard_input() -> _Input:
     return _Input(name, lambda: decode_lines(arriving, name), arriving.ready)
 
 
-def _expected(inputs: Sequence[_Input]) -> tuple[int, bool]:
-    """How many lines there are, and whether that is known: counted only where somebody looks at a terminal."""
+def _expected(inputs: Sequence[_Input], output: Path | None) -> tuple[int, bool]:
+    """How many lines there are, and whether to show progress: where it is known and results go elsewhere."""
     known = [entry.file for entry in inputs if entry.file]
-    if len(known) < len(inputs) or not sys.stderr.isatty():
+    in_the_way = output is None and sys.stdout.isatty()
+    if len(known) < len(inputs) or in_the_way or not sys.stderr.isatty():
         return 0, False
     return sum(1 for file in known for _ in read_lines(file)), True
 

@@ -1,4 +1,7 @@
-"""From scores over the vocabulary to the few continuations that a search goes on with."""
+"""From scores over the vocabulary to the few continuations that a search goes on with.
+
+Shape letter of this file: C  tokens chosen for each row
+"""
 
 import math
 from typing import Final

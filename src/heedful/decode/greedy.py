@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,7 +24,7 @@ class Greedy:
     beams: int = 1
 
     @classmethod
-    def begin(cls, limits: Sequence[int], penalty: LengthPenalty, device: torch.device) -> Self:
+    def begin(cls, limits: Sequence[int], penalty: LengthPenalty, device: torch.device) -> "Greedy":
         """Start with nothing but `<s>`; `limits` are the most tokens of each sentence, `</s>` counted."""
         tokens_B1 = torch.full((len(limits), 1), BEGIN, device=device)
         return cls(tokens_B1, torch.zeros(len(limits), device=device), torch.tensor(limits, device=device), penalty)
@@ -35,7 +34,7 @@ class Greedy:
         """The last token of each row."""
         return self.tokens_BT[:, -1]
 
-    def extend(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Self, None]:
+    def extend(self, logits_RV: Float[Tensor, "R V"]) -> "tuple[Greedy, None]":
         """Take the best token."""
         log_p_B1, token_B1 = best_tokens(logits_RV, 1)
         tokens_BT = torch.cat([self.tokens_BT, token_B1], dim=1)
@@ -46,7 +45,7 @@ class Greedy:
         """Ended, or as long as allowed."""
         return (self.last_R == END) | (self.limit_B < self.tokens_BT.shape[1])  # `<s>` is not counted
 
-    def select(self, sentences: Int[Tensor, "A"]) -> Self:
+    def select(self, sentences: Int[Tensor, "A"]) -> "Greedy":
         """Keep only these sentences."""
         return replace(
             self,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from heedful.data.tokenizer import END
 
@@ -17,7 +16,7 @@ class Hypothesis:
     complete: bool  # False where the maximum length came before `</s>`
 
     @classmethod
-    def of(cls, decoded: Sequence[int], score: float, log_probability: float) -> Self:
+    def of(cls, decoded: Sequence[int], score: float, log_probability: float) -> "Hypothesis":
         """Take what a decoder put out; `</s>`, and whatever stands behind it, is cut off."""
         complete = END in decoded
         tokens = decoded[: decoded.index(END)] if complete else decoded

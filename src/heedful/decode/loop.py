@@ -3,7 +3,7 @@
 It knows neither the model's family (that is the `Decoder`) nor how hypotheses are chosen (that is the `Frontier`).
 """
 
-from typing import Protocol, Self
+from typing import Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -27,7 +27,7 @@ class Frontier(Protocol):
         """The last token of each row, which the decoder has not seen yet."""
         ...
 
-    def extend(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Self, Int[Tensor, "B K"] | None]:
+    def extend(self, logits_RV: Float[Tensor, "R V"]) -> tuple["Frontier", Int[Tensor, "B K"] | None]:
         """Grow by one token; also the row that each row goes on from, or None where each goes on from itself."""
         ...
 
@@ -36,7 +36,7 @@ class Frontier(Protocol):
         """Which sentences need no further step. Every sentence is done after finitely many."""
         ...
 
-    def select(self, sentences: Int[Tensor, "A"]) -> Self:
+    def select(self, sentences: Int[Tensor, "A"]) -> "Frontier":
         """Keep only these sentences."""
         ...
 

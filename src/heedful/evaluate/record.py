@@ -17,9 +17,10 @@ import torch
 
 from heedful.errors import UserError
 from heedful.files import read_json, write_json
+from heedful.version import __version__
 
 RESULTS: Final = Path("benchmarks/results")
-_VERSIONED: Final = ("heedful", "torch", "tokenizers", "sacrebleu")
+_VERSIONED: Final = ("torch", "tokenizers", "sacrebleu")
 
 
 def record(
@@ -43,7 +44,11 @@ def record(
         "command": command,
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": machine(),
-        "versions": {"python": platform.python_version(), **{package: version(package) for package in _VERSIONED}},
+        "versions": {
+            "python": platform.python_version(),
+            "heedful": __version__,
+            **{package: version(package) for package in _VERSIONED},
+        },
         "seeds": list(seeds),
         "figures": {**old, **figures},
     }

@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.attention.varlen import varlen_attn
 
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
@@ -70,6 +69,8 @@ def varlen(
     dropout: float,
 ) -> Float[Tensor, "N H D"]:
     """Flash attention straight on the packed layout: CUDA, 16-bit types, no dropout of weights."""
+    from torch.nn.attention.varlen import varlen_attn  # pulls in the compiler: seconds that a CPU need not wait
+
     if dropout:
         raise ValueError("varlen attention drops no weights")
     window = (-1, 0) if causal else (-1, -1)

