@@ -34,6 +34,7 @@ from heedful.version import __version__
 
 CHECKPOINTS: Final = "checkpoints"
 _TRIAL_STEPS: Final = 10
+_TOKEN_MULTIPLE: Final = 64  # of a CPU batch: see `data.batches.collate`
 # What a resumed run may say differently: where and how long it runs and what it shows, never what it computes.
 _FREE_KEYS: Final = (
     "data.folder",
@@ -301,7 +302,7 @@ def _feed(recipe: Recipe, prepared: Prepared, device: torch.device) -> PairFeed:
     most = max(1, data.batch_tokens // 8)  # sentences: shorter ones than 8 tokens leave some of the budget unused
     feed = PairFeed(prepared.train, prepared.weights, recipe.train.seed, data.batch_tokens, most)
     if device.type != "cuda":
-        return feed
+        return replace(feed, multiple=_TOKEN_MULTIPLE)
     longest = min(data.max_length + 1, data.batch_tokens)
     return replace(feed, static=StaticShape.around(data.batch_tokens, most, longest), pin=True)
 

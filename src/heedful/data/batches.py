@@ -69,12 +69,21 @@ class PairBatch:
         return PairBatch(source, target, labels, self.sentences, self.source_tokens, self.target_tokens)
 
 
-def collate(stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None) -> PairBatch:
-    """Make the batch of these sentences: ragged, or of one static shape."""
+def collate(
+    stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+) -> PairBatch:
+    """Make the batch of these sentences: ragged, or of one static shape.
+
+    A ragged batch is filled up with dummies to a multiple of so many tokens on each side: a CPU's bfloat16 kernels are
+    compiled for every number of tokens, and a few numbers come back where thousands would not.
+    """
     source, source_lengths = _gather(stores, "source", indices)
     target, target_lengths = _gather(stores, "target", indices)
     source_lengths, target_lengths = source_lengths + 1, target_lengths + 1  # each side has one marker
-    source_layout, target_layout = _layouts(source_lengths, target_lengths, static)
+    if static is None:
+        source_layout, target_layout = _ragged(source_lengths, target_lengths, multiple)
+    else:
+        source_layout, target_layout = _static(source_lengths, target_lengths, static)
     return PairBatch(
         Packed(_fill(source, source_lengths, source_layout.tokens, marker=END, at_end=True), source_layout),
         Packed(_fill(target, target_lengths, target_layout.tokens, marker=BEGIN, at_end=False), target_layout),
@@ -120,9 +129,19 @@ def _fill(
     return torch.from_numpy(values)
 
 
-def _layouts(source: _Lengths, target: _Lengths, static: StaticShape | None) -> tuple[Layout, Layout]:
-    if static is None:
-        return _layout(source, int(source.max(initial=0))), _layout(target, int(target.max(initial=0)))
+def _ragged(source: _Lengths, target: _Lengths, multiple: int) -> tuple[Layout, Layout]:
+    """As many tokens as there are, up to the next multiple; dummies are no longer than the longest sentence."""
+    bounds = [max(1, int(lengths.max(initial=0))) for lengths in (source, target)]
+    tails = [-int(lengths.sum()) % multiple for lengths in (source, target)]
+    dummies = max(-(-tail // bound) for tail, bound in zip(tails, bounds, strict=True))
+    source_layout, target_layout = (
+        _layout(np.concatenate((lengths, _dealt(tail, dummies))), bound)
+        for lengths, tail, bound in zip((source, target), tails, bounds, strict=True)
+    )
+    return source_layout, target_layout
+
+
+def _static(source: _Lengths, target: _Lengths, static: StaticShape) -> tuple[Layout, Layout]:
     source_tail, target_tail = static.tokens - int(source.sum()), static.tokens - int(target.sum())
     # The same number of dummies on both sides, each side's tail dealt out evenly, so that dummies face dummies.
     dummies = -(-max(source_tail, target_tail) // static.bound)

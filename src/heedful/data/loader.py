@@ -49,6 +49,7 @@ class PairFeed:
     batch_tokens: int
     max_sentences: int | None = None
     static: StaticShape | None = None
+    multiple: int = 1  # of tokens, where the shape is not static
     pin: bool = False
     _costs: tuple[Counts, Counts] = field(init=False, repr=False)
 
@@ -69,7 +70,7 @@ class PairFeed:
 
     def batch(self, indices: Indices) -> PairBatch:
         """Make one micro-batch."""
-        made = collate(self.stores, indices, self.static)
+        made = collate(self.stores, indices, self.static, self.multiple)
         return made.pin_memory() if self.pin else made
 
 
