@@ -29,6 +29,7 @@ from heedful.evaluate.record import record
 from heedful.models.build import build_model
 from heedful.models.families import set_precision
 from heedful.train.checkpoints import Position
+from heedful.train.hardware import keep_freed_memory
 from heedful.train.objectives import NextToken
 from heedful.train.optimizers import build_optimizer
 from heedful.train.schedules import learning_rate
@@ -157,6 +158,7 @@ def main() -> None:
     parser.add_argument("--no-record", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
+    keep_freed_memory()  # as `heedful train` does; the peer has it too
     batches = length_sorted_batches()
     tokens = sum(len(target) + 1 for pairs in batches for _, target in pairs)
     runners = {

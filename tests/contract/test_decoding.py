@@ -151,11 +151,11 @@ def naive_beam(model: EncoderDecoder, source: list[int], settings: Settings) -> 
                 finished.append(Hypothesis(tuple(tokens[:-1]), total / settings.penalty(length), total, True))
         live = [candidate for candidate in grown if candidate[1][-1] != END][: settings.beam]
         finished.sort(key=lambda hypothesis: -hypothesis.score)
-        best_to_come = live[0][0] / settings.penalty(limit)
-        if len(finished) >= settings.beam or (
-            len(finished) >= settings.nbest and finished[settings.nbest - 1].score >= best_to_come
-        ):
-            return finished[: settings.nbest]
+        if len(finished) >= settings.nbest:
+            worst = finished[settings.nbest - 1].score
+            overtaken = len(finished) >= settings.beam and worst >= live[0][0] / settings.penalty(length)
+            if overtaken or worst >= live[0][0] / settings.penalty(limit):
+                return finished[: settings.nbest]
     cut = [Hypothesis(tuple(tokens), total / settings.penalty(limit), total, False) for total, tokens in live]
     return [*finished, *cut][: settings.nbest]
 
@@ -219,3 +219,34 @@ def test_a_neighbour_in_the_batch_cannot_change_a_translation(
             assert mine[0].tokens == wanted[0].tokens
             assert mine[0].score == pytest.approx(wanted[0].score, abs=1e-4)
             assert [best.tokens for best in mine] == [best.tokens for best in wanted]
+
+
+# --- stopping ---------------------------------------------------------------------------------------------------------
+
+
+class Confident(torch.nn.Module):
+    """A decoder that wants `4 4 4 4 </s>`, and at every step before gives `</s>` a small chance."""
+
+    def start(self, memory: Packed, beams: int = 1) -> "Confident":
+        self.length = 0
+        return self
+
+    def step(self, tokens_R: Tensor, state: "Confident") -> tuple[Tensor, "Confident"]:
+        self.length += 1
+        chances = torch.full((len(tokens_R), WORDS), 1e-6, dtype=torch.float64)
+        chances[:, 4], chances[:, END] = (0.9, 0.02) if self.length < 5 else (1e-6, 0.9)
+        return chances.log(), state
+
+    def reorder(self, parents_BK: Tensor) -> "Confident":
+        return self
+
+    def narrow(self, sentences: Tensor) -> "Confident":
+        return self
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 4])
+def test_poor_hypotheses_that_end_early_do_not_end_the_search(beam: int) -> None:
+    settings = Settings(beam=beam, penalty=Wu(0.6))
+    memory = Packed(torch.zeros(1, 1), Packed.of([[4]]).layout)
+    found = decode(Confident(), memory, Beam.begin([20], settings, torch.device("cpu")))  # type: ignore[arg-type]
+    assert found[0][0].tokens == (4, 4, 4, 4)

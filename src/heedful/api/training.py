@@ -22,7 +22,13 @@ from heedful.models.build import build_model
 from heedful.models.bundle import CARD, Bundle, Tokenizers, read_description, write_description, write_weights
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.train.checkpoints import Position, last_checkpoint, load_checkpoint, save_checkpoint
-from heedful.train.hardware import choose_compile, choose_device, choose_precision, make_deterministic
+from heedful.train.hardware import (
+    choose_compile,
+    choose_device,
+    choose_precision,
+    keep_freed_memory,
+    make_deterministic,
+)
 from heedful.train.objectives import NextToken
 from heedful.train.optimizers import build_optimizer
 from heedful.train.progress import Progress, duration
@@ -97,6 +103,7 @@ def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
 
 
 def _set_up(recipe: Recipe) -> None:
+    keep_freed_memory()
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     if recipe.train.deterministic:

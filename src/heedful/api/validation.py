@@ -9,6 +9,8 @@ from heedful.data.loader import pair_costs
 from heedful.data.plan import batches_by_length
 from heedful.data.readers import is_blank, read_pairs
 from heedful.data.store import TokenStore
+from heedful.decode.limits import position_limit
+from heedful.errors import UserError
 from heedful.evaluate.perplexity import likelihood
 from heedful.evaluate.translation import bleu, chrf
 from heedful.models.bundle import Bundle
@@ -19,6 +21,7 @@ class Judge:
 
     def __init__(self, bundle: Bundle, stores: Sequence[TokenStore]) -> None:
         self._model, self._stores = Model(bundle), stores
+        _refuse_too_long(bundle, stores)
         self._settings = bundle.recipe.train.validation
         self._translates = self._settings.translate or self._settings.metric in ("bleu", "chrf")
         self._pairs = self._texts() if self._translates and stores else []
@@ -46,3 +49,14 @@ class Judge:
         data = self._model.recipe.data
         pairs = (pair for corpus in data.valid for pair in read_pairs(corpus, data.folder, data.nfc))
         return list(islice((pair for pair in pairs if not is_blank(pair)), self._settings.max_sentences))
+
+
+def _refuse_too_long(bundle: Bundle, stores: Sequence[TokenStore]) -> None:
+    """Say before training, not at its first validation, that a pair needs more positions than the model has."""
+    limit = position_limit(bundle.model)
+    longest = max((int(cost.max()) for cost in pair_costs(stores)), default=0) if stores else 0
+    if limit is not None and longest > limit:
+        raise UserError(
+            f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but the model has positions for "
+            f'{limit:,} (`model.max_positions`): leave the pair out, or use `model.positions = "sinusoidal"`.'
+        )

@@ -5,13 +5,15 @@
 A step ranks the K * V continuations of a sentence by log P. Of the best K, those that end with `</s>` are finished; the
 best K that do not end go on. A sentence is done when
 
-    - K of its hypotheses are finished, or
+    - K of its hypotheses are finished, and the best that goes on scores, as long as it is now, no better than the last
+      of its J best, or
     - nothing that goes on can still come among its J best: log P only falls, so log P over the greatest penalty up to
       the maximum length bounds every score to come, or
     - the maximum length is reached: what goes on then is finished as it stands, behind all that ended by themselves.
 
-The second rule loses nothing. The first is the usual one: what it gives up, a wider beam finds, and a beam as wide as
-there are sequences equals brute force.
+The second rule loses nothing. The first gives up little: to stop at K finished ones alone, as is often done, drops the
+best hypothesis of a confident model while poor ones end early beside it. A beam as wide as there are sequences equals
+brute force.
 
 Shape letters of this file: W  ranked continuations (2K)    J  best finished hypotheses that are kept (`nbest`)
 """
@@ -134,8 +136,10 @@ class Beam:
     @property
     def done_B(self) -> Bool[Tensor, "B"]:
         """Whether the sentence is done, by the rules above."""
-        enough_B = self.finished.count_B >= self.beams
-        hopeless_B = self.finished.score_BJ[:, -1] >= self.log_p_BK[:, 0] / self.ceiling_B
+        worst_B, best_B = self.finished.score_BJ[:, -1], self.log_p_BK[:, 0]
+        behind_B = worst_B >= best_B / self.settings.penalty(max(1, self.length))
+        enough_B = (self.finished.count_B >= self.beams) & behind_B
+        hopeless_B = worst_B >= best_B / self.ceiling_B
         return enough_B | hopeless_B | (self.limit_B <= self.length)
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Beam":

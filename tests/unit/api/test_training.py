@@ -154,3 +154,31 @@ def test_without_validation_data_the_last_model_is_kept(make: Make, tmp_path: Pa
     run = train(recipe, tmp_path / "run", console=silent())
     assert (run / "model.safetensors").exists()
     assert "not validated" in (run / "README.md").read_text()
+
+
+def test_a_validation_pair_beyond_the_positions_is_refused_before_training(make: Make, tmp_path: Path) -> None:
+    write(tmp_path / "long.txt", ["1 " * 80])
+    recipe = make()
+    model = recipe.model.model_copy(update={"positions": "learned", "max_positions": 50})
+    valid = (recipe.data.valid[0].model_copy(update={"source": "long.txt", "target": "long.txt", "lines": ""}),)
+    data = recipe.data.model_copy(update={"valid": valid, "max_length": 40})
+    with pytest.raises(UserError, match=r"`data.valid` has a sentence of 81 tokens .* has positions for 50"):
+        train(recipe.model_copy(update={"model": model, "data": data}), tmp_path / "run", console=silent())
+
+
+def test_validation_by_bleu_translates_and_keeps_the_highest(make: Make, tmp_path: Path) -> None:
+    run = train(make(validation={"every": 6, "metric": "bleu"}), tmp_path / "run", console=silent())
+    scores = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert all({"bleu", "chrf", "loss", "perplexity"} <= entry.keys() for entry in scores if entry["part"] == "valid")
+
+
+def test_batches_of_a_cpu_come_in_few_sizes(make: Make, tmp_path: Path) -> None:
+    """Kernels are compiled for every size: dummies, which count in no loss, round it up."""
+    from heedful.api.training import _Job
+    from heedful.train.progress import Progress
+
+    with Progress(silent()) as progress:
+        job = _Job.prepare(make(), None, progress)
+    batches = [job.feed.batch(indices) for indices in job.feed.plan(0)]
+    assert all(b.source.layout.tokens % 64 == 0 and b.target.layout.tokens % 64 == 0 for b in batches)
+    assert sum(b.target_tokens for b in batches) == int((job.prepared.train[0].lengths("target") + 1).sum())

@@ -165,3 +165,20 @@ def test_a_batch_is_made_in_a_millisecond_or_so() -> None:
     for _ in range(20):
         collate([store], indices, shape)
     assert (time.process_time() - begin) / 20 < 0.005  # 0.3 ms measured: wide enough for a loaded machine
+
+
+@given(corpus, st.sampled_from([2, 8, 64]))
+def test_a_ragged_batch_is_filled_up_to_a_multiple_by_dummies_that_count_in_no_loss(
+    pairs: Corpus, multiple: int
+) -> None:
+    store, indices = store_of(pairs), everything(pairs)
+    plain, filled = collate([store], indices), collate([store], indices, multiple=multiple)
+    for one, two in ((plain.source, filled.source), (plain.target, filled.target)):
+        assert two.layout.tokens % multiple == 0
+        assert two.layout.tokens - one.layout.tokens < multiple
+        assert two.layout.bound == one.layout.bound
+        assert two.layout.lengths.max() <= two.layout.bound
+        assert torch.equal(two.values[: one.layout.tokens], one.values)
+    assert filled.source.layout.sentences == filled.target.layout.sentences
+    assert (filled.labels[len(plain.labels) :] == IGNORED).all()
+    assert filled.target_tokens == plain.target_tokens

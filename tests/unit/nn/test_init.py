@@ -37,9 +37,7 @@ def assert_uniform(matrix: Tensor, gain: float) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else str(value),
 )
-def test_each_stacked_matrix_starts_as_it_would_alone(
-    module: nn.Module, name: str, pieces: int, gain: float
-) -> None:
+def test_each_stacked_matrix_starts_as_it_would_alone(module: nn.Module, name: str, pieces: int, gain: float) -> None:
     torch.manual_seed(1)
     xavier(nn.Sequential(module))
     for matrix in module.get_parameter(name).detach().chunk(pieces):
