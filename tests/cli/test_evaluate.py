@@ -47,9 +47,10 @@ def test_the_recipes_test_corpora_are_scored(reversing_folder: Path, reversing: 
 
 def test_the_scores_are_readable(reversing_folder: Path, pair: tuple[Path, Path], capsys: Capture) -> None:
     assert evaluate(reversing_folder, "--source", pair[0], "--target", pair[1], "--beam", 2) == 0
-    bleu, chrf, perplexity, speed = capsys.readouterr().out.splitlines()
+    bleu, chrf, exact, perplexity, speed = capsys.readouterr().out.splitlines()
     assert bleu.split() == ["BLEU", bleu.split()[1], SIGNATURE]
     assert chrf.split()[0] == "chrF"
+    assert exact.split() == ["exact", "66.67%", "2", "of", "3"]
     assert perplexity.split()[0] == "perplexity"
     assert perplexity.endswith("over 10 target tokens")
     assert speed.startswith("3 sentences in ")
@@ -78,9 +79,11 @@ def test_a_record_names_the_figures_by_corpus(
     assert list(result["figures"]) == [
         "bleu",
         "chrf",
+        "exact_match",
         "perplexity",
         "bleu_second",
         "chrf_second",
+        "exact_match_second",
         "perplexity_second",
     ]
     scores = json.loads(shown.out)["corpora"]

@@ -26,6 +26,7 @@ class Evaluation:
     translations: tuple[str, ...]
     bleu: Score
     chrf: Score
+    exact: int  # translations equal to their reference
     likelihood: Likelihood  # of the references
     cut: int  # translations that were cut at the maximum length
     seconds: float  # of translating
@@ -74,6 +75,7 @@ def evaluate(
         outputs,
         bleu(outputs, expected, model.recipe.evaluate.bleu_tokenize),
         chrf(outputs, expected),
+        sum(output == reference for output, reference in zip(outputs, expected, strict=True)),
         foreseen,
         cut=sum(not best.complete for best in found),
         seconds=seconds,

@@ -98,8 +98,9 @@ def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
     with Progress(console) as progress:
         _set_up(recipe)
         job = _Job.prepare(recipe, None, progress)
-        progress.say(job.description())
-        return _Trial(job, progress).forecast()
+        position = job.begin(None)
+        progress.say(f"{job.description()}; ten steps ...")
+        return _Trial(job).forecast(position)
 
 
 def _set_up(recipe: Recipe) -> None:
@@ -241,15 +242,14 @@ class _Running:
 
 
 class _Trial:
-    """The other side of the trainer in a dry run: writes nothing, keeps the last reading."""
+    """The other side of the trainer in a dry run: writes and shows nothing."""
 
-    def __init__(self, job: _Job, progress: Progress) -> None:
-        self.job, self.progress = job, progress
+    def __init__(self, job: _Job) -> None:
+        self.job = job
 
-    def forecast(self) -> Forecast:
+    def forecast(self, position: Position) -> Forecast:
         """Train a few steps and multiply; the first ones, which compile and allocate, do not count."""
         job, train = self.job, self.job.recipe.train
-        position = job.begin(None)
         with StopRequest() as stop:
             _trainer(job, self, steps=2).run(position, stop)
             began = time.perf_counter()
@@ -271,8 +271,7 @@ class _Trial:
         )
 
     def reading(self, reading: Reading, logged: bool) -> None:
-        """Show where the trial stands."""
-        self.progress.reading(reading, logged)
+        """Show nothing."""
 
     def validate(self) -> Mapping[str, float]:
         """Judge nothing."""

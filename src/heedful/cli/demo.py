@@ -1,7 +1,6 @@
 """`heedful demo`: the main job in minutes, on sentences that ship with Heedful."""
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -50,17 +49,13 @@ def command(
 
 
 def _judge(model: "Model", count: int) -> None:
-    from heedful.evaluate.translation import bleu
+    from heedful.api.evaluation import evaluate
 
     sources, references = zip(*sentence_pairs("test", count), strict=True)
-    began = time.perf_counter()
-    outputs = model.translate(list(sources))
-    seconds = time.perf_counter() - began
-    exact = sum(output == reference for output, reference in zip(outputs, references, strict=True))
-    score = bleu(outputs, list(references))
+    found = evaluate(model, sources, references)
     print(
-        f"\nHeld-out sentences: {exact:,} of {count:,} exactly right ({exact / count:.1%}), BLEU {score.score:.1f}; "
-        f"{count / seconds:,.0f} sentences/s\n"
+        f"\nHeld-out sentences: {found.exact:,} of {count:,} exactly right ({found.exact / count:.1%}), "
+        f"BLEU {found.bleu.score:.1f}; {count / found.seconds:,.0f} sentences/s\n"
     )
 
 

@@ -137,6 +137,7 @@ def _figures(results: Sequence["tuple[str, Evaluation]"]) -> dict[str, float]:
         behind = f"_{name}" if place else ""
         figures[f"bleu{behind}"] = round(result.bleu.score, 4)
         figures[f"chrf{behind}"] = round(result.chrf.score, 4)
+        figures[f"exact_match{behind}"] = round(result.exact / result.sentences, 4)
         figures[f"perplexity{behind}"] = round(result.perplexity, 4)
     return figures
 
@@ -150,6 +151,7 @@ def _as_text(results: Sequence["tuple[str, Evaluation]"]) -> str:
             f"{title}"
             f"BLEU        {result.bleu.score:7.2f}  {result.bleu.signature}\n"
             f"chrF        {result.chrf.score:7.2f}  {result.chrf.signature}\n"
+            f"exact       {100 * result.exact / result.sentences:6.2f}%  {result.exact:,} of {result.sentences:,}\n"
             f"perplexity  {result.perplexity:7.2f}  over {result.likelihood.tokens:,} target tokens\n"
             f"{result.sentences:,} sentences{cut} in {result.seconds:.1f} s, "
             f"{result.tokens_per_second:,.0f} tokens/s"
@@ -164,6 +166,7 @@ def _as_json(model: str, results: Sequence["tuple[str, Evaluation]"]) -> str:
             "sentences": result.sentences,
             "bleu": {"score": result.bleu.score, "signature": result.bleu.signature},
             "chrf": {"score": result.chrf.score, "signature": result.chrf.signature},
+            "exact_match": result.exact / result.sentences,
             "perplexity": result.perplexity if math.isfinite(result.perplexity) else None,
             "target_tokens": result.likelihood.tokens,
             "cut": result.cut,

@@ -26,6 +26,7 @@ def test_scores_are_those_of_the_translations(
     assert found.chrf.score == sacrebleu.corpus_chrf(found.translations, [references]).score
     assert found.likelihood.tokens == sum(len(reference.split()) + 1 for reference in references)
     assert 1 < found.perplexity < 1.5
+    assert found.exact == sum(map(str.__eq__, found.translations, references))
     assert found.cut == 0
     assert found.decoded == sum(len(output.split()) + 1 for output in found.translations)
     assert found.tokens_per_second == pytest.approx(found.decoded / found.seconds)
