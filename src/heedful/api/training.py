@@ -74,7 +74,8 @@ def train(
         _set_up(resolved)
         tokenizers = read_description(run)[1] if checkpoint else None
         job = _Job.prepare(resolved, tokenizers, progress)
-        position = job.resume(checkpoint) if checkpoint else job.begin(run)
+        position = job.resume(checkpoint) if checkpoint else job.begin()
+        write_description(run, resolved, job.tokenizers)  # a resumed run may have another end, or decode otherwise
         progress.begin(run, position.step)
         progress.say(job.description())
         _Running(job, run, progress).to_the_end(position)
@@ -98,7 +99,7 @@ def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
     with Progress(console) as progress:
         _set_up(recipe)
         job = _Job.prepare(recipe, None, progress)
-        position = job.begin(None)
+        position = job.begin()
         progress.say(f"{job.description()}; ten steps ...")
         return _Trial(job).forecast(position)
 
@@ -142,11 +143,9 @@ class _Job:
         """The tokenizers of both sides."""
         return Tokenizers(self.prepared.source_tokenizer, self.prepared.target_tokenizer)
 
-    def begin(self, run: Path | None) -> Position:
-        """Choose what the recipe leaves open, and describe the model in its folder."""
+    def begin(self) -> Position:
+        """Choose what the recipe leaves open."""
         self._use(choose_precision(self.recipe.train.precision, self.device, self._trial))
-        if run:
-            write_description(run, self.recipe, self.tokenizers)
         return Position(facts=self._facts())
 
     def resume(self, checkpoint: Path) -> Position:

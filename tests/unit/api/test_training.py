@@ -114,6 +114,12 @@ def test_resume_with_another_recipe_names_the_first_difference(make: Make, tmp_p
         train(make(label_smoothing=0.2), tmp_path / "run", resume=True, console=silent())
 
 
+def test_a_resumed_run_that_goes_further_says_so_in_its_config(make: Make, tmp_path: Path) -> None:
+    train(make(steps=6), tmp_path / "run", console=silent())
+    run = train(make(steps=8), tmp_path / "run", resume=True, console=silent())
+    assert json.loads((run / "config.json").read_text())["recipe"]["train"]["steps"] == 8
+
+
 def test_resume_where_nothing_was_saved_begins(make: Make, tmp_path: Path) -> None:
     run = train(make(), tmp_path / "run", resume=True, console=silent())
     assert (run / "model.safetensors").exists()
