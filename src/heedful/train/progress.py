@@ -90,12 +90,12 @@ class Progress:
 
 
 def describe(reading: Reading) -> str:
-    """One line: step, loss, learning rate, speed, data wait, time left."""
+    """One line of at most 80 columns: step, loss, learning rate, target tokens a second, data wait, time left."""
     skipped = f"  skipped {reading.skipped}" if reading.skipped else ""
     return (
-        f"step {reading.step:,}/{reading.steps:,}  loss {reading.loss:.3f}  ppl {reading.perplexity:.2f}  "
-        f"lr {reading.learning_rate:.2e}  {reading.tokens_per_second:,.0f} tokens/s  "
-        f"data wait {reading.data_wait:.0%}{skipped}  {duration(reading.seconds_left)} left"
+        f"step {reading.step:,}/{reading.steps:,}  loss {reading.loss:.3f}  lr {reading.learning_rate:.1e}  "
+        f"{reading.tokens_per_second:,.0f} tok/s  wait {reading.data_wait:.0%}{skipped}  "
+        f"{duration(reading.seconds_left)} left"
     )
 
 

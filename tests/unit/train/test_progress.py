@@ -27,8 +27,9 @@ READING = Reading(
 
 def test_the_line_says_step_loss_rate_speed_wait_and_time_left() -> None:
     line = describe(READING)
-    for part in ("step 1,500/8,000", "loss 2.346", "lr 1.23e-03", "12,346 tokens/s", "data wait 2%", "62 min left"):
+    for part in ("step 1,500/8,000", "loss 2.346", "lr 1.2e-03", "12,346 tok/s", "wait 2%", "62 min left"):
         assert part in line
+    assert len(line) <= 80
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(45, "45 s"), (720, "12 min"), (12000, "3 h 20 min")])
