@@ -104,7 +104,7 @@ def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pyt
 
 def test_a_folder_that_holds_a_run_is_refused(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run/config.json").write_text("{}")
+    (tmp_path / "run/model.safetensors").write_bytes(b"")
     assert run(["train", str(recipe), "--out", str(tmp_path / "run")]) == 2
     assert "already holds a run: add --resume" in capsys.readouterr().err
 

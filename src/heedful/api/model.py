@@ -21,10 +21,9 @@ from heedful.decode.settings import Settings
 from heedful.errors import UserError, suggestion
 from heedful.models.bundle import Bundle, Tokenizers, read_bundle
 from heedful.models.families import EncoderDecoder, set_precision
-from heedful.train.hardware import choose_device
+from heedful.train.hardware import PRECISIONS, choose_device, has_bfloat16
 
 CHUNK: Final = 1000  # sentences of a stream that are in work at once
-_PRECISIONS: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class Options(TypedDict, total=False):
@@ -212,10 +211,10 @@ def _device(name: str) -> torch.device:
 
 def _precision(name: str, device: torch.device) -> torch.dtype:
     if name == "auto":
-        return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
-    if name not in _PRECISIONS:
+        return torch.bfloat16 if device.type == "cuda" and has_bfloat16(device) else torch.float32
+    if name not in PRECISIONS:
         raise UserError(f"`{name}` is not a precision: use `auto`, `float32` or `bfloat16`.")
-    return _PRECISIONS[name]
+    return PRECISIONS[name]
 
 
 def _store_in(network: nn.Module, precision: torch.dtype) -> None:

@@ -1,9 +1,10 @@
 """From a recipe to a trained model in a run folder: data, model, trainer, validation and checkpoints put together."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,17 +14,18 @@ from rich.console import Console
 from heedful.api.validation import Judge
 from heedful.config.load import load_recipe, recipe_to_json
 from heedful.config.schema import Recipe
-from heedful.data.batches import PairBatch, StaticShape
+from heedful.data.batches import CPU_MULTIPLE, PairBatch, StaticShape
 from heedful.data.loader import PairFeed
 from heedful.data.prepare import Prepared, prepare
 from heedful.errors import UserError
 from heedful.files import write_bytes
 from heedful.models.build import build_model
-from heedful.models.bundle import CARD, Bundle, Tokenizers, read_description, write_description, write_weights
+from heedful.models.bundle import CARD, WEIGHTS, Bundle, Tokenizers, read_description, write_description, write_weights
 from heedful.models.families import EncoderDecoder, set_precision
+from heedful.nn.backends import flash_takes
 from heedful.train.checkpoints import Position, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.train.hardware import (
-    choose_compile,
+    PRECISIONS,
     choose_device,
     choose_precision,
     keep_freed_memory,
@@ -35,13 +37,12 @@ from heedful.train.progress import Progress, duration
 from heedful.train.schedules import learning_rate
 from heedful.train.seeding import seed_for
 from heedful.train.signals import StopRequest
-from heedful.train.trainer import Reading, Settings, Trainer
+from heedful.train.trainer import Reading, Settings, Tallying, Trainer
 from heedful.version import __version__
 
 CHECKPOINTS: Final = "checkpoints"
 _TRIAL_STEPS: Final = 10
-_TOKEN_MULTIPLE: Final = 64  # of a CPU batch: see `data.batches.collate`
-# What a resumed run may say differently: where and how long it runs and what it shows, never what it computes.
+# What a resumed run may say differently: where and how long it runs, what it shows, how it translates.
 _FREE_KEYS: Final = (
     "data.folder",
     "train.steps",
@@ -49,7 +50,6 @@ _FREE_KEYS: Final = (
     "train.log_every",
     "train.checkpoint_every",
     "train.keep_checkpoints",
-    "train.threads",
     "train.validation.patience",
     "decode",
     "evaluate",
@@ -68,17 +68,22 @@ def train(
     With `resume`, go on from the run folder's last checkpoint, to the bits of a run that was never disturbed.
     """
     run = Path(out)
+    if isinstance(recipe, Recipe) and overrides:
+        raise TypeError("overrides change a recipe that is read from a file; give the changed Recipe instead")
     resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides)
     checkpoint = _checkpoint_to_resume(run, resolved, resume)
     with Progress(console) as progress:
         _set_up(resolved)
         tokenizers = read_description(run)[1] if checkpoint else None
         job = _Job.prepare(resolved, tokenizers, progress)
-        position = job.resume(checkpoint) if checkpoint else job.begin()
+        position = job.resume(checkpoint, progress) if checkpoint else job.begin()
+        running = _Running(job, run, progress)
+        if not checkpoint:
+            _clear(run)
         write_description(run, resolved, job.tokenizers)  # a resumed run may have another end, or decode otherwise
         progress.begin(run, position.step)
         progress.say(job.description())
-        _Running(job, run, progress).to_the_end(position)
+        running.to_the_end(position)
     return run
 
 
@@ -131,12 +136,14 @@ class _Job:
         given = (tokenizers.source, tokenizers.target) if tokenizers else None
         prepared = prepare(recipe, progress.say, given)
         device = choose_device(recipe.train.device)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
         sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
         model = build_model(recipe.model, *sizes).to(device)
         optimizer = build_optimizer(recipe.train.optimizer, model)
         objective = NextToken(recipe.train.label_smoothing)
-        return cls(recipe, prepared, device, model, optimizer, objective, _feed(recipe, prepared, device))
+        return cls(recipe, prepared, device, model, optimizer, objective, _ragged_feed(recipe, prepared))
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -145,10 +152,17 @@ class _Job:
 
     def begin(self) -> Position:
         """Choose what the recipe leaves open."""
-        self._use(choose_precision(self.recipe.train.precision, self.device, self._trial))
+        batch = self.feed.batch(self.feed.plan(0)[0])  # made once: a trial is to time the model alone
+
+        def trial(precision: torch.dtype) -> None:
+            set_precision(self.model, precision)
+            self.objective(self.model, batch).loss.backward()
+            self.optimizer.zero_grad()
+
+        self._use(choose_precision(self.recipe.train.precision, self.device, trial))
         return Position(facts=self._facts())
 
-    def resume(self, checkpoint: Path) -> Position:
+    def resume(self, checkpoint: Path, progress: Progress) -> Position:
         """Take weights, optimizer and position from a checkpoint, and all that must be as it was."""
         position = load_checkpoint(checkpoint, self.model, self.optimizer)
         facts = position.facts
@@ -158,7 +172,11 @@ class _Job:
                 "Restore the files, or train into another folder."
             )
         torch.set_num_threads(facts["threads"])
-        self._use(getattr(torch, facts["precision"]))
+        self._use(PRECISIONS[facts["precision"]])
+        here = self._facts()
+        changed = [name for name in ("device", "torch") if facts[name] != here[name]]
+        for name in changed:
+            progress.say(f"{name} was {facts[name]} and is {here[name]}: the run goes on, but not to the same bits")
         return position
 
     def description(self) -> str:
@@ -185,16 +203,8 @@ class _Job:
     def _use(self, precision: torch.dtype) -> None:
         self.precision = precision
         set_precision(self.model, precision)
-
-    def _trial(self, precision: torch.dtype) -> None:
-        """One forward and backward pass of the first micro-batch."""
-        set_precision(self.model, precision)
-        self.objective(self.model, self._first_batch).loss.backward()
-        self.optimizer.zero_grad()
-
-    @property
-    def _first_batch(self) -> PairBatch:
-        return self.feed.batch(self.feed.plan(0)[0]).to(self.device)
+        if self.device.type == "cuda":
+            self.feed = replace(self.feed, pin=True, static=_static_shape(self.recipe, precision))
 
 
 class _Running:
@@ -249,16 +259,18 @@ class _Trial:
     def forecast(self, position: Position) -> Forecast:
         """Train a few steps and multiply; the first ones, which compile and allocate, do not count."""
         job, train = self.job, self.job.recipe.train
-        with StopRequest() as stop:
-            _trainer(job, self, steps=2).run(position, stop)
-            began = time.perf_counter()
-            seen = position.target_tokens
-            _trainer(job, self, steps=2 + _TRIAL_STEPS).run(position, stop)
-            if job.device.type == "cuda":
-                torch.cuda.synchronize()
+        trainer = _trainer(job, self)
+        trainer.settings = replace(trainer.settings, steps=2)
+        trainer.run(position, StopRequest())
+        began, seen = time.perf_counter(), position.target_tokens
+        trainer.settings = replace(trainer.settings, steps=2 + _TRIAL_STEPS)
+        trainer.run(position, StopRequest())
+        if job.device.type == "cuda":
+            torch.cuda.synchronize()
         seconds = time.perf_counter() - began
         tokens = position.target_tokens - seen
-        in_epoch = sum(int((store.lengths("target") + 1).sum()) for store in job.prepared.train)
+        weighted = zip(job.prepared.train, job.prepared.weights, strict=True)
+        in_epoch = sum(weight * int((store.lengths("target") + 1).sum()) for store, weight in weighted)
         parameters = sum(p.numel() for p in job.model.parameters())
         return Forecast(
             parameters=parameters,
@@ -283,10 +295,10 @@ class _Trial:
         """Save nothing."""
 
 
-def _trainer(job: _Job, observer: "_Running | _Trial", steps: int | None = None) -> Trainer[PairBatch]:
+def _trainer(job: _Job, observer: "_Running | _Trial") -> Trainer[PairBatch]:
     train = job.recipe.train
     settings = Settings(
-        steps=steps or train.steps,
+        steps=train.steps,
         accumulate=train.accumulate,
         clip_norm=train.clip_norm,
         seed=train.seed,
@@ -297,26 +309,46 @@ def _trainer(job: _Job, observer: "_Running | _Trial", steps: int | None = None)
         higher_is_better=train.validation.metric in ("bleu", "chrf"),
     )
     rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
-    compiled = choose_compile(train.compile, job.device)
-    return Trainer(job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, compiled)
+    return Trainer(
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _compilation(job)
+    )
 
 
-def _feed(recipe: Recipe, prepared: Prepared, device: torch.device) -> PairFeed:
-    """The training batches: ragged on a CPU, of one static shape on a GPU, the same sentences in both."""
+def _compilation(job: _Job) -> Callable[[Tallying[PairBatch]], Tallying[PairBatch]]:
+    """Compile when asked to; with `auto` where every batch has one shape."""
+    static = job.feed.static is not None
+    if not (static if job.recipe.train.compile == "auto" else job.recipe.train.compile):
+        return lambda tally: tally
+    return partial(torch.compile, dynamic=not static)
+
+
+def _ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
+    """The training batches. Which sentences stand together depends on no device."""
     data = recipe.data
     most = max(1, data.batch_tokens // 8)  # sentences: shorter ones than 8 tokens leave some of the budget unused
-    feed = PairFeed(prepared.train, prepared.weights, recipe.train.seed, data.batch_tokens, most)
-    if device.type != "cuda":
-        return replace(feed, multiple=_TOKEN_MULTIPLE)
+    return PairFeed(prepared.train, prepared.weights, recipe.train.seed, data.batch_tokens, most, multiple=CPU_MULTIPLE)
+
+
+def _static_shape(recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+    """The one shape of a GPU's batches, where attention runs straight on it: padding it would be wasteful."""
+    data, model = recipe.data, recipe.model
+    if not flash_takes(precision, model.width // model.heads, model.dropout_attention):
+        return None
     longest = min(data.max_length + 1, data.batch_tokens)
-    return replace(feed, static=StaticShape.around(data.batch_tokens, most, longest), pin=True)
+    return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // 8), longest)
+
+
+def _clear(run: Path) -> None:
+    """Remove what a run left that was killed before its first checkpoint."""
+    for leftover in (run / WEIGHTS, *run.glob(f".{WEIGHTS}.*")):
+        leftover.unlink(missing_ok=True)
 
 
 def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:
     """The checkpoint a run goes on from; refuses to write over a run, or to go on with another recipe."""
     checkpoint = last_checkpoint(run / CHECKPOINTS)
     if not resume:
-        if checkpoint or (run / "config.json").exists():
+        if checkpoint or (run / WEIGHTS).exists():
             raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
         return None
     if checkpoint is None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from heedful.api.model import Model
-from heedful.data.batches import collate
+from heedful.data.batches import CPU_MULTIPLE, collate
 from heedful.data.loader import pair_costs
 from heedful.data.plan import batches_by_length
 from heedful.data.readers import is_blank, read_pairs
@@ -36,7 +36,9 @@ class Judge:
     def _foresight(self) -> dict[str, float]:
         source, target = (cost[: self._settings.max_sentences] for cost in pair_costs(self._stores))
         plan = batches_by_length((source, target), batch_tokens=self._model.recipe.data.batch_tokens)
-        found = likelihood(self._model.network, (collate(self._stores, indices) for indices in plan))
+        found = likelihood(
+            self._model.network, (collate(self._stores, indices, multiple=CPU_MULTIPLE) for indices in plan)
+        )
         return {"loss": found.loss, "perplexity": found.perplexity}
 
     def _translation(self) -> dict[str, float]:

@@ -8,6 +8,7 @@ import typer
 
 from heedful.config.load import load_recipe
 from heedful.data.english_spanish import EXAMPLES, sentence_pairs
+from heedful.errors import Stopped
 
 if TYPE_CHECKING:
     from heedful.api.model import Model
@@ -39,7 +40,10 @@ def command(
         "The test holds combinations of words that never occur in training.\n",
         flush=True,
     )
-    train(recipe, out, resume=True)
+    try:
+        train(recipe, out, resume=True)
+    except Stopped as stopped:
+        raise Stopped("Stopped, checkpoint saved. Run the demo again to go on.", stopped.exit_code - 128) from stopped
     model = load(out)
     _judge(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
     _show_examples(model)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
@@ -12,9 +13,9 @@ from torch import Tensor
 from heedful.data.plan import Indices
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD
-from heedful.packed import Layout, Packed
+from heedful.packed import IGNORED, Layout, Packed
 
-IGNORED = -100  # a label that counts in no loss: what torch's cross-entropy ignores
+CPU_MULTIPLE: Final = 64  # of tokens in a CPU's batches: see `collate`
 
 _Lengths = NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
-from heedful.files import machine_faults, new_folder
+from heedful.files import machine_faults, new_folder, user_faults
 
 Entry = TypeVar("Entry")
 Progress = Callable[[str], None]
@@ -51,7 +51,7 @@ def cached(
 
 @contextmanager
 def _lock(folder: Path, progress: Progress) -> Iterator[None]:
-    with machine_faults(folder):
+    with machine_faults(folder), user_faults(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(f"{folder.name}.lock"))
         try:

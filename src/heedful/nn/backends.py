@@ -123,8 +123,13 @@ def automatic(
     dropout: float,
 ) -> Float[Tensor, "N H D"]:
     """The fastest backend for this device and type."""
-    flash = q_NHD.device.type == "cuda" and q_NHD.dtype in (torch.bfloat16, torch.float16) and dropout == 0
+    flash = q_NHD.device.type == "cuda" and flash_takes(q_NHD.dtype, q_NHD.shape[2], dropout)
     return (varlen if flash else padded)(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout)
+
+
+def flash_takes(dtype: torch.dtype, head_width: int, dropout: float) -> bool:
+    """Whether flash attention knows heads of this type and width, with this share of weights dropped."""
+    return dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256 and dropout == 0
 
 
 def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:

@@ -7,9 +7,11 @@ Nothing random is saved: generators are seeded from the position (see `seeding`)
 """
 
 import hashlib
+import json
+import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from safetensors.torch import load as load_tensors
@@ -19,6 +21,8 @@ from torch import Tensor, nn
 from heedful.errors import UserError
 from heedful.files import json_bytes, read_bytes, read_json, remove_folder, write_folder, write_json
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
+
+_FILES: Final = ("model.safetensors", "optimizer.safetensors", "position.json")
 
 
 @dataclass
@@ -45,6 +49,8 @@ def save_checkpoint(
         "position.json": json_bytes(asdict(position)),
     }
     files["manifest.json"] = json_bytes({name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
+    for leftover in folder.glob(".step-*"):  # of a run that was killed while it saved
+        shutil.rmtree(leftover, ignore_errors=True)
     path = folder / f"step-{position.step:08d}"
     write_folder(path, files)
     write_json(folder / "last.json", {"folder": path.name})
@@ -68,7 +74,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:
     """Read a checkpoint into a model and its optimizer, after every byte has been verified."""
     manifest = read_json(path / "manifest.json")
-    if not isinstance(manifest, dict):
+    if not isinstance(manifest, dict) or manifest.keys() != set(_FILES):
         raise UserError(f"{path}/manifest.json is damaged: resume from another checkpoint or train again.")
     files: dict[str, bytes] = {}
     for name, digest in manifest.items():
@@ -80,7 +86,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
             )
     weights_from_bytes(model, files["model.safetensors"], path / "model.safetensors")
     _load_optimizer(optimizer, load_tensors(files["optimizer.safetensors"]))
-    return Position(**read_json(path / "position.json"))  # type: ignore[arg-type]  # we wrote it, the hash says
+    return Position(**json.loads(files["position.json"]))
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ from heedful.errors import UserError
 _M_TRIM_THRESHOLD: Final = -1  # of malloc.h
 _M_MMAP_THRESHOLD: Final = -3
 _TRIALS: Final = 5
+PRECISIONS: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _WORTH_IT: Final = 1.2  # how many times faster bfloat16 must be to be chosen over float32 on a CPU
 
 
@@ -32,10 +33,14 @@ def choose_device(wanted: str) -> torch.device:
 
 def choose_precision(wanted: str, device: torch.device, trial: Callable[[torch.dtype], None]) -> torch.dtype:
     """The wanted precision; with `auto` bfloat16 on a GPU, and on a CPU whatever runs a trial step clearly faster."""
+    if wanted == "bfloat16" and not has_bfloat16(device):
+        raise UserError(
+            f"precision `bfloat16` was asked for, but {torch.cuda.get_device_name(device)} has none: use `float32`."
+        )
     if wanted != "auto":
-        return {"float32": torch.float32, "bfloat16": torch.bfloat16}[wanted]
+        return PRECISIONS[wanted]
     if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
+        return torch.bfloat16 if has_bfloat16(device) else torch.float32
     seconds: dict[torch.dtype, float] = {torch.float32: math.inf, torch.bfloat16: math.inf}
     for _ in range(_TRIALS):  # in turn, so that a busy moment of the machine hits both
         for precision in seconds:
@@ -45,9 +50,9 @@ def choose_precision(wanted: str, device: torch.device, trial: Callable[[torch.d
     return torch.bfloat16 if seconds[torch.float32] > _WORTH_IT * seconds[torch.bfloat16] else torch.float32
 
 
-def choose_compile(wanted: str | bool, device: torch.device) -> bool:
-    """Compile when asked to; with `auto` on a GPU alone, where every machine that has one can."""
-    return device.type == "cuda" if wanted == "auto" else bool(wanted)
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether a device computes in bfloat16 by itself; older GPUs only pretend to."""
+    return device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def keep_freed_memory() -> None:

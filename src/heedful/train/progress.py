@@ -126,4 +126,4 @@ def _tensorboard(run: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:  # the `track` extra is not installed
         return None
-    return SummaryWriter(str(run / "tensorboard"), purge_step=step or None)
+    return SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)

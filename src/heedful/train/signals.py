@@ -1,6 +1,7 @@
 """SIGINT and SIGTERM as a wish to stop after the current step; a second SIGINT stops at once."""
 
 import signal
+import threading
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -13,6 +14,8 @@ class StopRequest:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # Python lets the main thread alone handle signals
         for number in (signal.SIGINT, signal.SIGTERM):
             self._previous[number] = signal.signal(number, self._note)
         return self

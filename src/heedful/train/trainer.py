@@ -21,6 +21,7 @@ from heedful.train.objectives import Objective, Tally
 from heedful.train.seeding import seed_micro_batch
 from heedful.train.signals import StopRequest
 
+_HOPELESS_UPDATES: Final = 5  # in a row without a finite gradient end a run
 _REFRESH_SECONDS: Final = 0.5  # between two live readings where reading costs nothing
 
 
@@ -33,6 +34,7 @@ class Batch(Protocol):
 
 
 BatchType = TypeVar("BatchType", bound=Batch)
+Tallying = Callable[[BatchType], Tally]
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,13 @@ class Trainer(Generic[BatchType]):
         device: torch.device,
         settings: Settings,
         observer: Observer,
-        compiled: bool = False,
+        transform: Callable[[Tallying[BatchType]], Tallying[BatchType]] = lambda tally: tally,
     ) -> None:
         self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self._tally: Callable[[BatchType], Tally] = lambda batch: objective(model, batch)
-        if compiled:
-            self._tally = torch.compile(self._tally, dynamic=False)
+        self._tally = transform(lambda batch: objective(model, batch))
+        self._not_finite = 0  # updates in a row, as far as they were read
 
     def run(self, position: Position, stop: StopRequest) -> Position:
         """Train to the last step, or until patience or a signal ends it; return where it stands."""
@@ -197,10 +198,14 @@ class Trainer(Generic[BatchType]):
             logged,
         )
         meter.shown()
-        if logged and skipped == updates:
+        if not logged:
+            return
+        self._not_finite = self._not_finite + updates if skipped == updates else 0
+        if self._not_finite >= _HOPELESS_UPDATES:
             raise UserError(
-                f"The gradient was not finite in any of the last {updates} updates (step {position.step:,}): lower the "
-                "learning rate, lengthen the warm-up or set `train.clip_norm`. The last good checkpoint is intact."
+                f"The gradient was not finite in any of the last {self._not_finite} updates (step {position.step:,}): "
+                "lower the learning rate, lengthen the warm-up or set `train.clip_norm`. "
+                "The last good checkpoint is intact."
             )
 
     def _validate(self, position: Position) -> None:
@@ -208,14 +213,17 @@ class Trainer(Generic[BatchType]):
         scores = self.observer.validate()
         self.model.train()
         score = next(iter(scores.values()), None)
-        best = score is None or position.best_score is None or self._better(score, position.best_score)
+        best = score is None or self._better(score, position.best_score)
         if best:
             position.best_score, position.best_step, position.worse_since = score, position.step, 0
         else:
             position.worse_since += 1
         self.observer.validated(position, scores, best)
 
-    def _better(self, score: float, best: float) -> bool:
+    def _better(self, score: float, best: float | None) -> bool:
+        """Whether a score beats the best so far; what is not a number beats nothing and is beaten by everything."""
+        if best is None or math.isnan(best):
+            return True
         return score > best if self.settings.higher_is_better else score < best
 
     def _out_of_patience(self, position: Position) -> bool:

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.batches import IGNORED, PairBatch, StaticShape, collate
+from heedful.data.batches import PairBatch, StaticShape, collate
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD
-from heedful.packed import Packed
+from heedful.packed import IGNORED, Packed
 
 sentence = st.lists(st.integers(4, 99), min_size=1, max_size=7)
 corpus = st.lists(st.tuples(sentence, sentence), min_size=1, max_size=12)

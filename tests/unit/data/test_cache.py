@@ -7,7 +7,7 @@ import pytest
 from filelock import FileLock
 
 from heedful.data.cache import cache_folder, cached, key_of
-from heedful.errors import MachineError
+from heedful.errors import MachineError, UserError
 
 
 def load(folder: Path) -> str | None:
@@ -73,6 +73,12 @@ def test_two_processes_at_once_build_once(cache: Path) -> None:
     children = [subprocess.Popen([sys.executable, __file__, str(cache / "key")]) for _ in range(2)]
     assert [child.wait(60) for child in children] == [0, 0]
     assert (cache / "builds").read_text() == "built\n"
+
+
+def test_a_cache_path_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"file"):
+        cached(tmp_path / "file" / "key", load, build, quiet)
 
 
 def test_waiting_for_another_process_is_said(cache: Path) -> None:

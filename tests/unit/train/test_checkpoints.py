@@ -97,6 +97,11 @@ def test_a_damaged_pointer_is_named(tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     model = small_model(0)
     path = save_checkpoint(tmp_path, model, build_optimizer(Adam(), model), Position(step=3), keep=1)
-    (path / "manifest.json").write_text("[]")
+    for damaged in ("[]", "{}"):
+        (path / "manifest.json").write_text(damaged)
+        refuse(path, model)
+
+
+def refuse(path: Path, model: nn.Module) -> None:
     with pytest.raises(UserError, match=r"manifest.json is damaged: resume from another checkpoint"):
         load_checkpoint(path, model, build_optimizer(Adam(), model))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.errors import UserError
-from heedful.train.hardware import choose_compile, choose_device, choose_precision
+from heedful.train.hardware import choose_device, choose_precision
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -19,13 +19,14 @@ def test_what_the_recipe_says_is_used() -> None:
     assert choose_device("cpu") == CPU
     assert choose_precision("bfloat16", CPU, never) == torch.bfloat16
     assert choose_precision("float32", GPU, never) == torch.float32
-    assert choose_compile(True, CPU)
-    assert not choose_compile(False, GPU)
 
 
-def test_compilation_is_for_gpus_by_default() -> None:
-    assert choose_compile("auto", GPU)
-    assert not choose_compile("auto", CPU)
+def test_a_gpu_without_bfloat16_computes_in_float32_and_refuses_to_pretend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation: including_emulation)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "Old GPU")
+    assert choose_precision("auto", GPU, never) == torch.float32
+    with pytest.raises(UserError, match=r"precision `bfloat16` was asked for, but Old GPU has none: use `float32`"):
+        choose_precision("bfloat16", GPU, never)
 
 
 @pytest.mark.parametrize(("slow", "chosen"), [("float32", torch.bfloat16), ("bfloat16", torch.float32)])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
@@ -16,6 +17,19 @@ def test_a_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals
         os.kill(os.getpid(), number)
         assert stop.signal == number
     assert signal.getsignal(number) == before
+
+
+def test_outside_the_main_thread_signals_are_left_alone() -> None:
+    entered: list[StopRequest] = []
+
+    def work() -> None:
+        with StopRequest() as stop:
+            entered.append(stop)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert len(entered) == 1
 
 
 def test_a_second_interrupt_stops_at_once() -> None:
