@@ -103,8 +103,8 @@ def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pyt
 
 
 def test_a_folder_that_holds_a_run_is_refused(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/model.safetensors").write_bytes(b"")
+    (tmp_path / "run/checkpoints").mkdir(parents=True)
+    (tmp_path / "run/checkpoints/last.json").write_text('{"folder": "step-00000001"}')
     assert run(["train", str(recipe), "--out", str(tmp_path / "run")]) == 2
     assert "already holds a run: add --resume" in capsys.readouterr().err
 

@@ -78,8 +78,9 @@ def train(
         job = _Job.prepare(resolved, tokenizers, progress)
         position = job.resume(checkpoint, progress) if checkpoint else job.begin()
         running = _Running(job, run, progress)
-        if not checkpoint:
-            _clear(run)
+        if resume and not checkpoint:
+            progress.say(f"{run} holds no checkpoint: training begins.")
+        _clear(run)
         write_description(run, resolved, job.tokenizers)  # a resumed run may have another end, or decode otherwise
         progress.begin(run, position.step)
         progress.say(job.description())
@@ -133,9 +134,9 @@ class _Job:
     @classmethod
     def prepare(cls, recipe: Recipe, tokenizers: Tokenizers | None, progress: Progress) -> "_Job":
         """Read the data and make the model."""
+        device = choose_device(recipe.train.device)
         given = (tokenizers.source, tokenizers.target) if tokenizers else None
         prepared = prepare(recipe, progress.say, given)
-        device = choose_device(recipe.train.device)
         if device.type == "cuda":
             torch.cuda.set_device(device)
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
@@ -339,18 +340,19 @@ def _static_shape(recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
 
 
 def _clear(run: Path) -> None:
-    """Remove what a run left that was killed before its first checkpoint."""
-    for leftover in (run / WEIGHTS, *run.glob(f".{WEIGHTS}.*")):
+    """Remove what a run left that was killed while it wrote."""
+    for leftover in run.glob(f".{WEIGHTS}.*"):
         leftover.unlink(missing_ok=True)
 
 
 def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:
     """The checkpoint a run goes on from; refuses to write over a run, or to go on with another recipe."""
+    _refuse_file_in_the_way(run)
     checkpoint = last_checkpoint(run / CHECKPOINTS)
-    if not resume:
-        if checkpoint or (run / WEIGHTS).exists():
-            raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
-        return None
+    if checkpoint is None and (run / WEIGHTS).exists():
+        raise UserError(f"{run} already holds a model, and no checkpoint to go on from: choose another --out.")
+    if checkpoint and not resume:
+        raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
     if checkpoint is None:
         return None
     old, new = (_flat(recipe_to_json(r)) for r in (read_description(run)[0], recipe))
@@ -363,6 +365,12 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
             + ": resume with the same recipe, or train into another folder."
         )
     return checkpoint
+
+
+def _refuse_file_in_the_way(run: Path) -> None:
+    standing = next(place for place in (run, *run.parents) if place.exists())
+    if not standing.is_dir():
+        raise UserError(f"{standing}: a file stands where a folder must be: choose another --out.")
 
 
 def _free(key: str) -> bool:

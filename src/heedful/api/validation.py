@@ -1,5 +1,6 @@
 """How a model in training is judged: loss and perplexity on the validation corpora, BLEU and chrF when asked for."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
@@ -30,7 +31,14 @@ class Judge:
         """All scores; none where there is nothing to judge by."""
         if not self._stores:
             return {}
-        scores = self._foresight() | (self._translation() if self._translates else {})
+        scores = self._foresight()
+        if not math.isfinite(scores["loss"]):
+            raise UserError(
+                "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
+                "`train.clip_norm`. The last good checkpoint is intact."
+            )
+        if self._translates:
+            scores |= self._translation()
         return {self._settings.metric: scores[self._settings.metric]} | scores
 
     def _foresight(self) -> dict[str, float]:

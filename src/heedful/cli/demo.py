@@ -20,6 +20,7 @@ Next, with your own files, one sentence a line, the same number of lines in both
     heedful recipes copy {recipe} my.toml      then put your files into [data]:
         train = {{ source = "train.en", target = "train.es" }}
         valid = {{ source = "valid.en", target = "valid.es" }}
+        test = {{ source = "test.en", target = "test.es" }}
     heedful train my.toml --dry-run            says what the whole run would take
     heedful train my.toml --out runs/mine
     heedful translate runs/mine < text.en

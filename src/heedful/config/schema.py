@@ -97,7 +97,7 @@ class Data(Section):
     """Where the sentences are, which of them are used, and how many tokens make a batch."""
 
     folder: str = ""  # put before every relative file name
-    train: Corpora
+    train: Annotated[Corpora, Field(min_length=1)]
     valid: Corpora = ()
     test: Corpora = ()
     batch_tokens: PositiveInt = 4096  # source tokens, and separately target tokens, of one micro-batch
@@ -308,7 +308,7 @@ class Train(Section):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: Literal["auto"] | bool = "auto"
     deterministic: bool = False
-    threads: PositiveInt | None = None  # of the CPU; by default what torch chooses
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # of the CPU; by default what torch chooses
     log_every: PositiveInt = 50
     checkpoint_every: PositiveInt = 1000
     keep_checkpoints: PositiveInt = 1  # the last so many

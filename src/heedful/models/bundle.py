@@ -76,6 +76,8 @@ def read_bundle(folder: Path) -> Bundle:
             "Let it go on with `heedful train --resume`."
         )
     weights_from_bytes(model, read_bytes(folder / WEIGHTS), folder / WEIGHTS)
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
     return Bundle(recipe, tokenizers, model)
 
 

@@ -1,6 +1,7 @@
 """Training from a recipe: what a run folder holds, what resumes, and what is refused."""
 
 import json
+import shutil
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -123,6 +124,30 @@ def test_a_resumed_run_that_goes_further_says_so_in_its_config(make: Make, tmp_p
 def test_resume_where_nothing_was_saved_begins(make: Make, tmp_path: Path) -> None:
     run = train(make(), tmp_path / "run", resume=True, console=silent())
     assert (run / "model.safetensors").exists()
+
+
+def test_a_model_without_checkpoints_is_never_trained_over(make: Make, tmp_path: Path) -> None:
+    run = train(make(), tmp_path / "run", console=silent())
+    before = (run / "model.safetensors").read_bytes()
+    shutil.rmtree(run / "checkpoints")
+    for resume in (False, True):
+        with pytest.raises(UserError, match=r"already holds a model, and no checkpoint to go on from: choose another"):
+            train(make(), run, resume=resume, console=silent())
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("out", ["a.txt", "a.txt/run"])
+def test_a_file_in_the_way_of_the_run_folder_is_named(make: Make, tmp_path: Path, out: str) -> None:
+    with pytest.raises(UserError, match=r"a.txt: a file stands where a folder must be: choose another --out"):
+        train(make(), tmp_path / out, console=silent())
+
+
+@pytest.mark.parametrize("metric", ["loss", "bleu"])
+def test_a_model_that_diverged_is_not_kept(make: Make, tmp_path: Path, metric: str) -> None:
+    recipe = make(schedule={"kind": "constant", "lr": 1e30}, validation={"every": 3, "metric": metric})
+    with pytest.raises(UserError, match=r"not finite"):
+        train(recipe, tmp_path / "run", console=silent())
+    assert not (tmp_path / "run/model.safetensors").exists()
 
 
 def test_resume_of_a_finished_run_says_so_and_changes_nothing(make: Make, tmp_path: Path) -> None:

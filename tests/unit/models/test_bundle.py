@@ -142,3 +142,13 @@ def test_damaged_weights_are_refused(folder: Path) -> None:
 def test_the_weights_of_another_model_are_refused(folder: Path) -> None:
     change_config(folder, lambda config: config["recipe"]["model"].update(width=16))
     assert refusal(folder).startswith(f"{folder}/model.safetensors does not fit its config.json: `")
+
+
+def test_a_model_that_diverged_is_refused(folder: Path) -> None:
+    model = read_bundle(folder).model
+    with torch.no_grad():
+        next(model.parameters())[0, 0] = float("nan")
+    write_weights(folder, model)
+    assert refusal(folder) == (
+        f"{folder} holds weights that are not finite: its training diverged. Train again, more gently."
+    )
