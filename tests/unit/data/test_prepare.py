@@ -7,9 +7,10 @@ import pytest
 from heedful.config.schema import Recipe
 from heedful.data import prepare as module
 from heedful.data import tokenizer_training
-from heedful.data.prepare import Filters, Prepared, prepare
+from heedful.data.prepare import Prepared, prepare
 from heedful.data.readers import read_pairs
 from heedful.data.store import TokenStore
+from heedful.data.tokenizing import Filters
 from heedful.errors import UserError
 
 ENGLISH = ["a dog runs", "a cat sleeps", "", "the dog sees the cat", "one", "yes"]

@@ -1,0 +1,1 @@
+"""Tools around models: what to know before training, and honest comparison afterwards."""
