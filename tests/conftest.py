@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from heedful.models.families import EncoderDecoder
 
 # Before anything imports them: from here on a wrong shape in a call is an error.
-CHECKED = ("packed", "nn", "models", "decode.beam", "decode.choices", "decode.greedy")
+CHECKED = ("packed", "nn", "models", "decode.attended", "decode.beam", "decode.choices", "decode.constraints",
+           "decode.ensemble", "decode.greedy", "decode.penalties", "decode.rows", "decode.sampling", "decode.standing",
+           "decode.walk")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 
 settings.register_profile("tests", deadline=None, derandomize=True)

@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING, Any
 from heedful.version import __version__
 
 if TYPE_CHECKING:
+    from heedful.api.averaging import average
     from heedful.api.model import load
     from heedful.api.training import train
+    from heedful.decode.sampling import Sampling
 
-__all__ = ["__version__", "load", "train"]
-_HOMES = {"load": "heedful.api.model", "train": "heedful.api.training"}
+__all__ = ["Sampling", "__version__", "average", "load", "train"]
+_HOMES = {
+    "Sampling": "heedful.decode.sampling",
+    "average": "heedful.api.averaging",
+    "load": "heedful.api.model",
+    "train": "heedful.api.training",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,15 +1,19 @@
 """`heedful evaluate` as a user sees it."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
+import torch
 
 from heedful.api.model import Model
 from heedful.cli.main import run
+from heedful.models.bundle import read_bundle, write_description, write_weights
 
 Capture = pytest.CaptureFixture[str]
 SIGNATURE = f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
@@ -101,6 +105,144 @@ def test_translations_are_written_one_file_a_corpus(
     assert len((tmp_path / "all.second.txt").read_text().splitlines()) == 10
 
 
+# --- several models ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seeds(reversing_folder: Path, tmp_path: Path) -> list[Path]:
+    """Three models whose scores differ, of seeds 1, 2 and 3, which trained 60, 90 and 120 seconds."""
+    bundle = read_bundle(reversing_folder)
+    folders = []
+    for seed in (1, 2, 3):
+        folder = tmp_path / f"seed-{seed}/model"
+        torch.manual_seed(seed)
+        for parameter in bundle.model.parameters():
+            parameter.data += 0.15 * torch.randn_like(parameter) * parameter.std()
+        recipe = bundle.recipe.model_copy(update={"train": bundle.recipe.train.model_copy(update={"seed": seed})})
+        write_description(folder, recipe, bundle.tokenizers)
+        write_weights(folder, bundle.model)
+        (folder / "checkpoints/step-00000001").mkdir(parents=True)
+        (folder / "checkpoints/last.json").write_text('{"folder": "step-00000001"}')
+        (folder / "checkpoints/step-00000001/position.json").write_text(json.dumps({"seconds": 30.0 + 30 * seed}))
+        folders.append(folder)
+    return folders
+
+
+def mean_and_deviation(values: list[float]) -> tuple[float, float]:
+    """By hand: the sample deviation divides by one less than there are."""
+    mean = sum(values) / len(values)
+    return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def test_of_several_models_the_mean_and_the_deviation_are_recorded(
+    seeds: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evaluate(seeds[0], seeds[1], seeds[2], "--json", "--record", "three") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [one["model"] for one in shown["models"]] == list(map(str, seeds))
+    recorded = json.loads((tmp_path / "benchmarks/results/three.json").read_text())
+    assert recorded["seeds"] == [1, 2, 3]
+    figures = recorded["figures"]
+    assert figures == shown["figures"]
+    expected: dict[str, float] = {}
+    for place, behind in ((0, ""), (1, "_second")):
+        corpora = [one["corpora"][place] for one in shown["models"]]
+        for metric in ("bleu", "chrf"):
+            scores = [corpus[metric]["score"] for corpus in corpora]
+            expected[f"{metric}{behind}"], expected[f"{metric}_sd{behind}"] = mean_and_deviation(scores)
+        for metric in ("exact_match", "perplexity"):
+            expected[f"{metric}{behind}"] = sum(corpus[metric] for corpus in corpora) / 3
+    expected["minutes"] = (60 + 90 + 120) / 3 / 60
+    assert list(figures) == list(expected)
+    assert figures == {name: pytest.approx(figure, abs=1e-4) for name, figure in expected.items()}
+    assert figures["bleu_sd"] > 1
+
+
+def test_without_the_time_of_every_model_there_is_no_mean_of_it(
+    seeds: list[Path], tmp_path: Path, capsys: Capture, pair: tuple[Path, Path]
+) -> None:
+    shutil.rmtree(seeds[1] / "checkpoints")
+    assert evaluate(seeds[0], seeds[1], "--json", "--source", pair[0], "--target", pair[1]) == 0
+    assert list(json.loads(capsys.readouterr().out)["figures"]) == [
+        "bleu", "bleu_sd", "chrf", "chrf_sd", "exact_match", "perplexity",
+    ]  # fmt: skip
+
+
+def test_the_scores_of_several_models_are_readable(seeds: list[Path], capsys: Capture) -> None:
+    assert evaluate(seeds[0], seeds[1]) == 0
+    blocks = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    titles = [block.splitlines()[0] for block in blocks]
+    assert titles == [
+        f"{seeds[0]}: 1",
+        f"{seeds[0]}: second",
+        f"{seeds[1]}: 1",
+        f"{seeds[1]}: second",
+        "mean of 2 models, 1",
+        "mean of 2 models, second",
+    ]
+    scores = [float(block.splitlines()[1].split()[1]) for block in blocks[:4:2]]
+    label, mean, sign, deviation = blocks[4].splitlines()[1].split()
+    assert (label, sign) == ("BLEU", "±")
+    assert [float(mean), float(deviation)] == pytest.approx(mean_and_deviation(scores), abs=0.02)
+
+
+def test_perplexities_of_no_reference_have_no_mean(seeds: list[Path], tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "x.in").write_text("ant\n")
+    (tmp_path / "x.out").write_text("\n")
+    files = ("--source", tmp_path / "x.in", "--target", tmp_path / "x.out")
+    assert evaluate(seeds[0], seeds[1], *files) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["perplexity", "nan", "±", "nan"]
+    assert evaluate(seeds[0], seeds[1], *files, "--json") == 0
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert json.loads(capsys.readouterr().out, parse_constant=refuse)["figures"]["perplexity"] is None
+
+
+def test_translations_of_several_models_are_several_files(
+    seeds: list[Path], pair: tuple[Path, Path], tmp_path: Path, capsys: Capture
+) -> None:
+    """Named by the models' folders, or numbered where these have one name."""
+    files = ("--source", pair[0], "--target", pair[1], "--output", tmp_path / "out.txt")
+    assert evaluate(seeds[0], seeds[1], *files) == 0
+    first, second = ((tmp_path / f"out.{number}.txt").read_text() for number in (1, 2))
+    assert first.count("\n") == second.count("\n") == 3
+    other = seeds[1].rename(tmp_path / "other")
+    assert evaluate(seeds[0], other, *files) == 0
+    assert (tmp_path / "out.model.txt").read_text() == first
+    assert (tmp_path / "out.other.txt").read_text() == second
+
+
+def change_tests(model: Path, **changes: Any) -> None:
+    """Write other keys into the test corpora of a model's recipe."""
+    config = json.loads((model / "config.json").read_text())
+    for corpus in config["recipe"]["data"]["test"]:
+        corpus.update(changes)
+    (model / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("changes", [{"lines": "1-9"}, {"name": "other"}, {"source": "first.out"}])
+def test_models_of_other_test_corpora_are_refused(seeds: list[Path], capsys: Capture, changes: dict[str, str]) -> None:
+    """Other sentences or other names: before anything is translated."""
+    change_tests(seeds[1], **changes)
+    assert refused(capsys, seeds[0], seeds[0], seeds[1]) == (
+        f"{seeds[1]} has other test corpora than {seeds[0]}: give --source and --target."
+    )
+
+
+def test_the_same_sentences_elsewhere_are_the_same_test_corpus(
+    seeds: list[Path], reversing: Model, tmp_path: Path, capsys: Capture
+) -> None:
+    shutil.copytree(reversing.recipe.data.folder, tmp_path / "moved")
+    config = json.loads((seeds[1] / "config.json").read_text())
+    config["recipe"]["data"]["folder"] = str(tmp_path / "moved")
+    (seeds[1] / "config.json").write_text(json.dumps(config))
+    assert evaluate(seeds[0], seeds[1], "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["models"]) == 2
+
+
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 
@@ -122,6 +264,7 @@ def refused(capsys: Capture, model: Path, *arguments: str | Path) -> str:
             ["--source", "x", "--target", "y", "--split", "test"],
             "--split chooses among the recipe's corpora: leave it out beside --source and --target.",
         ),
+        (["--to", "de"], "--to is for --source and --target: the recipe's corpora have their own `to`."),
         (["--record", "a/b"], "`a/b` cannot name a result: use letters, digits, `.`, `-` and `_`."),
         (["--output", "."], ".: this is a folder, but must be a file."),
     ],

@@ -109,6 +109,31 @@ def test_a_folder_that_holds_a_run_is_refused(recipe: Path, tmp_path: Path, caps
     assert "already holds a run: add --resume" in capsys.readouterr().err
 
 
+def test_a_run_may_start_from_a_trained_model(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fine-tuning on other sentences, with a recipe that leaves out the model and the tokenizer."""
+    short = ["--set", "train.steps=4"]
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert run(["train", str(recipe), "--out", str(first), *short]) == 0
+    sections = {part.split("]")[0]: part for part in RECIPE.split("[")[1:]}
+    tuning = tmp_path / "tuning.toml"
+    data, training = sections["data"].replace("2000", "50"), sections["train"]
+    tuning.write_text(f"[{data}[{training}start_from = '{first}'\n")
+    assert run(["train", str(tuning), "--dry-run"]) == 0
+    assert f"Starting from {first}: its weights and its vocabulary" in capsys.readouterr().err
+    assert run(["train", str(tuning), "--out", str(second), *short]) == 0
+    assert f"Starting from {first}: its weights and its vocabulary" in capsys.readouterr().err
+    assert (second / "tokenizer.json").read_bytes() == (first / "tokenizer.json").read_bytes()
+    assert run(["train", str(tuning), "--out", str(second), "--resume", "--set", "train.steps=6"]) == 0
+    assert (second / "checkpoints/step-00000006").exists()
+    assert run(["train", str(tuning), "--out", str(tmp_path / "third"), "--set", "model.width=32"]) == 2
+    assert "`model.width` is 16 there and 32 in the recipe" in capsys.readouterr().err
+    assert run(["train", str(tuning), "--out", str(tmp_path / "third"), "--set", "train.start_from=nowhere"]) == 2
+    assert capsys.readouterr().err == (
+        "heedful: error: nowhere is not a folder: a model is a folder that `heedful train` wrote.\n"
+    )
+    assert not (tmp_path / "third").exists()
+
+
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [

@@ -113,12 +113,12 @@ def test_json_is_one_object_a_line(reversing_folder: Path, reversing: Model, tmp
     assert translate(reversing_folder, path, "--json") == 0
     spoken, blank = map(json.loads, capsys.readouterr().out.splitlines())
     (best,) = reversing.translate_detailed(["ant bee"])[0]
-    assert list(spoken) == ["text", "score", "tokens", "complete"]
+    assert list(spoken) == ["text", "score", "tokens", "complete", "log_probability"]
     assert spoken["text"] == "bee ant"
     assert spoken["score"] == pytest.approx(best.score, abs=1e-4)
     assert spoken["tokens"] == list(best.tokens)
     assert spoken["complete"] is True
-    assert blank == {"text": "", "score": 0.0, "tokens": [], "complete": True}
+    assert blank == {"text": "", "score": 0.0, "tokens": [], "complete": True, "log_probability": 0.0}
     assert translate(reversing_folder, path, "--json", "--n-best", 3) == 0
     spoken, _ = map(json.loads, capsys.readouterr().out.splitlines())
     assert spoken["text"] == spoken["nbest"][0]["text"]

@@ -1,111 +1,160 @@
 """Laws of decoding, for every family that keeps the decoder protocol."""
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.api.model import Model
-from heedful.config.schema import TransformerModel
 from heedful.data.tokenizer import BEGIN, END
+from heedful.decode.attended import Attended
 from heedful.decode.beam import Beam
-from heedful.decode.choices import NEVER
+from heedful.decode.constraints import NEVER
+from heedful.decode.ensemble import Ensemble
+from heedful.decode.frontiers import constraints_of
 from heedful.decode.greedy import Greedy
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
-from heedful.decode.penalties import LengthPenalty, Wu
-from heedful.decode.search import search, search_batch
+from heedful.decode.penalties import Shifted, Wu
+from heedful.decode.sampling import Sampling
+from heedful.decode.search import search
 from heedful.decode.settings import Settings
-from heedful.models.build import build_model
+from heedful.decode.translator import OneModel
+from heedful.decode.walk import Walk
 from heedful.models.families import EncoderDecoder, set_precision
+from heedful.models.protocols import State
 from heedful.packed import Packed
 
-FAMILIES: dict[str, dict[str, Any]] = {
-    "post-sinusoidal": {"norm": "post", "positions": "sinusoidal"},
-    "pre-learned-swiglu": {"norm": "pre", "positions": "learned", "activation": "swiglu", "tie": "none"},
-    "pre-halves-shallow": {"norm": "pre", "positions": "sinusoidal_halves", "decoder_layers": 1, "tie": "decoder"},
-}
 WORDS = 24
 SOURCES = [[5, 9, 7], [4], [8, 8, 10, 11, 6, 6], [9, 7, 5]]
+CPU = torch.device("cpu")
+ModelOf = Callable[..., EncoderDecoder]
+Foresee = Callable[..., list[tuple[Tensor, Tensor]]]
 
 
-def model_of(family: str, seed: int = 1, words: int = WORDS) -> EncoderDecoder:
-    """A tiny random model in float64 whose every parameter counts, and which ends a sentence now and then."""
-    torch.manual_seed(seed)
-    config = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "dropout": 0.0, "max_positions": 40} | FAMILIES[family]
-    model = build_model(TransformerModel(**config), words, words).double().eval()
-    set_precision(model, torch.float64)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.1)
-        model.decoder.output.weight[END].mul_(2)
-    return model
+def packed(sources: Sequence[Sequence[int]]) -> Packed:
+    """Sources as a search packs them."""
+    return Packed.of([[*source, END] for source in sources])
 
 
-@torch.no_grad()
-def log_probabilities(model: EncoderDecoder, source: list[int], targets: Sequence[Sequence[int]]) -> list[Tensor]:
-    """log P of every token after `<s>` and after each token of each target, by the parallel forward pass."""
-    scores_NV = model(Packed.of([[*source, END]] * len(targets)), Packed.of([[BEGIN, *target] for target in targets]))
-    return list(scores_NV.log_softmax(1).split([len(target) + 1 for target in targets]))
+def beam_of(limits: Sequence[int], settings: Settings, sources: Sequence[Sequence[int]]) -> Beam:
+    """A beam, also where the settings would make it greedy search."""
+    return Beam.begin(limits, settings, constraints_of(settings, CPU), CPU, attended_of(settings, sources))
+
+
+def greedy_of(limits: Sequence[int], settings: Settings, sources: Sequence[Sequence[int]]) -> Walk:
+    """Greedy search."""
+    return Walk.begin(limits, settings, Greedy(), constraints_of(settings, CPU), CPU, attended_of(settings, sources))
+
+
+def attended_of(settings: Settings, sources: Sequence[Sequence[int]]) -> Attended | None:
+    return Attended.begin(packed(sources).layout, settings.rows) if settings.attentive else None
 
 
 # --- stepping ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("beams", [1, 3])
-def test_stepping_equals_forward_while_rows_change_places_and_sentences_leave(family: str, beams: int) -> None:
+@pytest.mark.parametrize(("beams", "aligned"), [(1, True), (3, True), (3, False)])
+def test_stepping_equals_forward_while_rows_change_places_and_sentences_leave(
+    model_of: ModelOf, foresee: Foresee, family: str, beams: int, aligned: bool
+) -> None:
     model, chance = model_of(family), random.Random(3)
-    memory = model.encoder(Packed.of([[*source, END] for source in SOURCES]))
-    state = model.decoder.start(memory, beams)
+    state = model.decoder.start(model.encoder(packed(SOURCES)), beams, aligned)
+    longest = max(len(source) for source in SOURCES) + 1
     active = list(range(len(SOURCES)))
-    rows = [[[BEGIN] for _ in range(beams)] for _ in SOURCES]
+    rows: list[list[list[int]]] = [[[] for _ in range(beams)] for _ in SOURCES]
+    assert state.attention_RL is None
     for step in range(20):  # more than the room that a cache begins with
-        last = torch.tensor([row[-1] for sentence in active for row in rows[sentence]])
+        last = torch.tensor([row[-1] if row else BEGIN for sentence in active for row in rows[sentence]])
         logits_RV, state = model.decoder.step(last, state)
-        histories = [(sentence, row) for sentence in active for row in rows[sentence]]
-        whole = model(
-            Packed.of([[*SOURCES[sentence], END] for sentence, _ in histories]),
-            Packed.of([row for _, row in histories]),
-        )
-        torch.testing.assert_close(logits_RV, whole[step :: step + 1], atol=1e-9, rtol=1e-9)
+        histories = [(SOURCES[sentence], row) for sentence in active for row in rows[sentence]]
+        whole = foresee(model, [source for source, _ in histories], [row for _, row in histories])
+        close(logits_RV, torch.stack([logits_TV[-1] for logits_TV, _ in whole]))
+        weights = [F.pad(weights_TL[-1], (0, longest - weights_TL.shape[1])) for _, weights_TL in whole]
+        same_attention(state, weights if aligned else None)
         if step in (4, 11, 12):
             leaving = chance.randrange(len(active))
             staying = [place for place in range(len(active)) if place != leaving]
             state = state.narrow(torch.tensor(staying))
             active = [active[place] for place in staying]
+            weights = [weights[place * beams + row] for place in staying for row in range(beams)]
+            same_attention(state, weights if aligned else None)
         parents = [[chance.randrange(beams) for _ in range(beams)] for _ in active]
         state = state.reorder(torch.tensor(parents))
-        for sentence, chosen in zip(active, parents, strict=True):
-            rows[sentence] = [[*rows[sentence][parent], chance.randrange(WORDS)] for parent in chosen]
+        chosen = [place * beams + parent for place, some in enumerate(parents) for parent in some]
+        same_attention(state, [weights[row] for row in chosen] if aligned else None)
+        for sentence, some in zip(active, parents, strict=True):
+            rows[sentence] = [[*rows[sentence][parent], chance.randrange(WORDS)] for parent in some]
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
+
+
+def same_attention(state: State, expected: list[Tensor] | None) -> None:
+    """The state's weights, row by row; they are a distribution, with nothing behind a source's end."""
+    if expected is None:
+        assert state.attention_RL is None
+    else:
+        assert state.attention_RL is not None
+        close(state.attention_RL, torch.stack(expected))
+        close(state.attention_RL.sum(1), torch.ones(len(expected), dtype=torch.float64))
+
+
+def test_attention_of_a_bfloat16_model_is_float32(model_of: ModelOf) -> None:
+    model = deepcopy(model_of("post-sinusoidal")).float()
+    set_precision(model, torch.bfloat16)
+    state = model.decoder.start(model.encoder(packed(SOURCES)), 2, aligned=True)
+    _, state = model.decoder.step(torch.full((8,), BEGIN), state)
+    assert state.attention_RL is not None
+    assert state.attention_RL.dtype == torch.float32
+    torch.testing.assert_close(state.attention_RL.sum(1), torch.ones(8), atol=1e-6, rtol=0)
 
 
 # --- brute force ------------------------------------------------------------------------------------------------------
 
 
 def every_hypothesis(
-    model: EncoderDecoder, source: list[int], words: int, limit: int, penalty: LengthPenalty
+    foresee: Foresee, model: EncoderDecoder, source: list[int], words: int, limit: int, settings: Settings
 ) -> list[Hypothesis]:
-    """All sequences of at most `limit` tokens by score: those that end, then those that are cut."""
+    """All allowed sequences of at most `limit` tokens by score: those that end, then those that are cut."""
     pieces = [token for token in range(words) if token not in (*NEVER, END)]
-    targets = [tokens for length in range(limit + 1) for tokens in itertools.product(pieces, repeat=length)]
+    targets = [
+        tokens
+        for length in range(settings.min_length, limit + 1)
+        for tokens in itertools.product(pieces, repeat=length)
+        if not settings.no_repeat or not repeats(tokens, settings.no_repeat)
+    ]
     found = []
-    for tokens, log_p_TV in zip(targets, log_probabilities(model, source, targets), strict=True):
+    for tokens, (logits_TV, weights_TL) in zip(targets, foresee(model, [source] * len(targets), targets), strict=True):
         complete = len(tokens) < limit
         decoded = (*tokens, END) if complete else tokens
+        log_p_TV = logits_TV.log_softmax(1)
         total = sum(float(log_p_TV[place, token]) for place, token in enumerate(decoded))
-        found.append(Hypothesis(tokens, total / penalty(len(decoded)), total, complete))
+        covered = sum(math.log(min(1.0, share)) for share in weights_TL[: len(decoded)].sum(0).tolist())
+        score = total / settings.penalty(len(decoded)) + settings.coverage * covered
+        alignment = tuple(weights_TL[: len(tokens)].argmax(1).tolist())
+        found.append(Hypothesis(tokens, score, total, complete, alignment if settings.aligned else None))
     return sorted(found, key=lambda hypothesis: (not hypothesis.complete, -hypothesis.score))
+
+
+def repeats(tokens: Sequence[int], size: int) -> bool:
+    grams = [tuple(tokens[place : place + size]) for place in range(len(tokens) - size + 1)]
+    return len(grams) > len(set(grams))
 
 
 def same(found: list[Hypothesis], expected: list[Hypothesis], tolerance: float = 1e-9) -> bool:
     assert [hypothesis.tokens for hypothesis in found] == [hypothesis.tokens for hypothesis in expected]
-    assert [hypothesis.complete for hypothesis in found] == [hypothesis.complete for hypothesis in expected]
     for mine, wanted in zip(found, expected, strict=True):
+        assert (mine.complete, mine.alignment) == (wanted.complete, wanted.alignment)
         assert mine.score == pytest.approx(wanted.score, abs=tolerance)
         assert mine.log_probability == pytest.approx(wanted.log_probability, abs=tolerance)
     return True
@@ -116,93 +165,77 @@ def up_and_down(length: int) -> float:
     return {1: 1.0, 2: 1.3, 3: 2.5, 4: 0.7}[length]
 
 
-@pytest.mark.parametrize("penalty", [Wu(0.0), Wu(0.6), Wu(1.0), up_and_down], ids=["0", "0.6", "1", "up and down"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"penalty": Wu(0.0)},
+        {"penalty": Wu(0.6), "aligned": True},
+        {"penalty": Wu(1.0)},
+        {"penalty": up_and_down},
+        {"penalty": Shifted(1.0, 3.0)},
+        {"penalty": Wu(1.0), "coverage": 0.4},
+        {"penalty": Shifted(0.6), "coverage": 3.0, "aligned": True},
+        {"no_repeat": 1, "min_length": 2, "coverage": 0.2},
+        {"no_repeat": 2, "min_length": 1, "penalty": up_and_down},
+    ],
+    ids=lambda options: "-".join(options),  # the same in every process: a function's own words hold its address
+)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_wide_enough_beam_equals_brute_force(penalty: LengthPenalty, seed: int) -> None:
+def test_a_wide_enough_beam_equals_brute_force(
+    model_of: ModelOf, foresee: Foresee, families: list[str], options: dict[str, Any], seed: int
+) -> None:
     words, limit = 7, 4  # three pieces beside the special ones: 40 sequences that end and 81 that are cut
-    model = model_of(list(FAMILIES)[seed % len(FAMILIES)], seed, words)
+    model = model_of(families[seed], seed, words)
     sources = [[4, 6], [5], [6, 6, 5]]
-    memory = model.encoder(Packed.of([[*source, END] for source in sources]))
-    expected = [every_hypothesis(model, source, words, limit, penalty) for source in sources]
+    expected = [
+        every_hypothesis(foresee, model, source, words, limit, Settings(beam=128, **options)) for source in sources
+    ]
     for nbest in (1, 7, 121):
-        settings = Settings(beam=128, nbest=nbest, penalty=penalty)
-        found = decode(model.decoder, memory, Beam.begin([limit] * 3, settings, torch.device("cpu")))
+        settings = Settings(beam=128, nbest=nbest, **options)
+        found = decode(OneModel(model), packed(sources), beam_of([limit] * 3, settings, sources))
         for mine, wanted in zip(found, expected, strict=True):
             assert same(mine, wanted[:nbest])
 
 
-# --- a naive beam search ----------------------------------------------------------------------------------------------
-
-
-def naive_beam(model: EncoderDecoder, source: list[int], settings: Settings) -> list[Hypothesis]:
-    """The same search for one sentence, with lists and the parallel forward pass, as its description says."""
-    limit = len(source) + settings.max_extra
-    live: list[tuple[float, list[int]]] = [(0.0, [])]
-    finished: list[Hypothesis] = []
-    for length in range(1, limit + 1):
-        grown = []
-        scores = log_probabilities(model, source, [tokens for _, tokens in live])
-        for (total, tokens), log_p_TV in zip(live, scores, strict=True):
-            log_p_V = log_p_TV[-1].tolist()
-            grown += [(total + log_p_V[token], [*tokens, token]) for token in range(WORDS) if token not in NEVER]
-        grown.sort(key=lambda candidate: -candidate[0])
-        for total, tokens in grown[: settings.beam]:
-            if tokens[-1] == END:
-                finished.append(Hypothesis(tuple(tokens[:-1]), total / settings.penalty(length), total, True))
-        live = [candidate for candidate in grown if candidate[1][-1] != END][: settings.beam]
-        finished.sort(key=lambda hypothesis: -hypothesis.score)
-        if len(finished) >= settings.nbest:
-            worst = finished[settings.nbest - 1].score
-            overtaken = len(finished) >= settings.beam and worst >= live[0][0] / settings.penalty(length)
-            if overtaken or worst >= live[0][0] / settings.penalty(limit):
-                return finished[: settings.nbest]
-    cut = [Hypothesis(tuple(tokens), total / settings.penalty(limit), total, False) for total, tokens in live]
-    return [*finished, *cut][: settings.nbest]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Settings(beam=1, max_extra=4),
-        Settings(beam=2, nbest=2, max_extra=5, penalty=Wu(0.0)),
-        Settings(beam=3, nbest=1, max_extra=6, penalty=Wu(0.6)),
-        Settings(beam=5, nbest=4, max_extra=3, penalty=Wu(1.0)),
-    ],
-    ids=str,
-)
-def test_batched_beam_search_equals_a_naive_one(settings: Settings) -> None:
-    kinds = set()
-    for family, seed in itertools.product(FAMILIES, (1, 2)):
-        model = model_of(family, seed)
-        for mine, source in zip(search(model, SOURCES, settings, 4096), SOURCES, strict=True):
-            assert same(mine, naive_beam(model, source, settings))
-            kinds |= {hypothesis.complete for hypothesis in mine}
-    assert kinds == {True, False}  # both ways to end were tried
+# --- equal searches ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-def test_greedy_search_equals_a_beam_of_one_whatever_the_penalty(alpha: float) -> None:
-    model = model_of("post-sinusoidal")
-    memory = model.encoder(Packed.of([[*source, END] for source in SOURCES]))
-    limits, cpu = [7, 3, 12, 7], torch.device("cpu")
-    settings = Settings(beam=1, penalty=Wu(alpha))
-    greedy = decode(model.decoder, memory, Greedy.begin(limits, settings.penalty, cpu))
-    beam = decode(model.decoder, memory, Beam.begin(limits, settings, cpu))
-    plain = decode(model.decoder, memory, Greedy.begin(limits, Wu(0.0), cpu))
-    for mine, other, unscaled in zip(greedy, beam, plain, strict=True):
-        assert same(mine, other)
-        assert mine[0].tokens == unscaled[0].tokens
+def test_greedy_search_equals_a_beam_of_one_whatever_the_penalty(model_of: ModelOf, alpha: float) -> None:
+    model = OneModel(model_of("post-sinusoidal"))
+    limits = [7, 3, 12, 7]
+    for settings in (
+        Settings(beam=1, penalty=Wu(alpha)),
+        Settings(beam=1, penalty=Wu(alpha), no_repeat=1, min_length=4, aligned=True),
+    ):
+        greedy = decode(model, packed(SOURCES), greedy_of(limits, settings, SOURCES))
+        beam = decode(model, packed(SOURCES), beam_of(limits, settings, SOURCES))
+        plain = decode(model, packed(SOURCES), greedy_of(limits, replace(settings, penalty=Wu(0.0)), SOURCES))
+        for mine, other, unscaled in zip(greedy, beam, plain, strict=True):
+            assert same(mine, other)
+            assert mine[0].tokens == unscaled[0].tokens
 
 
 # --- neighbours -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_neighbours_change_nothing_in_float64(family: str) -> None:
-    model, settings = model_of(family), Settings(beam=3, nbest=2, max_extra=6)
-    together = search_batch(model, SOURCES, settings)
-    for source, found in zip(SOURCES, together, strict=True):
-        assert same(search_batch(model, [source], settings)[0], found)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(beam=3, nbest=2, max_extra=6),
+        Settings(beam=3, nbest=2, max_extra=6, coverage=0.5, no_repeat=2, min_length=2, aligned=True, never=(7, 11)),
+        Settings(beam=1, max_extra=6, coverage=0.5, no_repeat=1, min_length=2, aligned=True),
+        Settings(beam=1, max_extra=6, sampling=Sampling(0.7, top_k=9, top_p=0.9, samples=3), aligned=True, no_repeat=2),
+    ],
+    ids=["plain", "every option", "greedy", "sampling"],
+)
+def test_neighbours_change_nothing_in_float64(model_of: ModelOf, family: str, settings: Settings) -> None:
+    model = Ensemble([model_of(family), model_of("post-sinusoidal", seed=5)])
+    prefixes = [[4, 4], [], [10], [9, 8, 9]] if settings.no_repeat else [[]] * 4
+    together = search(model, SOURCES, settings, 4096, prefixes=prefixes)
+    for place, (source, prefix, found) in enumerate(zip(SOURCES, prefixes, together, strict=True)):
+        assert same(search(model, [source], settings, 4096, prefixes=[prefix], numbers=[place])[0], found)
+        assert all(list(hypothesis.tokens[: len(prefix)]) == prefix for hypothesis in found)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -221,13 +254,31 @@ def test_a_neighbour_in_the_batch_cannot_change_a_translation(
             assert [best.tokens for best in mine] == [best.tokens for best in wanted]
 
 
+def test_a_trained_model_attends_to_the_word_that_it_translates(
+    reversing: Model, sentences: Callable[[int], list[str]]
+) -> None:
+    """Coverage and alignment on the model that turns sentences round: word t stands t places before the end."""
+    sources = reversing.encode(sentences(30))
+    found = search(reversing.network, sources, Settings(beam=3, coverage=0.1, aligned=True), 4096)
+    pairs = [
+        (place, len(source) - 1 - step)
+        for source, (best,) in zip(sources, found, strict=True)
+        if list(best.tokens) == source[::-1] and best.alignment is not None
+        for step, place in enumerate(best.alignment)
+    ]
+    assert len(pairs) > 60
+    assert sum(place == wanted for place, wanted in pairs) > 0.7 * len(pairs)  # by chance a quarter
+
+
 # --- stopping ---------------------------------------------------------------------------------------------------------
 
 
-class Confident(torch.nn.Module):
-    """A decoder that wants `4 4 4 4 </s>`, and at every step before gives `</s>` a small chance."""
+class Confident:
+    """A translator that wants `4 4 4 4 </s>`, and at every step before gives `</s>` a small chance."""
 
-    def start(self, memory: Packed, beams: int = 1) -> "Confident":
+    attention_RL = None
+
+    def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> "Confident":
         self.length = 0
         return self
 
@@ -247,6 +298,5 @@ class Confident(torch.nn.Module):
 @pytest.mark.parametrize("beam", [1, 2, 3, 4])
 def test_poor_hypotheses_that_end_early_do_not_end_the_search(beam: int) -> None:
     settings = Settings(beam=beam, penalty=Wu(0.6))
-    memory = Packed(torch.zeros(1, 1), Packed.of([[4]]).layout)
-    found = decode(Confident(), memory, Beam.begin([20], settings, torch.device("cpu")))  # type: ignore[arg-type]
+    found = decode(Confident(), packed([[4]]), beam_of([20], settings, [[4]]))  # type: ignore[arg-type]
     assert found[0][0].tokens == (4, 4, 4, 4)

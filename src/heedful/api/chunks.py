@@ -1,7 +1,9 @@
 """An endless stream in pieces that fit into memory."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
+
+CHUNK: Final = 1000  # sentences of a stream that are in work at once
 
 Item = TypeVar("Item")
 

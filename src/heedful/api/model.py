@@ -1,38 +1,29 @@
 """A trained model to use: text in, text out."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypedDict, Unpack, cast, overload
+from typing import Final, Unpack, cast, overload
 
 import torch
 from torch import nn
 
-from heedful.api.chunks import chunks
+from heedful.api.alignment import Alignment, align
+from heedful.api.chunks import CHUNK, chunks
+from heedful.api.evaluating import evaluating
+from heedful.api.request import Options, Request, resolve
+from heedful.api.scoring import PairScore, score
+from heedful.api.wording import Languages, Wording
 from heedful.config.schema import Recipe
+from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.limits import position_limit
-from heedful.decode.penalties import Wu
 from heedful.decode.search import Progress, search
-from heedful.decode.settings import Settings
-from heedful.errors import UserError, suggestion
+from heedful.errors import UserError
 from heedful.models.bundle import Bundle, Tokenizers, read_bundle
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.train.hardware import PRECISIONS, choose_device, has_bfloat16
-
-CHUNK: Final = 1000  # sentences of a stream that are in work at once
-
-
-class Options(TypedDict, total=False):
-    """How to search; what is left out, or None, is as the recipe's [decode] says."""
-
-    beam: int | None  # 1 is greedy search
-    length_penalty: float | None
-    max_extra: int | None
-    batch_tokens: int | None
 
 
 @dataclass(frozen=True)
@@ -40,20 +31,29 @@ class Translation:
     """One translation of a text."""
 
     text: str
-    score: float  # log P over the length penalty
+    score: float  # what translations are ranked by: log P over the length penalty, and the coverage penalty
     tokens: tuple[int, ...]  # pieces of the target's tokenizer
     complete: bool  # False where it was cut at the maximum length
+    log_probability: float = 0.0
+    alignment: Alignment | None = None  # where it was asked for
 
 
 _BLANK: Final = Translation("", 0.0, (), True)
 
 
 class Model:
-    """A trained model with its recipe and tokenizers. It is used where it is and as it is; `load` chooses both."""
+    """A trained model with its recipe and tokenizers, or several that decode as one, with the first's.
 
-    def __init__(self, bundle: Bundle) -> None:
+    It is used where it is and as it is; `load` chooses both.
+    """
+
+    def __init__(self, bundle: Bundle, *others: Bundle) -> None:
         self._bundle = bundle
-        self._longest = position_limit(cast(nn.Module, bundle.model.encoder))
+        self.networks = (bundle.model, *(other.model for other in others))
+        self.wording = Wording(bundle.recipe, bundle.tokenizers)
+        limits = [position_limit(cast(nn.Module, network.encoder)) for network in self.networks]
+        self._longest = min((limit for limit in limits if limit is not None), default=None)
+        self._searched = Ensemble(self.networks) if others else bundle.model
 
     @property
     def recipe(self) -> Recipe:
@@ -67,7 +67,7 @@ class Model:
 
     @property
     def network(self) -> EncoderDecoder:
-        """The PyTorch module."""
+        """The PyTorch module: of an ensemble, the first."""
         return self._bundle.model
 
     @overload
@@ -93,10 +93,10 @@ class Model:
 
         `name` is the texts' in messages; `progress` is called with the number of sentences that just got ready.
         """
-        settings, batch_tokens = self._settings(nbest, options)
-        sources = self.encode(texts)
+        request = self._request(nbest, options)
+        sources = self.encode(texts, request.to, raw=request.raw, name=name)
         self.check_lengths(sources, name)
-        return self._translations(sources, settings, batch_tokens, progress)
+        return self._translations(sources, request, progress)
 
     def stream(self, texts: Iterable[str], **options: Unpack[Options]) -> Iterator[str]:
         """Translate an endless or a very large number of texts, some at a time, in order."""
@@ -118,27 +118,36 @@ class Model:
         Fewer are taken where `ready` says that the next one would have to be awaited. `name` is the stream's in
         messages; before an error, everything that came before its line is yielded.
         """
-        settings, batch_tokens = self._settings(nbest, options)  # here, so that mistakes show before the first text
+        request = self._request(nbest, options)  # here, so that mistakes show before the first text
+        for many in (request.to, request.prefix):
+            if not (many is None or isinstance(many, str)):
+                raise TypeError("a stream has one target language and one prefix: use `translate` for lists of them")
 
         def translations() -> Iterator[list[Translation]]:
             first = 1
             for part in chunks(texts, chunk, ready):
-                sources = self.encode(part)
+                sources, mistake = self._encodable(part, request, name, first)
                 fitting = next((i for i, source in enumerate(sources) if self._too_long(source)), len(sources))
-                yield from self._translations(sources[:fitting], settings, batch_tokens, progress)
+                yield from self._translations(sources[:fitting], request, progress, first)
                 self.check_lengths(sources, name, first)
+                if mistake is not None:
+                    raise mistake
                 first += len(part)
 
         return translations()
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The source pieces of texts, without markers; none where a text is blank."""
-        normal = [self.normalise(text) if text.strip() else "" for text in texts]
-        return self.tokenizers.source.encode_batch(normal)
+    def score(self, sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
+        """How probable given translations are: log P of each, and of each of its pieces."""
+        return score(self, sources, targets, to)
 
-    def normalise(self, text: str) -> str:
-        """The text in the form that the model was trained on."""
-        return unicodedata.normalize("NFC", text) if self.recipe.data.nfc else text
+    def encode(
+        self, texts: Sequence[str], to: Languages = None, *, raw: bool = False, name: str = "texts", first: int = 1
+    ) -> list[list[int]]:
+        """The source pieces of texts, without markers; none where a text is blank.
+
+        `name` is the texts' in messages, `first` the number of their first line.
+        """
+        return self.wording.encode(texts, to, raw, name, first)
 
     def check_lengths(self, sources: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
         """Refuse a source that the model has not enough positions for; `first` is the number of the first line."""
@@ -149,58 +158,112 @@ class Model:
                     f"for {self._longest:,} (`model.max_positions`): split the line."
                 )
 
-    def _settings(self, nbest: int, options: Options) -> tuple[Settings, int]:
-        chosen = self.recipe.decode.model_dump()
-        for name, value in options.items():
-            if name not in chosen:
-                raise TypeError(f"`{name}` is not an option.{suggestion(name, list(chosen))}")
-            chosen[name] = chosen[name] if value is None else value
-        settings = Settings(chosen["beam"], nbest, chosen["max_extra"], Wu(chosen["length_penalty"]))
-        return settings, chosen["batch_tokens"]
+    def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
+        """Refuse a given target that the model has not enough positions for."""
+        limits = [position_limit(cast(nn.Module, network.decoder)) for network in self.networks]
+        longest = min((limit for limit in limits if limit is not None), default=None)
+        for number, target in enumerate(targets, start=first):
+            if longest is not None and len(target) + 1 > longest:
+                raise UserError(
+                    f"{name}, line {number:,}: the reference has {len(target) + 1:,} tokens with `</s>`, but this "
+                    f"model has positions for {longest:,} (`model.max_positions`): leave the pair out."
+                )
+
+    def _request(self, nbest: int, options: Options) -> Request:
+        return resolve(options, self.recipe.decode, nbest, self.tokenizers.target.tags.values())
+
+    def _encodable(
+        self, texts: Sequence[str], request: Request, name: str, first: int
+    ) -> tuple[list[list[int]], UserError | None]:
+        """The source pieces of the texts before the first that cannot be encoded, and what is wrong with that."""
+        try:
+            return self.encode(texts, request.to, raw=request.raw, name=name, first=first), None
+        except UserError:
+            sources: list[list[int]] = []
+            for number, text in enumerate(texts, start=first):
+                try:
+                    sources += self.encode([text], request.to, raw=request.raw, name=name, first=number)
+                except UserError as mistake:
+                    return sources, mistake
+            raise
 
     def _translations(
-        self, sources: Sequence[Sequence[int]], settings: Settings, batch_tokens: int, progress: Progress
+        self, sources: Sequence[Sequence[int]], request: Request, progress: Progress, first: int = 1
     ) -> list[list[Translation]]:
-        spoken = [place for place, source in enumerate(sources) if source]
-        with evaluating(self.network):
-            found = search(self.network, [sources[place] for place in spoken], settings, batch_tokens, progress)
+        """What is found for each source; `first` is the number of the first line."""
+        places = [place for place, source in enumerate(sources) if source]
+        spoken = [sources[place] for place in places]
+        prefixes = None
+        if request.prefix is not None:
+            encoded = self.wording.encode_prefixes(request.prefix, len(sources), first)
+            prefixes = [encoded[place] for place in places]
+        with evaluating(*self.networks):
+            found = search(
+                self._searched,
+                spoken,
+                request.settings,
+                request.batch_tokens,
+                progress,
+                prefixes=prefixes,
+                numbers=[first - 1 + place for place in places],
+            )
         progress(len(sources) - len(spoken))
-        translated = dict(zip(spoken, self._in_words(found), strict=True))
+        translated = dict(zip(places, self._in_words(spoken, found, request.raw), strict=True))
         return [translated.get(place, [_BLANK]) for place in range(len(sources))]
 
-    def _in_words(self, found: Sequence[Sequence[Hypothesis]]) -> Iterator[list[Translation]]:
-        texts = iter(self.tokenizers.target.decode_batch([best.tokens for nbest in found for best in nbest]))
-        for nbest in found:
-            yield [Translation(next(texts), best.score, best.tokens, best.complete) for best in nbest]
+    def _in_words(
+        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]], raw: bool
+    ) -> Iterator[list[Translation]]:
+        languages = [self.wording.language(source) for source, nbest in zip(sources, found, strict=True) for _ in nbest]
+        texts = self.wording.decode([best.tokens for nbest in found for best in nbest], languages, raw)
+        for source, nbest in zip(sources, found, strict=True):
+            yield [
+                Translation(
+                    next(texts),
+                    best.score,
+                    best.tokens,
+                    best.complete,
+                    best.log_probability,
+                    self._alignment(source, best),
+                )
+                for best in nbest
+            ]
+
+    def _alignment(self, source: Sequence[int], best: Hypothesis) -> Alignment | None:
+        if best.alignment is None:
+            return None
+        tags = 0 if self.wording.language(source) is None else 1
+        return align(self.tokenizers, source[tags:], best.tokens, [place - tags for place in best.alignment])
 
     def _too_long(self, source: Sequence[int]) -> bool:
         return self._longest is not None and len(source) + 1 > self._longest
 
 
-def load(path: str | Path, device: str = "auto", precision: str = "auto") -> Model:
-    """Load a model that `heedful train` wrote.
+def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()) -> Model:
+    """Load a model that `heedful train` wrote, or several of one vocabulary that decode as one.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
-    "auto": bfloat16 on a GPU, float32 elsewhere.
+    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the models beside the first.
     """
     place = _device(device)
     chosen = _precision(precision, place)
-    bundle = read_bundle(Path(path))
-    bundle.model.to(place)
-    _store_in(bundle.model, chosen)
-    set_precision(bundle.model, chosen)
-    return Model(bundle)
+    bundles = [read_bundle(Path(folder)) for folder in (path, *ensemble)]
+    for folder, bundle in zip((path, *ensemble), bundles, strict=True):
+        _refuse_other_vocabulary(Path(folder), bundle, Path(path), bundles[0])
+        bundle.model.to(place)
+        _store_in(bundle.model, chosen)
+        set_precision(bundle.model, chosen)
+    return Model(*bundles)
 
 
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Without dropout inside the block; afterwards as before."""
-    training = network.training
-    network.eval()
-    try:
-        yield
-    finally:
-        network.train(training)
+def _refuse_other_vocabulary(folder: Path, bundle: Bundle, first: Path, of_first: Bundle) -> None:
+    for side in ("source", "target"):
+        ours, theirs = getattr(bundle.tokenizers, side), getattr(of_first.tokenizers, side)
+        if ours.fingerprint != theirs.fingerprint:
+            raise UserError(
+                f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than {first} "
+                f"({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share theirs."
+            )
 
 
 def _device(name: str) -> torch.device:

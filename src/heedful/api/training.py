@@ -1,9 +1,9 @@
 """From a recipe to a trained model in a run folder: data, model, trainer, validation and checkpoints put together."""
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,19 +11,34 @@ from typing import Any, Final
 import torch
 from rich.console import Console
 
+from heedful.api.card import write_card
+from heedful.api.evaluating import evaluating
+from heedful.api.starting import read_start
 from heedful.api.validation import Judge
-from heedful.config.load import load_recipe, recipe_to_json
-from heedful.config.schema import Recipe
+from heedful.config.load import flat, load_recipe, recipe_to_json
+from heedful.config.schema import Average, Recipe
 from heedful.data.batches import CPU_MULTIPLE, PairBatch, StaticShape
 from heedful.data.loader import PairFeed
 from heedful.data.prepare import Prepared, prepare
 from heedful.errors import UserError
-from heedful.files import write_bytes
+from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.build import build_model
 from heedful.models.bundle import CARD, WEIGHTS, Bundle, Tokenizers, read_description, write_description, write_weights
 from heedful.models.families import EncoderDecoder, set_precision
+from heedful.models.weights import set_weights
 from heedful.nn.backends import flash_takes
-from heedful.train.checkpoints import Position, last_checkpoint, load_checkpoint, save_checkpoint
+from heedful.train.averaging import mean_weights
+from heedful.train.checkpoints import (
+    Position,
+    Retention,
+    best_checkpoints,
+    checkpoint_weights,
+    last_checkpoint,
+    last_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+    step_of,
+)
 from heedful.train.hardware import (
     PRECISIONS,
     choose_device,
@@ -38,9 +53,9 @@ from heedful.train.schedules import learning_rate
 from heedful.train.seeding import seed_for
 from heedful.train.signals import StopRequest
 from heedful.train.trainer import Reading, Settings, Tallying, Trainer
-from heedful.version import __version__
 
 CHECKPOINTS: Final = "checkpoints"
+SINGLE: Final = "single"  # the best model, where the one in the run folder is a mean of several
 _TRIAL_STEPS: Final = 10
 # What a resumed run may say differently: where and how long it runs, what it shows, how it translates.
 _FREE_KEYS: Final = (
@@ -50,6 +65,7 @@ _FREE_KEYS: Final = (
     "train.log_every",
     "train.checkpoint_every",
     "train.keep_checkpoints",
+    "train.average",
     "train.validation.patience",
     "decode",
     "evaluate",
@@ -74,14 +90,19 @@ def train(
     checkpoint = _checkpoint_to_resume(run, resolved, resume)
     with Progress(console) as progress:
         _set_up(resolved)
-        tokenizers = read_description(run)[1] if checkpoint else None
-        job = _Job.prepare(resolved, tokenizers, progress)
-        position = job.resume(checkpoint, progress) if checkpoint else job.begin()
+        if checkpoint:
+            old, tokenizers = read_description(run)
+            resolved = resolved.model_copy(update={"tokenizer": old.tokenizer, "model": old.model})
+            job = _Job.prepare(resolved, tokenizers, progress)
+            position = job.resume(checkpoint, progress)
+        else:
+            job = _first_job(resolved, progress)
+            position = job.begin()
         running = _Running(job, run, progress)
         if resume and not checkpoint:
             progress.say(f"{run} holds no checkpoint: training begins.")
         _clear(run)
-        write_description(run, resolved, job.tokenizers)  # a resumed run may have another end, or decode otherwise
+        write_description(run, job.recipe, job.tokenizers)  # a resumed run may have another end, or decode otherwise
         progress.begin(run, position.step)
         progress.say(job.description())
         running.to_the_end(position)
@@ -104,10 +125,23 @@ def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
     """Train ten steps, write nothing, and say what the whole run would take."""
     with Progress(console) as progress:
         _set_up(recipe)
-        job = _Job.prepare(recipe, None, progress)
+        job = _first_job(recipe, progress)
         position = job.begin()
         progress.say(f"{job.description()}; ten steps ...")
         return _Trial(job).forecast(position)
+
+
+def _first_job(recipe: Recipe, progress: Progress) -> "_Job":
+    """A job at its first step: with fresh weights, or with those of the model that the recipe starts from."""
+    if not recipe.train.start_from:
+        return _Job.prepare(recipe, None, progress)
+    start = read_start(recipe)
+    progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
+    for difference in start.differences:
+        progress.say(f"  {difference}")
+    job = _Job.prepare(start.recipe, start.tokenizers, progress)
+    start.into(job.model)
+    return job
 
 
 def _set_up(recipe: Recipe) -> None:
@@ -137,7 +171,7 @@ class _Job:
         device = choose_device(recipe.train.device)
         given = (tokenizers.source, tokenizers.target) if tokenizers else None
         prepared = prepare(recipe, progress.say, given)
-        if device.type == "cuda":
+        if device.index is not None:  # "cuda:1"
             torch.cuda.set_device(device)
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
         sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
@@ -153,7 +187,7 @@ class _Job:
 
     def begin(self) -> Position:
         """Choose what the recipe leaves open."""
-        batch = self.feed.batch(self.feed.plan(0)[0])  # made once: a trial is to time the model alone
+        batch = self.feed.batch(next(self.feed.plan(0)))  # made once: a trial is to time the model alone
 
         def trial(precision: torch.dtype) -> None:
             set_precision(self.model, precision)
@@ -219,16 +253,46 @@ class _Running:
         """Train, and say where the model is."""
         steps = self.job.recipe.train.steps
         if position.step >= steps:
-            self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to do.")
+            self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to train.")
+            self._average(position)  # a run that was killed after its last step has not come to that
             return
         began = time.perf_counter()
         with StopRequest() as stop:
             end = _trainer(self.job, self).run(position, stop)
         took = duration(time.perf_counter() - began)
+        best = self.run / SINGLE if (self.run / SINGLE).exists() else self.run  # averaged before, and none better since
         early = "" if end.step == steps else f" (no better model in {end.worse_since} validations: stopped early)"
         self.progress.say(
-            f"Trained {end.step:,} steps in {took}{early}. The best model, of step {end.best_step:,}, is in {self.run}"
+            f"Trained {end.step:,} steps in {took}{early}. The best model, of step {end.best_step:,}, is in {best}"
         )
+        self._average(end)
+
+    def _average(self, end: Position) -> None:
+        """Where the recipe asks for it, put the mean of checkpoints in the best model's place; that moves to SINGLE."""
+        recipe, model, single = self.job.recipe, self.job.model, self.run / SINGLE
+        if recipe.train.average is None:
+            return
+        parts = checkpoints_to_average(self.run / CHECKPOINTS, recipe.train.average, recipe)
+        if not parts:
+            self.progress.say("No checkpoint was validated when it was saved: there is nothing to average")
+            return
+        if not single.exists():
+            with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
+                write_description(staged, recipe, self.job.tokenizers)
+                for name in (WEIGHTS, CARD):
+                    write_bytes(staged / name, read_bytes(self.run / name))
+        set_weights(model, mean_weights(map(checkpoint_weights, parts)))
+        with evaluating(model):
+            scores = self.judge()
+        steps = ", ".join(f"{step_of(part):,}" for part in sorted(parts))
+        made = f"the mean of {_count(len(parts), 'checkpoint')}, steps {steps}"
+        write_card(self.run, recipe, model, made, scores)
+        write_weights(self.run, model)
+        told = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
+        best = (
+            "" if end.best_score is None else f" ({told}; the best single model, {end.best_score:.4g}, is in {single})"
+        )
+        self.progress.say(f"The model in {self.run} is now {made}{best}")
 
     def reading(self, reading: Reading, logged: bool) -> None:
         """Show where training stands."""
@@ -242,13 +306,16 @@ class _Running:
         """Show the scores, and keep the model where it is the best one so far."""
         self.progress.validation(position.step, scores, best)
         if best:
+            if (self.run / SINGLE).exists():  # a run that was averaged goes on, and found a better model
+                remove_folder(self.run / SINGLE)
             write_weights(self.run, self.job.model)
-            write_bytes(self.run / CARD, _card(self.run, self.job, position, scores).encode())
+            made = f"{position.step:,} updates, {position.target_tokens:,} target tokens, the best model so far"
+            write_card(self.run, self.job.recipe, self.job.model, made, scores)
 
     def checkpoint(self, position: Position) -> None:
         """Save what a resumed run needs."""
-        keep = self.job.recipe.train.keep_checkpoints
-        save_checkpoint(self.run / CHECKPOINTS, self.job.model, self.job.optimizer, position, keep)
+        retention = _retention(self.job.recipe)
+        save_checkpoint(self.run / CHECKPOINTS, self.job.model, self.job.optimizer, position, retention)
 
 
 class _Trial:
@@ -273,12 +340,13 @@ class _Trial:
         weighted = zip(job.prepared.train, job.prepared.weights, strict=True)
         in_epoch = sum(weight * int((store.lengths("target") + 1).sum()) for store, weight in weighted)
         parameters = sum(p.numel() for p in job.model.parameters())
+        retention, bundles = _retention(job.recipe), 2 if train.average else 1  # the mean and the best single model
         return Forecast(
             parameters=parameters,
             tokens_per_second=tokens / seconds,
             seconds=seconds / _TRIAL_STEPS * train.steps,
             epochs=tokens / _TRIAL_STEPS * train.steps / in_epoch,
-            checkpoint_bytes=3 * 4 * parameters * train.keep_checkpoints + 4 * parameters,
+            checkpoint_bytes=4 * parameters * (3 * (retention.last + retention.best) + bundles),
             peak_gpu_bytes=torch.cuda.max_memory_allocated() if job.device.type == "cuda" else None,
         )
 
@@ -307,7 +375,7 @@ def _trainer(job: _Job, observer: "_Running | _Trial") -> Trainer[PairBatch]:
         checkpoint_every=train.checkpoint_every,
         validate_every=train.validation.every,
         patience=train.validation.patience,
-        higher_is_better=train.validation.metric in ("bleu", "chrf"),
+        higher_is_better=_higher_is_better(job.recipe),
     )
     rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
     return Trainer(
@@ -339,15 +407,39 @@ def _static_shape(recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
     return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // 8), longest)
 
 
+def checkpoints_to_average(folder: Path, average: Average, recipe: Recipe) -> list[Path]:
+    """The last or best checkpoints of a run: as many as asked for, or all that there are."""
+    if average.best is not None:
+        return best_checkpoints(folder, average.best, _higher_is_better(recipe))
+    return last_checkpoints(folder, average.last or 1)
+
+
+def _retention(recipe: Recipe) -> Retention:
+    """Which checkpoints a run keeps: the last ones, and those that it may come to average."""
+    train, averaged = recipe.train, recipe.train.average or Average(last=1)
+    last = max(train.keep_checkpoints, averaged.last or 1)
+    return Retention(last, averaged.best or 0, _higher_is_better(recipe), train.checkpoint_every)
+
+
+def _higher_is_better(recipe: Recipe) -> bool:
+    return recipe.train.validation.metric in ("bleu", "chrf")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def _clear(run: Path) -> None:
     """Remove what a run left that was killed while it wrote."""
     for leftover in run.glob(f".{WEIGHTS}.*"):
         leftover.unlink(missing_ok=True)
+    for leftover in run.glob(f".{SINGLE}.*"):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:
     """The checkpoint a run goes on from; refuses to write over a run, or to go on with another recipe."""
-    _refuse_file_in_the_way(run)
+    refuse_file_in_the_way(run)
     checkpoint = last_checkpoint(run / CHECKPOINTS)
     if checkpoint is None and (run / WEIGHTS).exists():
         raise UserError(f"{run} already holds a model, and no checkpoint to go on from: choose another --out.")
@@ -355,8 +447,13 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
         raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
     if checkpoint is None:
         return None
-    old, new = (_flat(recipe_to_json(r)) for r in (read_description(run)[0], recipe))
-    changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _free(key))
+    old, new = (flat(recipe_to_json(r)) for r in (read_description(run)[0], recipe))
+    kept = _kept_from_the_start(recipe)
+    changed = sorted(
+        key
+        for key in old.keys() | new.keys()
+        if old.get(key) != new.get(key) and not _within(key, (*_FREE_KEYS, *kept))
+    )
     if changed:
         key = changed[0]
         raise UserError(
@@ -367,53 +464,22 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
     return checkpoint
 
 
-def _refuse_file_in_the_way(run: Path) -> None:
+def _kept_from_the_start(recipe: Recipe) -> tuple[str, ...]:
+    """What a fine-tuned model has from its start, whatever the recipe says; [model] is there to be said otherwise."""
+    if not recipe.train.start_from:
+        return ()
+    return ("tokenizer",) if "model" in recipe.model_fields_set else ("tokenizer", "model")
+
+
+def refuse_file_in_the_way(run: Path) -> None:
+    """Refuse a folder that cannot be made because a file stands there."""
     standing = next(place for place in (run, *run.parents) if place.exists())
     if not standing.is_dir():
         raise UserError(f"{standing}: a file stands where a folder must be: choose another --out.")
 
 
-def _free(key: str) -> bool:
-    return any(key == free or key.startswith(free + ".") for free in _FREE_KEYS)
-
-
-def _flat(value: object, path: str = "") -> dict[str, object]:
-    match value:
-        case dict():
-            items = value.items()
-        case list() | tuple():
-            items = enumerate(value)  # type: ignore[assignment]
-        case _:
-            return {path: value}
-    return {k: v for key, part in items for k, v in _flat(part, f"{path}.{key}" if path else str(key)).items()}
-
-
-def _card(run: Path, job: _Job, position: Position, scores: Mapping[str, float]) -> str:
-    """The model card: what the model is, what it scored, how to use it."""
-    lines = "".join(f"| {name} | {score:.4f} |\n" for name, score in scores.items())
-    table = (
-        f"\n| validation | score |\n|---|---|\n{lines}"
-        if scores
-        else "\nIt was not validated: `data.valid` is empty.\n"
-    )
-    parameters = sum(p.numel() for p in job.model.parameters())
-    return f"""# {run.name}
-
-A {job.recipe.model.family} of {parameters:,} parameters, trained with Heedful {__version__}:
-{position.step:,} updates, {position.target_tokens:,} target tokens, best model so far on {datetime.now(UTC):%Y-%m-%d}.
-{table}
-Use it:
-
-    heedful translate {run} < text.txt
-
-or in Python:
-
-    import heedful
-    model = heedful.load("{run}")
-    model.translate(["..."])
-
-The recipe is in `config.json`.
-"""
+def _within(key: str, keys: Sequence[str]) -> bool:
+    return any(key == other or key.startswith(other + ".") for other in keys)
 
 
 def _name(precision: torch.dtype) -> str:

@@ -10,6 +10,7 @@ from heedful.data.loader import pair_costs
 from heedful.data.plan import batches_by_length
 from heedful.data.readers import is_blank, read_pairs
 from heedful.data.store import TokenStore
+from heedful.data.text import TextForm
 from heedful.decode.limits import position_limit
 from heedful.errors import UserError
 from heedful.evaluate.perplexity import likelihood
@@ -50,15 +51,25 @@ class Judge:
         return {"loss": found.loss, "perplexity": found.perplexity}
 
     def _translation(self) -> dict[str, float]:
-        sources, references = zip(*self._pairs, strict=True)
-        outputs = self._model.translate(sources)
-        tokenize = self._model.recipe.evaluate.bleu_tokenize
-        return {"bleu": bleu(outputs, references, tokenize).score, "chrf": chrf(outputs, references).score}
+        recipe, wording = self._model.recipe, self._model.wording
+        sources, references, languages = zip(*self._pairs, strict=True)
+        outputs = self._model.translate(sources, to=languages if any(languages) else None)
+        if recipe.evaluate.detokenize:
+            outputs = list(map(wording.ordinary, outputs, languages))
+            references = tuple(map(wording.ordinary, references, languages))
+        found = bleu(outputs, references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase)
+        return {"bleu": found.score, "chrf": chrf(outputs, references).score}
 
-    def _texts(self) -> list[tuple[str, str]]:
+    def _texts(self) -> list[tuple[str, str, str]]:
+        """Sources, references and target languages."""
         data = self._model.recipe.data
-        pairs = (pair for corpus in data.valid for pair in read_pairs(corpus, data.folder, data.nfc))
-        return list(islice((pair for pair in pairs if not is_blank(pair)), self._settings.max_sentences))
+        pairs = (
+            (*pair, corpus.to)
+            for corpus in data.valid
+            for pair in read_pairs(corpus, data.folder, TextForm.of(data))
+            if not is_blank(pair)
+        )
+        return list(islice(pairs, self._settings.max_sentences))
 
 
 def _refuse_too_long(bundle: Bundle, stores: Sequence[TokenStore]) -> None:

@@ -25,7 +25,11 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.translate", "Translate files or standard input."),
     "evaluate": ("heedful.cli.evaluate", "Score a model on a test set: BLEU, chrF, perplexity."),
+    "compare": ("heedful.cli.compare", "Compare two translators: scores, significance, and where they differ."),
+    "score": ("heedful.cli.score", "Score given translations: log probabilities, pair by pair."),
+    "average": ("heedful.cli.average", "Average checkpoints or models into one model."),
     "demo": ("heedful.cli.demo", "Train a small translator in minutes and try it out."),
+    "doctor": ("heedful.cli.doctor", "Check a recipe and its data before training."),
     "recipes": ("heedful.cli.recipes", "List, show and copy the recipes that ship with Heedful."),
     "config": ("heedful.cli.config", "Check a recipe, or show it with every default filled in."),
 }

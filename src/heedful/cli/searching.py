@@ -4,18 +4,38 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `heedful train` wrote.")]
+ToOption = Annotated[
+    str | None, typer.Option("--to", metavar="LANGUAGE", help="The target language, for a model of several.")
+]
 BeamOption = Annotated[
     int | None, typer.Option("--beam", min=1, help="Hypotheses side by side; 1 is greedy. (default: the recipe's)")
 ]
+WithOption = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="MODEL", help="A further model of the same vocabulary: they decode as one."),
+]
 LengthPenaltyOption = Annotated[
     float | None,
-    typer.Option("--length-penalty", min=0, help="alpha of ((5 + length) / 6)^alpha. (default: the recipe's)"),
+    typer.Option("--length-penalty", min=0, help="alpha of the length penalty. (default: the recipe's)"),
 ]
+LengthPenaltyKindOption = Annotated[
+    Literal["wu", "shifted"] | None,
+    typer.Option("--length-penalty-kind", help="((5 + n) / 6)^alpha, or ((1 + n) / (1 + shift))^alpha."),
+]
+LengthShiftOption = Annotated[float | None, typer.Option("--length-shift", min=0, help="shift of the shifted kind.")]
+CoverageOption = Annotated[
+    float | None,
+    typer.Option("--coverage", min=0, help="Weight of the coverage penalty: source words left out cost something."),
+]
+NoRepeatOption = Annotated[
+    int | None, typer.Option("--no-repeat", min=0, help="No so many pieces in a row twice in a translation.")
+]
+MinLengthOption = Annotated[int | None, typer.Option("--min-length", min=0, help="The fewest pieces of a translation.")]
 MaxExtraOption = Annotated[
     int | None,
     typer.Option("--max-extra", min=1, help="The most tokens more than the source has. (default: the recipe's)"),

@@ -17,11 +17,18 @@ from heedful.cli.arriving import Arriving
 from heedful.cli.searching import (
     BatchTokensOption,
     BeamOption,
+    CoverageOption,
     DeviceOption,
+    LengthPenaltyKindOption,
     LengthPenaltyOption,
+    LengthShiftOption,
     MaxExtraOption,
+    MinLengthOption,
     ModelArgument,
+    NoRepeatOption,
     PrecisionOption,
+    ToOption,
+    WithOption,
     one_line,
     sentence_progress,
 )
@@ -41,14 +48,39 @@ def command(
         list[str] | None,
         typer.Argument(metavar="FILES", help="Text, .gz, .xz or member of a .zip; `-` is standard input."),
     ] = None,
+    others: WithOption = None,
+    to: ToOption = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Ordinary text in and out of a model of tokenized text (Moses' rules).")
+    ] = False,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
+    length_penalty_kind: LengthPenaltyKindOption = None,
+    length_shift: LengthShiftOption = None,
+    coverage: CoverageOption = None,
+    no_repeat: NoRepeatOption = None,
+    min_length: MinLengthOption = None,
     max_extra: MaxExtraOption = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="What every translation begins with.")
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw translations at random; --n-best is how many of each line.")
+    ] = False,
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="Of sampling: below 1 keeps to likely pieces, above 1 strays.")
+    ] = 1.0,
+    top_k: Annotated[int, typer.Option("--top-k", help="Draw among the so many likeliest pieces; 0 is all.")] = 0,
+    top_p: Annotated[float, typer.Option("--top-p", help="Draw among the likeliest with this share of it all.")] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", help="Of sampling: the same seed draws the same.")] = 0,
     n_best: Annotated[
         int | None, typer.Option("--n-best", min=1, help="So many translations of each line: number, score, text.")
     ] = None,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Also which source words the words attended to: 0-0 1-2 ...")
+    ] = False,
     scores: Annotated[bool, typer.Option("--scores", help="Put the score and a tab before each line.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line: text, score, tokens, complete.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="An object a line: text, score, pieces and more.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Written whole when all is translated.")
     ] = None,
@@ -63,21 +95,34 @@ def command(
     inputs = [_input(name) for name in files or [STANDARD_INPUT]]
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
-    layout = _layout(n_best, scores, as_json)
+    _refuse_idle_options(sample, temperature=temperature != 1, top_k=top_k != 0, top_p=top_p != 1, seed=seed != 0)
     from heedful.api.model import load  # after the quick checks: it takes seconds
+    from heedful.decode.sampling import Sampling
 
-    translator = load(model, device, precision)
+    sampling = Sampling(temperature, top_k, top_p, n_best or 1, seed) if sample else None
+    translator = load(model, device, precision, others or ())
+    layout = _layout(n_best, scores, as_json, alignments)
     total, cut = 0, 0
     with _writer(output) as write, sentence_progress(*_expected(inputs, output)) as progress:
         for entry in inputs:
             for translations in translator.stream_detailed(
                 entry.lines(),
-                nbest=n_best or 1,
+                nbest=1 if sample else n_best or 1,
                 ready=entry.ready,
                 name=entry.name,
                 progress=progress,
+                to=to,
+                raw=raw,
                 beam=beam,
+                prefix=prefix,
+                sampling=sampling,
+                aligned=alignments,
                 length_penalty=length_penalty,
+                length_penalty_kind=length_penalty_kind,
+                length_shift=length_shift,
+                coverage=coverage,
+                no_repeat=no_repeat,
+                min_length=min_length,
                 max_extra=max_extra,
                 batch_tokens=batch_tokens,
             ):
@@ -153,19 +198,38 @@ def _write(lines: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _layout(n_best: int | None, scores: bool, as_json: bool) -> "Callable[[int, Sequence[Translation]], str]":
-    """The function that lays out what was found for line number n."""
+def _layout(
+    n_best: int | None, scores: bool, as_json: bool, alignments: bool
+) -> "Callable[[int, Sequence[Translation]], str]":
+    """The function that lays out what was found for line number n: columns between tabs, or an object."""
+
+    def columns(number: int, best: "Translation") -> str:
+        before = [str(number)] if n_best else []
+        before += [f"{best.score:.4f}"] if scores or n_best else []
+        after = [best.alignment.pharaoh() if best.alignment else ""] if alignments else []
+        return "\t".join([*before, one_line(best.text), *after]) + "\n"
+
     if as_json:
         return lambda number, found: _object(found, n_best) + "\n"
-    if n_best:
-        return lambda number, found: "".join(f"{number}\t{best.score:.4f}\t{one_line(best.text)}\n" for best in found)
-    if scores:
-        return lambda number, found: f"{found[0].score:.4f}\t{one_line(found[0].text)}\n"
-    return lambda number, found: one_line(found[0].text) + "\n"
+    return lambda number, found: "".join(columns(number, best) for best in found[: n_best or 1])
 
 
 def _object(found: "Sequence[Translation]", n_best: int | None) -> str:
-    best = asdict(found[0])
+    best = _fields(found[0])
     if n_best:
-        best["nbest"] = [asdict(translation) for translation in found]
+        best["nbest"] = [_fields(translation) for translation in found]
     return json.dumps(best, ensure_ascii=False)
+
+
+def _fields(translation: "Translation") -> dict[str, object]:
+    fields = asdict(translation)
+    if fields["alignment"] is None:
+        del fields["alignment"]
+    return fields
+
+
+def _refuse_idle_options(sample: bool, **given: bool) -> None:
+    """Options of sampling without sampling would do nothing, silently."""
+    idle = [name for name, is_given in given.items() if is_given]
+    if idle and not sample:
+        raise UserError(f"--{idle[0].replace('_', '-')} is of sampling: add --sample.")

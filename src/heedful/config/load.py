@@ -49,6 +49,18 @@ def recipe_to_toml(recipe: Recipe) -> str:
     return toml_document(recipe.model_dump())
 
 
+def flat(value: object, path: str = "") -> dict[str, object]:
+    """JSON values by their dotted paths: {"model.layers": 6, "data.train.0.source": "train.en", ...}."""
+    match value:
+        case dict():
+            items = value.items()
+        case list() | tuple():
+            items = enumerate(value)  # type: ignore[assignment]
+        case _:
+            return {path: value}
+    return {k: v for key, part in items for k, v in flat(part, f"{path}.{key}" if path else str(key)).items()}
+
+
 def _checked(draft: Draft, lines: Sequence[str] = ()) -> Recipe:
     try:
         recipe = Recipe.model_validate(draft.values)

@@ -8,7 +8,7 @@ from heedful.files import user_faults
 
 def shipped_recipes() -> dict[str, Path]:
     """Return the shipped recipes, by name."""
-    return {path.stem: path for path in sorted(_folder().glob("*.toml"))}
+    return {path.stem: path for path in sorted(_folder().glob("*.toml"), key=lambda path: path.stem)}
 
 
 def shipped_recipe(name: str) -> Path:

@@ -21,6 +21,7 @@ from pydantic import (
 Share = Annotated[float, Field(ge=0, lt=1)]
 # A description is what the loader says of a value that does not match: "... but must be <description>".
 Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
+Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
 
 
@@ -39,6 +40,7 @@ class Corpus(Section):
     name: str = ""
     weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
     lines: Lines = ""  # "1-2000": only these, counted from 1, both included
+    to: Language = ""  # "de" puts the tag <2de> before every source: one model for several target languages
 
 
 class TextCorpus(Corpus):
@@ -93,6 +95,13 @@ AnyCorpus = Annotated[
 Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_tuple)]  # one table, or a list of them
 
 
+class Tokenized(Section):
+    """The text is tokenized already, by Moses' rules for these languages; a corpus's `to` says more of its target."""
+
+    source: Annotated[Language, Field(min_length=1)]
+    target: Annotated[Language, Field(min_length=1)]
+
+
 class Data(Section):
     """Where the sentences are, which of them are used, and how many tokens make a batch."""
 
@@ -103,7 +112,10 @@ class Data(Section):
     batch_tokens: PositiveInt = 4096  # source tokens, and separately target tokens, of one micro-batch
     max_length: PositiveInt = 256  # training pairs with a side longer than this many tokens are dropped, and counted
     max_ratio: Annotated[float, Field(ge=1)] | None = None  # longer side over shorter side, in tokens
+    temperature: Annotated[float, Field(ge=1)] = 1.0  # above 1, small corpora are shown more often: n^(1/temperature)
     nfc: bool = False  # normalise to Unicode's composed form
+    lowercase: bool = False
+    tokenized: Tokenized | None = None
 
 
 # --- tokenizer ----------------------------------------------------------------------------------------------------
@@ -113,6 +125,7 @@ class TokenizerSection(Section):
     """What every tokenizer may say."""
 
     joint: bool = True  # one vocabulary for both sides
+    sample: PositiveInt = 1_000_000  # texts that it is trained on, at most: evenly from all training corpora
 
 
 class ByteBpe(TokenizerSection):
@@ -294,6 +307,19 @@ class Validation(Section):
     max_sentences: PositiveInt | None = None  # judge the first so many pairs only
 
 
+class Average(Section):
+    """Which checkpoints are averaged, weight by weight, at the end of training: the last so many, or the best."""
+
+    last: PositiveInt | None = None
+    best: PositiveInt | None = None  # by the validation's metric, among checkpoints that were validated when saved
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.last is None) == (self.best is None):
+            raise ValueError("must have one key: `last` or `best`, the number of checkpoints to average")
+        return self
+
+
 class Train(Section):
     """How the weights are found."""
 
@@ -311,7 +337,9 @@ class Train(Section):
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # of the CPU; by default what torch chooses
     log_every: PositiveInt = 50
     checkpoint_every: PositiveInt = 1000
-    keep_checkpoints: PositiveInt = 1  # the last so many
+    keep_checkpoints: PositiveInt = 1  # the last so many; those to average are kept beside them
+    average: Average | None = None  # at the end: the model is the mean of checkpoints, the best one stays in `single`
+    start_from: str = ""  # a model to go on from: its weights and its vocabulary
     validation: Validation = Field(default_factory=Validation)
 
 
@@ -322,7 +350,12 @@ class Decode(Section):
     """How translations are searched; the command line can say otherwise."""
 
     beam: PositiveInt = 4
-    length_penalty: NonNegativeFloat = 0.6  # alpha of ((5 + length) / 6)^alpha, Wu et al. 2016
+    length_penalty: NonNegativeFloat = 0.6  # alpha
+    length_penalty_kind: Literal["wu", "shifted"] = "wu"  # ((5 + n) / 6)^alpha, or ((1 + n) / (1 + shift))^alpha
+    length_shift: NonNegativeFloat = 0.0  # of the shifted kind
+    coverage: NonNegativeFloat = 0.0  # beta of the coverage penalty, Wu et al. 2016; 0 is none
+    no_repeat: Annotated[int, Field(ge=0)] = 0  # no so many pieces in a row twice in a translation; 0 allows all
+    min_length: Annotated[int, Field(ge=0)] = 0  # the fewest pieces
     max_extra: PositiveInt = 50  # at most this many tokens more than the source has
     batch_tokens: PositiveInt = 4096
 
@@ -331,6 +364,7 @@ class Evaluate(Section):
     """How scores are computed."""
 
     bleu_tokenize: Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"] = "13a"
+    detokenize: bool = False  # score ordinary text where `data.tokenized`, as others' systems are scored
 
 
 class Recipe(Section):
@@ -356,6 +390,13 @@ class Recipe(Section):
                 f"`data.max_length` ({self.data.max_length}) and an end marker must fit into `model.max_positions`, "
                 f"but that is {self.model.max_positions}"
             )
+        tagged = [bool(corpus.to) for corpus in (*self.data.train, *self.data.valid, *self.data.test)]
+        if any(tagged) and not all(tagged):
+            raise ValueError("`to` must stand in all corpora of `data.train`, `data.valid` and `data.test`, or in none")
+        if self.evaluate.detokenize and self.data.tokenized is None:
+            raise ValueError("`evaluate.detokenize` needs `data.tokenized`, which names the languages")
+        if self.train.average and self.train.average.best and not self.data.valid:
+            raise ValueError("`train.average.best` needs `data.valid`, by which they are the best")
         if self.train.validation.metric != "loss" and not self.data.valid:
-            raise ValueError(f'`train.validation.metric = "{self.train.validation.metric}"` needs `data.valid`')
+            raise ValueError(f'`train.validation.metric` is "{self.train.validation.metric}", which needs `data.valid`')
         return self

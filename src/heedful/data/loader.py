@@ -2,8 +2,9 @@
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -22,8 +23,8 @@ MadeBatch = TypeVar("MadeBatch", covariant=True)
 class Feed(Protocol[MadeBatch]):
     """What a loader serves: the micro-batches of an epoch, and how one is made."""
 
-    def plan(self, epoch: int) -> Sequence[Indices]:
-        """The micro-batches of an epoch, in order."""
+    def plan(self, epoch: int) -> Iterable[Indices]:
+        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
 
     def batch(self, indices: Indices) -> MadeBatch:
         """Make one micro-batch."""
@@ -31,11 +32,11 @@ class Feed(Protocol[MadeBatch]):
 
 @dataclass(frozen=True)
 class MicroBatch(Generic[Batch]):
-    """A batch and its place: number `index` of the `count` micro-batches of an epoch, all from 0."""
+    """A batch and its place: number `index` of an epoch, both from 0, and whether the epoch ends with it."""
 
     epoch: int
     index: int
-    count: int
+    last: bool
     batch: Batch
 
 
@@ -51,15 +52,11 @@ class PairFeed:
     static: StaticShape | None = None
     multiple: int = 1  # of tokens, where the shape is not static
     pin: bool = False
-    _costs: tuple[Counts, Counts] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_costs", pair_costs(self.stores))
-
-    def plan(self, epoch: int) -> list[Indices]:
-        """The micro-batches of an epoch, in order."""
+    def plan(self, epoch: int) -> Iterator[Indices]:
+        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
         return plan(
-            self._costs,
+            partial(costs_of, self.stores),
             [len(store) for store in self.stores],
             self.weights,
             seed=self.seed,
@@ -80,6 +77,18 @@ def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:
         np.concatenate([store.lengths(stream) + 1 for store in stores]).astype(np.int32)
         for stream in ("source", "target")
     )
+    return source, target
+
+
+def costs_of(stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
+    """What `pair_costs` says of some sentences, looked up in the stores' files: memory does not grow with them."""
+    ends = np.cumsum([len(store) for store in stores])
+    owners = np.searchsorted(ends, indices, side="right")
+    source, target = np.empty(len(indices), np.int64), np.empty(len(indices), np.int64)
+    for number, store in enumerate(stores):
+        mine = np.flatnonzero(owners == number)
+        rows = indices[mine] - (ends[number] - len(store))
+        source[mine], target[mine] = store.lengths("source", rows) + 1, store.lengths("target", rows) + 1
     return source, target
 
 
@@ -140,12 +149,27 @@ class Loader(Generic[Batch]):
     def _micro_batches(self) -> Iterator[MicroBatch[Batch]]:
         epoch, first = self._start
         while True:
-            micro_batches = self._feed.plan(epoch)
-            if first > len(micro_batches):
+            count = 0
+            for indices, last in _with_last(self._feed.plan(epoch)):
+                if self._closed.is_set():
+                    return
+                if count >= first:
+                    yield MicroBatch(epoch, count, last, self._feed.batch(indices))
+                count += 1
+            if first > count:
                 raise UserError(
-                    f"Epoch {epoch} has {len(micro_batches):,} micro-batches, but training is to go on at number "
-                    f"{first:,}: the training data or `data.batch_tokens` changed since the checkpoint was written."
+                    f"Epoch {epoch} has {count:,} micro-batches, but training is to go on at number {first:,}: "
+                    "the training data or `data.batch_tokens` changed since the checkpoint was written."
                 )
-            for index in range(first, len(micro_batches)):
-                yield MicroBatch(epoch, index, len(micro_batches), self._feed.batch(micro_batches[index]))
             epoch, first = epoch + 1, 0
+
+
+def _with_last(micro_batches: Iterable[Indices]) -> Iterator[tuple[Indices, bool]]:
+    """Each with whether it is the last one."""
+    before: Indices | None = None
+    for indices in micro_batches:
+        if before is not None:
+            yield before, False
+        before = indices
+    if before is not None:
+        yield before, True

@@ -1,25 +1,25 @@
 """From a recipe to tokenizers and tokenized corpora; what the cache already has is neither trained nor read again."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 import tokenizers as tokenizers_library
 
-from heedful.config.schema import AnyTokenizer, Data, Recipe
+from heedful.config.schema import AnyCorpus, AnyTokenizer, Data, Recipe
 from heedful.data import tokenizer_training
 from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.encoding import Filters
 from heedful.data.readers import check_files, content_key, corpus_name, is_blank, read_pairs
+from heedful.data.sampling import Sample, Side
 from heedful.data.store import TokenStore
+from heedful.data.text import TextForm
 from heedful.data.tokenizer import Tokenizer
-from heedful.data.tokenizing import Contents, Filters, Tokenizing
+from heedful.data.tokenizing import Contents, Tokenizing
 from heedful.errors import UserError
 from heedful.files import read_bytes
 
 _TOKENIZER_FILE = "tokenizer.json"
-
-Side = Literal["both", "source", "target"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,41 @@ def prepare(
         check_files(corpus, data.folder)
     contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
     source, target = tokenizers or _trained_tokenizers(data, recipe.tokenizer, contents, progress)
+    for corpus in (*data.train, *data.valid, *data.test):
+        _refuse_unknown_tag(corpus, source)
     work = Tokenizing(data, source, target, contents, progress)
+    train = tuple(work.store(corpus, Filters(data.max_length, data.max_ratio)) for corpus in data.train)
     return Prepared(
         source,
         target,
-        train=tuple(work.store(corpus, Filters(data.max_length, data.max_ratio)) for corpus in data.train),
-        weights=tuple(corpus.weight for corpus in data.train),
+        train=train,
+        weights=_weights(data, [len(store) for store in train]),
         valid=tuple(work.store(corpus, Filters()) for corpus in data.valid),
     )
+
+
+def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:
+    """Refuse a target language without a tag, and where a given vocabulary has tags, a corpus without a language."""
+    if tokenizer.tags and not corpus.to:
+        known = ", ".join(f'"{language}"' for language in tokenizer.tags)
+        raise UserError(
+            f"{corpus_name(corpus)}: `to` is missing, but the vocabulary has tags: set it to one of {known}."
+        )
+    try:
+        if corpus.to:
+            tokenizer.tag(corpus.to)
+    except UserError as error:
+        raise UserError(f'{corpus_name(corpus)}: `to` is "{corpus.to}", but {error}') from error
+
+
+def _weights(data: Data, sizes: Sequence[int]) -> tuple[float, ...]:
+    """How often an epoch shows each pair of a corpus, on average.
+
+    Corpora of n pairs are drawn in proportion to n^(1/temperature); the largest is shown as its own weight says:
+    weight * (largest / n)^(1 - 1/temperature)      Arivazhagan et al. 2019, 4
+    """
+    largest, exponent = max(sizes), 1 - 1 / data.temperature
+    return tuple(corpus.weight * (largest / size) ** exponent for corpus, size in zip(data.train, sizes, strict=True))
 
 
 def _trained_tokenizers(
@@ -69,12 +96,14 @@ def _trained_tokenizers(
 def _trained_tokenizer(
     data: Data, config: AnyTokenizer, side: Side, contents: Contents, progress: Progress
 ) -> Tokenizer:
+    languages = sorted({corpus.to for corpus in data.train if corpus.to}) if side != "target" else []
     key = key_of(
         {
             "version": tokenizer_training.VERSION,
             "library": tokenizers_library.__version__,
             "config": config.model_dump(),
-            "nfc": data.nfc,
+            "form": asdict(TextForm.of(data)),
+            "languages": languages,
             "side": side,
             "contents": [contents[corpus] for corpus in data.train],
         }
@@ -83,8 +112,9 @@ def _trained_tokenizer(
     def build(staged: Path) -> None:
         _refuse_without_pairs(data)
         of_side = "" if side == "both" else f" of the {side} side"
-        progress(f"training the tokenizer{of_side}: {config.kind}, {config.size:,} pieces")
-        trained = tokenizer_training.train_tokenizer(config, _texts(data, side))
+        sample = Sample.of(data, side, config.sample)
+        progress(f"training the tokenizer{of_side}: {config.kind}, {config.size:,} pieces{sample.description}")
+        trained = tokenizer_training.train_tokenizer(config, sample, languages)
         (staged / _TOKENIZER_FILE).write_bytes(trained.to_json())
 
     return cached(cache_folder() / "tokenizers" / key, _load_tokenizer, build, progress)
@@ -102,12 +132,3 @@ def _refuse_without_pairs(data: Data) -> None:
     for corpus in data.train:
         if all(is_blank(pair) for pair in read_pairs(corpus, data.folder)):
             raise UserError(f"{corpus_name(corpus)} has no pair with text on both sides to train on.")
-
-
-def _texts(data: Data, side: Side) -> Iterator[str]:
-    for corpus in data.train:
-        for source, target in read_pairs(corpus, data.folder, data.nfc):
-            if side != "target":
-                yield source
-            if side != "source":
-                yield target

@@ -1,27 +1,28 @@
 """Pairs of sentences from every kind of corpus that a recipe can name."""
 
 import json
-import unicodedata
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 from heedful.config.schema import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.data import english_spanish
 from heedful.data.lines import TextFile, check_exists, locate, read_lines
+from heedful.data.text import TextForm
 from heedful.errors import UserError, suggestion
 from heedful.files import sha256_of_file
 
 Pair = tuple[str, str]
+AS_IT_STANDS: Final = TextForm()
 
 
-def read_pairs(corpus: AnyCorpus, folder: str = "", nfc: bool = False) -> Iterator[Pair]:
+def read_pairs(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS) -> Iterator[Pair]:
     """Yield the (source, target) pairs of a corpus in order, blank ones included."""
     pairs = _selected(_all_pairs(corpus, folder), corpus)
-    if not nfc:
+    if form == AS_IT_STANDS:
         return pairs
-    return ((unicodedata.normalize("NFC", source), unicodedata.normalize("NFC", target)) for source, target in pairs)
+    return ((form(source), form(target)) for source, target in pairs)
 
 
 def is_blank(pair: Pair) -> bool:

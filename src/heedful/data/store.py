@@ -16,6 +16,7 @@ from heedful.files import json_bytes, read_json
 
 FORMAT = 1  # of the files; part of every cache key
 _META = "meta.json"
+_SMALL_ID, _LARGE_ID = np.dtype(np.uint16), np.dtype(np.uint32)
 
 Ids = NDArray[np.unsignedinteger]
 Sentences = Sequence[Sequence[int]]
@@ -31,7 +32,9 @@ class Ragged:
     @classmethod
     def of(cls, sentences: Sentences) -> "Ragged":
         """Hold sentences in memory."""
-        return cls(_flat(sentences, np.dtype(np.uint32)), np.concatenate(([0], np.cumsum(_lengths(sentences)))))
+        offsets = np.zeros(len(sentences) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, sentences), np.int64, len(sentences)), out=offsets[1:])
+        return cls(np.fromiter(chain.from_iterable(sentences), _LARGE_ID, int(offsets[-1])), offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -39,9 +42,11 @@ class Ragged:
     def __getitem__(self, index: int) -> Ids:
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
-    def lengths(self) -> NDArray[np.int64]:
-        """The length of every sentence."""
-        return np.diff(self.offsets)
+    def lengths(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """The length of every sentence, or of some."""
+        if rows is None:
+            return np.diff(self.offsets)
+        return self.offsets[rows + 1] - self.offsets[rows]
 
     def gather(self, rows: NDArray[np.int64]) -> tuple[Ids, NDArray[np.int64]]:
         """The values of some sentences end to end, and their lengths."""
@@ -68,9 +73,9 @@ class TokenStore:
     def __len__(self) -> int:
         return len(next(iter(self.streams.values())))
 
-    def lengths(self, stream: str) -> NDArray[np.int64]:
-        """The number of pieces of every sentence, without markers."""
-        return self.streams[stream].lengths()
+    def lengths(self, stream: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """The number of pieces of every sentence, or of some, without markers."""
+        return self.streams[stream].lengths(rows)
 
     def sentence(self, stream: str, index: int) -> Ids:
         """The pieces of one sentence."""
@@ -81,11 +86,16 @@ class TokenStore:
         return self.streams[stream].gather(rows)
 
 
+def id_type(vocabulary: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest type that holds every id of a vocabulary."""
+    return _SMALL_ID if vocabulary <= 1 << 16 else _LARGE_ID
+
+
 def write_store(
     folder: Path,
     key: str,
     vocabularies: Mapping[str, int],
-    chunks: Iterable[Mapping[str, Sentences]],
+    chunks: Iterable[Mapping[str, Ragged]],
     dropped: Counter[str],
 ) -> None:
     """Write the files of a store into an existing folder, chunk by chunk; `dropped` may grow while chunks are read."""
@@ -124,7 +134,7 @@ class _StreamWriter:
     """Appends sentences to the two files of a stream; holds one chunk in memory."""
 
     def __init__(self, folder: Path, stream: str, vocabulary: int) -> None:
-        self._dtype = np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
+        self._dtype = id_type(vocabulary)
         self._paths = (folder / f"{stream}.values", folder / f"{stream}.offsets")
         self._files: tuple[BinaryIO, BinaryIO] | None = None
         self._sentences = 0
@@ -141,15 +151,14 @@ class _StreamWriter:
         for file in self._files:
             file.close()
 
-    def add(self, sentences: Sentences) -> None:
+    def add(self, sentences: Ragged) -> None:
         """Append sentences."""
         assert self._files is not None
         values, offsets = self._files
-        ends = self._tokens + np.cumsum(_lengths(sentences))
-        values.write(_flat(sentences, self._dtype).tobytes())
-        offsets.write(ends.tobytes())
+        values.write(sentences.values.astype(self._dtype, copy=False).tobytes())
+        offsets.write((self._tokens + sentences.offsets[1:]).tobytes())
         self._sentences += len(sentences)
-        self._tokens = int(ends[-1]) if len(ends) else self._tokens
+        self._tokens += len(sentences.values)
 
     def meta(self) -> dict[str, object]:
         """What a reader must know and can check."""
@@ -172,11 +181,3 @@ def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any] | None:
     if not length:
         return np.empty(0, dtype)  # nothing cannot be mapped
     return np.memmap(path, dtype, mode="r", shape=(length,)).view(np.ndarray)  # a plain array indexes faster
-
-
-def _lengths(sentences: Sentences) -> NDArray[np.int64]:
-    return np.fromiter(map(len, sentences), np.int64, len(sentences))
-
-
-def _flat(sentences: Sentences, dtype: np.dtype[Any]) -> Ids:
-    return np.fromiter(chain.from_iterable(sentences), dtype)

@@ -1,41 +1,27 @@
 """Corpora to token stores: read, tokenized, filtered, kept in the cache."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 
 from heedful.config.schema import AnyCorpus, Data
 from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.encoding import Encoded, Encoder, Filters
 from heedful.data.readers import Pair, corpus_name, is_blank, read_pairs
-from heedful.data.store import FORMAT, Sentences, TokenStore, open_store, write_store
+from heedful.data.store import FORMAT, Ragged, TokenStore, open_store, write_store
+from heedful.data.text import TextForm
 from heedful.data.tokenizer import Tokenizer
+from heedful.data.workers import Workers, available_cores
 from heedful.errors import UserError
 
-_CHUNK = 4096  # pairs that are in memory at once
+_CHUNK = 4096  # pairs that are tokenized at once
+_FEW = 12  # chunks for which no other processes are started
 _TELL_EVERY = 64  # chunks
 
 Contents = Mapping[AnyCorpus, Mapping[str, object]]  # what decides which pairs a corpus gives
-
-
-@dataclass(frozen=True)
-class Filters:
-    """Which pairs are dropped beside those with an empty side; lengths count pieces, without markers."""
-
-    max_length: int | None = None
-    max_ratio: float | None = None
-
-    def objection(self, source: int, target: int) -> str | None:
-        """The reason to drop a pair of these lengths, or None."""
-        shorter, longer = sorted((source, target))
-        if not shorter:
-            return "empty"
-        if self.max_length is not None and longer > self.max_length:
-            return "too long"
-        if self.max_ratio is not None and longer > self.max_ratio * shorter:
-            return "ratio"
-        return None
 
 
 @dataclass(frozen=True)
@@ -47,6 +33,7 @@ class Tokenizing:
     target: Tokenizer
     contents: Contents
     progress: Progress
+    processes: int = field(default_factory=available_cores)
 
     def store(self, corpus: AnyCorpus, filters: Filters) -> TokenStore:
         """The tokenized corpus, from the cache or made now."""
@@ -56,8 +43,10 @@ class Tokenizing:
         def build(staged: Path) -> None:
             self.progress(f"tokenizing {corpus_name(corpus)}")
             dropped: Counter[str] = Counter()
-            pairs = self._telling(corpus, read_pairs(corpus, self.data.folder, self.data.nfc))
-            write_store(staged, key, vocabularies, self._chunks(pairs, filters, dropped), dropped)
+            encoder = Encoder(self.source, self.target, filters, self._tag(corpus))
+            pairs = self._telling(corpus, read_pairs(corpus, self.data.folder, TextForm.of(self.data)))
+            with closing(self._encoded(self._chunks(pairs, dropped), encoder)) as encoded:
+                write_store(staged, key, vocabularies, _counted(encoded, dropped), dropped)
 
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
         dropped = _dropped(store.dropped, self.data)
@@ -71,11 +60,15 @@ class Tokenizing:
             {
                 "format": FORMAT,
                 "content": self.contents[corpus],
-                "nfc": self.data.nfc,
+                "form": asdict(TextForm.of(self.data)),
                 "tokenizers": [self.source.fingerprint, self.target.fingerprint],
                 "filters": [filters.max_length, filters.max_ratio],
             }
         )
+
+    def _tag(self, corpus: AnyCorpus) -> list[int]:
+        """What stands before every source of the corpus."""
+        return [self.source.tag(corpus.to)] if corpus.to else []
 
     def _telling(self, corpus: AnyCorpus, pairs: Iterator[Pair]) -> Iterator[Pair]:
         for number, pair in enumerate(pairs):
@@ -83,20 +76,29 @@ class Tokenizing:
                 self.progress(f"tokenizing {corpus_name(corpus)}: {number:,} pairs so far")
             yield pair
 
-    def _chunks(
-        self, pairs: Iterator[Pair], filters: Filters, dropped: Counter[str]
-    ) -> Iterator[Mapping[str, Sentences]]:
+    def _chunks(self, pairs: Iterator[Pair], dropped: Counter[str]) -> Iterator[list[Pair]]:
+        """Pairs with text on both sides, so many at a time."""
         while chunk := list(islice(pairs, _CHUNK)):
             texts = [pair for pair in chunk if not is_blank(pair)]
-            sources = self.source.encode_batch([source for source, _ in texts])
-            targets = self.target.encode_batch([target for _, target in texts])
-            objections = [filters.objection(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
-            dropped.update(reason for reason in objections if reason)
-            dropped.update(["empty"] * (len(chunk) - len(texts)))
-            yield {
-                stream: [ids for ids, objection in zip(side, objections, strict=True) if not objection]
-                for stream, side in (("source", sources), ("target", targets))
-            }
+            if len(texts) < len(chunk):
+                dropped["empty"] += len(chunk) - len(texts)
+            yield texts
+
+    def _encoded(self, chunks: Iterator[list[Pair]], encoder: Encoder) -> Generator[Encoded, None, None]:
+        """In this process where the corpus is small: starting others takes a second."""
+        first = list(islice(chunks, _FEW))
+        chunks = chain(first, chunks)
+        if len(first) < _FEW or self.processes == 1:
+            yield from map(encoder, chunks)
+            return
+        with Workers(encoder, self.processes) as workers:
+            yield from workers.map(chunks)
+
+
+def _counted(encoded: Iterable[Encoded], dropped: Counter[str]) -> Iterator[Mapping[str, Ragged]]:
+    for chunk in encoded:
+        dropped.update(chunk.dropped)
+        yield chunk.streams
 
 
 def _dropped(dropped: Mapping[str, int], data: Data) -> str:

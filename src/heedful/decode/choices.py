@@ -4,32 +4,56 @@ Shape letter of this file: C  tokens chosen for each row
 """
 
 import math
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data.tokenizer import BEGIN, PAD, UNKNOWN
-
-# No search proposes these: markers of ours, and a piece that says nothing to a reader. They keep their share of the
-# probability, so that log P is the model's own.
-NEVER: Final = (PAD, BEGIN, UNKNOWN)
+from heedful.decode.constraints import Constraint
 
 
-def best_tokens(logits_RV: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
-    """The log probabilities of each row's best tokens, and the tokens: `count` of them, or all, best first.
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores of every next token of each row, minus infinity where it may not follow.
 
-    Sums are float32 or wider. The logits are spent.
+        log P = score - m - log sum_v exp(score_v - m),  m the greatest score
+
+    The sum is over the whole vocabulary, before anything is forbidden: log P stays the model's own. Sums are float32 or
+    wider.
     """
-    logits_RV = logits_RV.to(torch.promote_types(logits_RV.dtype, torch.float32))
-    greatest_R1 = logits_RV.amax(1, keepdim=True)
+
+    scores_RV: Float[Tensor, "R V"]
+    greatest_R1: Float[Tensor, "R 1"]
+    log_sum_R1: Float[Tensor, "R 1"]
+
+    @classmethod
+    def of(
+        cls, logits_RV: Float[Tensor, "R V"], constraints: Sequence[Constraint], tokens_RT: Int[Tensor, "R T"]
+    ) -> "Scores":
+        """Take a decoder's scores of what follows these tokens. The logits are spent."""
+        scores_RV = logits_RV.to(torch.promote_types(logits_RV.dtype, torch.float32))
+        normal = cls(scores_RV, *normaliser(scores_RV))
+        for constraint in constraints:
+            constraint.forbid(scores_RV, tokens_RT)
+        return normal
+
+    def log_p(self, scores_RC: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
+        """The log probabilities of some of the scores."""
+        return scores_RC - self.greatest_R1 - self.log_sum_R1
+
+    def best(self, count: int) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
+        """The log probabilities of each row's best tokens, and the tokens: `count` of them, or all, best first."""
+        best_RC, tokens_RC = _top(self.scores_RV, min(count, self.scores_RV.shape[1]))
+        return self.log_p(best_RC), tokens_RC
+
+
+def normaliser(scores_RV: Float[Tensor, "R V"]) -> tuple[Float[Tensor, "R 1"], Float[Tensor, "R 1"]]:
+    """What makes log probabilities of scores, in two parts: the greatest, and log sum exp of what is left of them."""
+    greatest_R1 = scores_RV.amax(1, keepdim=True)
     # torch.log_softmax and torch.logsumexp take several times as long on a CPU.
-    log_sum_R1 = (logits_RV - greatest_R1).exp_().sum(1, keepdim=True).log_()
-    for token in NEVER:
-        logits_RV[:, token] = -math.inf
-    best_RC, tokens_RC = _top(logits_RV, min(count, logits_RV.shape[1]))
-    return best_RC - greatest_R1 - log_sum_R1, tokens_RC
+    return greatest_R1, (scores_RV - greatest_R1).exp_().sum(1, keepdim=True).log_()
 
 
 def _top(x_RV: Float[Tensor, "R V"], count: int) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """The one decoding loop: step the decoder, extend the hypotheses, let finished sentences leave.
 
-It knows neither the model's family (that is the `Decoder`) nor how hypotheses are chosen (that is the `Frontier`).
+It knows neither what scores the tokens (that is the `Translator`) nor how hypotheses are chosen (the `Frontier`).
 """
 
 from typing import Protocol
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.decode.hypothesis import Hypothesis
-from heedful.models.protocols import Decoder
+from heedful.decode.translator import Translator
 from heedful.packed import Packed
 
 
@@ -23,12 +23,22 @@ class Frontier(Protocol):
         ...
 
     @property
+    def aligned(self) -> bool:
+        """Whether it needs the attention of each step."""
+        ...
+
+    @property
     def last_R(self) -> Int[Tensor, "R"]:
         """The last token of each row, which the decoder has not seen yet."""
         ...
 
-    def extend(self, logits_RV: Float[Tensor, "R V"]) -> tuple["Frontier", Int[Tensor, "B K"] | None]:
-        """Grow by one token; also the row that each row goes on from, or None where each goes on from itself."""
+    def extend(
+        self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
+    ) -> tuple["Frontier", Int[Tensor, "B K"] | None]:
+        """Grow by one token; also the row that each row goes on from, or None where each goes on from itself.
+
+        The attention is that of the step which gave the scores, where it is needed. The scores are spent.
+        """
         ...
 
     @property
@@ -41,22 +51,22 @@ class Frontier(Protocol):
         ...
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """What was found for each sentence, best first."""
+        """What was found for each sentence."""
         ...
 
 
 @torch.inference_mode()
-def decode(decoder: Decoder, memory: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
-    """Decode until every sentence of the memory is done; finished sentences leave the batch at once.
+def decode(translator: Translator, sources: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
+    """Decode until every source's sentence is done; finished sentences leave the batch at once.
 
     The device is asked one question a step (who is done?); results are fetched from it at the end.
     """
-    state = decoder.start(memory, frontier.beams)
-    places = list(range(memory.layout.sentences))  # in the batch, of the sentences that still go on
+    state = translator.begin(sources, frontier.beams, frontier.aligned)
+    places = list(range(sources.layout.sentences))  # in the batch, of the sentences that still go on
     left: list[tuple[list[int], Frontier]] = []
     while True:
-        logits_RV, state = decoder.step(frontier.last_R, state)
-        frontier, parents_BK = frontier.extend(logits_RV)
+        logits_RV, state = translator.step(frontier.last_R, state)
+        frontier, parents_BK = frontier.extend(logits_RV, state.attention_RL)
         done = frontier.done_B.tolist()
         if any(done):
             leaving, staying = _rows(done, True), _rows(done, False)

@@ -1,20 +1,18 @@
 """Many sentences at once: batches of similar length within a budget, results in the order of the sources."""
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import numpy as np
 import torch
-from torch import nn
 
 from heedful.data.plan import batches_by_length
 from heedful.data.tokenizer import END
-from heedful.decode.beam import Beam
-from heedful.decode.greedy import Greedy
+from heedful.decode.frontiers import frontier_of
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.limits import position_limit
-from heedful.decode.loop import Frontier, decode
+from heedful.decode.loop import decode
+from heedful.decode.sentence import Sentence, sentences_of
 from heedful.decode.settings import Settings
+from heedful.decode.translator import OneModel, Translator
 from heedful.models.families import EncoderDecoder
 from heedful.packed import Packed
 
@@ -22,43 +20,38 @@ Progress = Callable[[int], None]  # called with the number of sentences that jus
 
 
 def search(
-    model: EncoderDecoder,
+    model: EncoderDecoder | Translator,
     sources: Sequence[Sequence[int]],
     settings: Settings,
     batch_tokens: int,
     progress: Progress = lambda ready: None,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Search the N best targets of each source, given as pieces without markers.
+    """Search the N best targets of each source, given as pieces without markers; with one model or an ensemble.
 
-    `batch_tokens` is the budget of a batch: source tokens times beams. A longer source makes a batch of its own.
+    `batch_tokens` is the budget of a batch: source tokens times the rows of a sentence (beams or samples). A longer
+    source makes a batch of its own. `prefixes` are what the targets begin with, and belong to what is found. `numbers`
+    are the sentences' own, from 0, where `sources` is a part of more: messages name them, and sampling draws by them.
+
+    Sampling gives `samples` targets of each source in the order they are drawn in, which is not that of their scores.
     """
-    costs = np.array([(len(source) + 1) * settings.beam for source in sources], dtype=np.int64)
+    translator = OneModel(model) if isinstance(model, EncoderDecoder) else model
+    sentences = sentences_of(translator, sources, settings, prefixes, numbers)
+    costs = np.array([(len(source) + 1) * settings.rows for source in sources], dtype=np.int64)
     found: dict[int, list[Hypothesis]] = {}
     for indices in batches_by_length([costs], batch_tokens=batch_tokens):
         places = indices.tolist()
-        results = search_batch(model, [sources[place] for place in places], settings)
+        results = search_batch(translator, [sentences[place] for place in places], settings)
         found.update(zip(places, results, strict=True))
         progress(len(places))
     return [found[place] for place in range(len(sources))]
 
 
 @torch.inference_mode()
-def search_batch(model: EncoderDecoder, sources: Sequence[Sequence[int]], settings: Settings) -> list[list[Hypothesis]]:
-    """Search the N best targets of the sources of one batch. The model is used as it is: put it into `eval` mode."""
-    device = next(model.parameters()).device
-    memory = model.encoder(Packed.of([[*source, END] for source in sources]).to(device))
-    frontier: Frontier = _frontier(_limits(model, sources, settings), settings, device)
-    return decode(model.decoder, memory, frontier)
-
-
-def _frontier(limits: Sequence[int], settings: Settings, device: torch.device) -> Frontier:
-    if settings.beam == 1:
-        return Greedy.begin(limits, settings.penalty, device)
-    return Beam.begin(limits, settings, device)
-
-
-def _limits(model: EncoderDecoder, sources: Sequence[Sequence[int]], settings: Settings) -> list[int]:
-    """The most tokens of each target: by the settings, and by the positions that the decoder has."""
-    positions = position_limit(cast(nn.Module, model.decoder))
-    wanted = [len(source) + settings.max_extra for source in sources]
-    return wanted if positions is None else [min(limit, positions) for limit in wanted]
+def search_batch(translator: Translator, sentences: Sequence[Sentence], settings: Settings) -> list[list[Hypothesis]]:
+    """Search the targets of one batch. Models are used as they are: put them into `eval` mode."""
+    device = translator.device
+    sources = Packed.of([[*sentence.source, END] for sentence in sentences]).to(device)
+    return decode(translator, sources, frontier_of(sentences, sources.layout, settings, device))

@@ -22,10 +22,13 @@ class Score:
     signature: str
 
 
-def bleu(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Score:
-    """Corpus BLEU; `tokenize` is one of sacreBLEU's tokenizers, "none" for text that is already tokenized."""
+def bleu(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> Score:
+    """Corpus BLEU; `tokenize` is one of sacreBLEU's tokenizers, "none" for text that is already tokenized.
+
+    `lowercase` compares without case, and the signature says so.
+    """
     try:
-        metric = BLEU(tokenize=tokenize, force=tokenize == "none")
+        metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     except RuntimeError as error:  # a tokenizer whose own dependencies are missing
         raise UserError(
             f"`evaluate.bleu_tokenize` is `{tokenize}`, which needs `pip install sacrebleu[{tokenize[:2]}]`."

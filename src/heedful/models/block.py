@@ -54,3 +54,17 @@ class DecoderBlock(nn.Module):
         x = self.around_attention(x, lambda h: self.attention.step(h, cache, descent))
         x = self.around_cross(x, lambda h: self.cross.step(h, memory, keep))
         return self.around_network(x, self.network)
+
+    def step_aligned(
+        self,
+        x: Float[Tensor, "R E"],
+        cache: Float[Tensor, "2 B H S D"],
+        descent: Bool[Tensor, "B 1 K S"] | None,
+        memory: Float[Tensor, "2 B H L D"],
+        keep: Bool[Tensor, "B 1 1 L"] | None,
+    ) -> tuple[Float[Tensor, "R E"], Float[Tensor, "R L"]]:
+        """The same, and the weights over the memory, mean over heads."""
+        x = self.around_attention(x, lambda h: self.attention.step(h, cache, descent))
+        weights_RL = self.cross.step_weights(self.around_cross.before(x), memory, keep)
+        x = self.around_cross(x, lambda h: self.cross.step(h, memory, keep))
+        return self.around_network(x, self.network), weights_RL

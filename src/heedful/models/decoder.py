@@ -1,6 +1,6 @@
 """Decoders: each keeps the protocol of `models.protocols.Decoder`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -29,6 +29,8 @@ class TransformerState:
     descent: Bool[Tensor, "B K room K2"]
     memory: Float[Tensor, "layers 2 B H L D"]
     keep: Bool[Tensor, "B 1 1 L"] | None
+    watched: int | None = None  # the layer whose weights over the memory are asked for
+    attention_RL: Float[Tensor, "R L"] | None = None  # those of the last step
 
     @property
     def beams(self) -> int:
@@ -38,7 +40,11 @@ class TransformerState:
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "TransformerState":
         """Row k of a sentence goes on from that sentence's row parents[k]."""
         sentences = torch.arange(parents_BK.shape[0], device=parents_BK.device).unsqueeze(1)
-        return replace(self, descent=self.descent[sentences, parents_BK])
+        return replace(
+            self,
+            descent=self.descent[sentences, parents_BK],
+            attention_RL=self._attention(lambda weights_BKL: weights_BKL[sentences, parents_BK]),
+        )
 
     def narrow(self, sentences: Int[Tensor, "A"]) -> "TransformerState":
         """Keep only these sentences, with all their rows."""
@@ -48,7 +54,14 @@ class TransformerState:
             descent=self.descent.index_select(0, sentences),
             memory=self.memory.index_select(2, sentences),
             keep=None if self.keep is None else self.keep.index_select(0, sentences),
+            attention_RL=self._attention(lambda weights_BKL: weights_BKL.index_select(0, sentences)),
         )
+
+    def _attention(self, choose: Callable[[Tensor], Tensor]) -> Float[Tensor, "R L"] | None:
+        """The weights of chosen rows, where there are any."""
+        if self.attention_RL is None:
+            return None
+        return choose(self.attention_RL.unflatten(0, (-1, self.beams))).flatten(0, 1)
 
     def with_room(self) -> "TransformerState":
         """The same state with place for one more position."""
@@ -91,8 +104,12 @@ class TransformerDecoder(nn.Module):
         logits: Tensor = self.output(self.states(tokens, memory))
         return logits
 
-    def start(self, memory: Packed, beams: int = 1) -> TransformerState:
-        """Project and pad the memory's keys and values, once for each sentence."""
+    def start(self, memory: Packed, beams: int = 1, aligned: bool = False) -> TransformerState:
+        """Project and pad the memory's keys and values, once for each sentence.
+
+        With `aligned`, the weights over the memory are kept of the last layer but one, which align source and target
+        best (Garg et al. 2019), or of the only layer.
+        """
         layout = memory.layout
         projected = torch.stack(
             [torch.stack(cast(DecoderBlock, block).cross.keys_and_values(memory.values)) for block in self.blocks]
@@ -102,7 +119,8 @@ class TransformerDecoder(nn.Module):
         heads, width = projected.shape[-2:]
         cache = projected.new_zeros(len(self.blocks), 2, layout.sentences, heads, _ROOM * beams, width)
         descent = torch.zeros(layout.sentences, beams, _ROOM, beams, dtype=torch.bool, device=cache.device)
-        return TransformerState(0, cache, descent, padded.permute(2, 3, 0, 4, 1, 5).contiguous(), keep)
+        watched = max(0, len(self.blocks) - 2) if aligned else None
+        return TransformerState(0, cache, descent, padded.permute(2, 3, 0, 4, 1, 5).contiguous(), keep, watched)
 
     def step(
         self, tokens_R: Int[Tensor, "R"], state: TransformerState
@@ -111,7 +129,11 @@ class TransformerDecoder(nn.Module):
         state = state.with_room()
         cache, descent = state.cache[..., : (state.position + 1) * state.beams, :], state.visible()
         x = self.embedding.step(tokens_R, state.position)
+        attention_RL = None
         for layer, block in enumerate(self.blocks):
-            block = cast(DecoderBlock, block)
-            x = block.step(x, cache[layer], descent, state.memory[layer], state.keep)
-        return self.output(self.final(x)), replace(state, position=state.position + 1)
+            block, held = cast(DecoderBlock, block), (cache[layer], descent, state.memory[layer], state.keep)
+            if layer == state.watched:
+                x, attention_RL = block.step_aligned(x, *held)
+            else:
+                x = block.step(x, *held)
+        return self.output(self.final(x)), replace(state, position=state.position + 1, attention_RL=attention_RL)

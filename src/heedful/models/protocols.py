@@ -21,6 +21,16 @@ class Encoder(Protocol):
 class State(Protocol):
     """What a decoder remembers of the rows it decodes: K rows for each of B sentences, sentence by sentence."""
 
+    @property
+    def attention_RL(self) -> Float[Tensor, "R L"] | None:
+        """The weights over the memory's tokens by which each row attended in the last step, to score the next token.
+
+        A row sums to 1; places behind a sentence's end are 0. None before the first step, and where the state was not
+        started `aligned`. The weights go with their rows when these are reordered or narrowed: read them from the
+        state that `step` returned to have them in the order of the scores.
+        """
+        ...
+
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "State":
         """Row k of a sentence goes on from that sentence's row parents[k]."""
         ...
@@ -46,8 +56,8 @@ class Decoder(Protocol):
         """The scores of every next token, for whole sentences: output(states)."""
         ...
 
-    def start(self, memory: Packed, beams: int = 1) -> State:
-        """Begin K rows for each sentence of the memory."""
+    def start(self, memory: Packed, beams: int = 1, aligned: bool = False) -> State:
+        """Begin K rows for each sentence of the memory; `aligned` where the weights of each step are asked for."""
         ...
 
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:

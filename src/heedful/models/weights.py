@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -24,6 +25,26 @@ def weights_to_bytes(model: nn.Module) -> bytes:
 
 def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
     """Read parameters into a model, or say what is wrong with the file and leave the model as it was."""
+    tensors = tensors_from_bytes(data, where)
+    expected, found = shapes_of(dict(model.named_parameters())), shapes_of(tensors)
+    if expected != found:
+        raise UserError(f"{where} does not fit its config.json: {_difference(expected, found)}.")
+    set_weights(model, tensors)
+
+
+def set_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Copy parameters of the same names and shapes into a model."""
+    for name, parameter in model.named_parameters():
+        parameter.data.copy_(tensors[name])
+
+
+def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    """The shape of each parameter by name."""
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def tensors_from_bytes(data: bytes, where: Path) -> dict[str, Tensor]:
+    """Read parameters by name, or say what is wrong with the file."""
     try:
         tensors = load_tensors(data)
         header = json.loads(data[_HEADER_SIZE : _HEADER_SIZE + int.from_bytes(data[:_HEADER_SIZE], "little")])
@@ -34,12 +55,7 @@ def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
         raise UserError(
             f"{where} is damaged (its sha256 is not the stated one): restore it from a copy or train again."
         )
-    expected = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if expected != found:
-        raise UserError(f"{where} does not fit its config.json: {_difference(expected, found)}.")
-    for name, parameter in model.named_parameters():
-        parameter.data.copy_(tensors[name])
+    return tensors
 
 
 def _digest(tensors: dict[str, Tensor]) -> str:

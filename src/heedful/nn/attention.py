@@ -4,6 +4,9 @@ MultiHead(Q, K, V) = Concat(head_1 .. head_H) W_O,  head_i = attend(Q W_i^Q, K W
                                                                                     Vaswani et al. 2017, 3.2.2
 """
 
+import math
+
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -84,6 +87,22 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "R E"]:
         """Attend from one new token a row. The K rows of a sentence are K queries over one copy of its memory."""
         keys, values = memory_2BHLD
-        q_BKHD = self.project_query(x_RE).view(keys.shape[0], -1, self.heads, keys.shape[-1])
-        y_BHKD = F.scaled_dot_product_attention(q_BKHD.transpose(1, 2), keys, values, attn_mask=keep)
+        y_BHKD = F.scaled_dot_product_attention(self._queries(x_RE, keys), keys, values, attn_mask=keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
+
+    def step_weights(
+        self,
+        x_RE: Float[Tensor, "R E"],
+        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        keep: Bool[Tensor, "B 1 1 L"] | None,
+    ) -> Float[Tensor, "R L"]:
+        """The weights that `step` attends with, which its kernel does not give: the mean over heads, 0 in padding."""
+        keys = memory_2BHLD[0]
+        scores_BHKL = self._queries(x_RE, keys) @ keys.transpose(2, 3) / math.sqrt(keys.shape[-1])
+        scores_BHKL = scores_BHKL.to(torch.promote_types(scores_BHKL.dtype, torch.float32))
+        if keep is not None:
+            scores_BHKL = scores_BHKL.masked_fill(~keep, -math.inf)
+        return scores_BHKL.softmax(-1).mean(1).flatten(0, 1)
+
+    def _queries(self, x_RE: Float[Tensor, "R E"], keys: Float[Tensor, "B H L D"]) -> Float[Tensor, "B H K D"]:
+        return self.project_query(x_RE).view(keys.shape[0], -1, self.heads, keys.shape[-1]).transpose(1, 2)

@@ -111,3 +111,21 @@ class _Chunked(torch.autograd.Function):
         factor = float(gradients[0])
         scaled = (g if g is None or factor == 1 else g * factor for g in ctx.saved_tensors)
         return *scaled, None, None, None
+
+
+def label_log_probabilities(
+    x_NE: Float[Tensor, "N E"],
+    weight_VE: Float[Tensor, "V E"],
+    bias_V: Float[Tensor, "V"] | None,
+    labels_N: Int[Tensor, "N"],
+) -> Float[Tensor, "N"]:
+    """log p of every label, a few hundred tokens at a time; 0 where the label is ignored. It has no gradients."""
+    weight, bias = weight_VE.to(x_NE.dtype), None if bias_V is None else bias_V.to(x_NE.dtype)
+    wide = torch.promote_types(x_NE.dtype, torch.float32)
+    rows = max(1, _CHUNK_BYTES // (4 * weight_VE.shape[0]))
+    parts = []
+    for x, labels in zip(x_NE.detach().split(rows), labels_N.split(rows), strict=True):
+        log_p = F.linear(x, weight, bias).log_softmax(1, dtype=wide)
+        counts = labels != IGNORED
+        parts.append(log_p.gather(1, labels.masked_fill(~counts, 0).unsqueeze(1)).squeeze(1) * counts)
+    return torch.cat(parts)

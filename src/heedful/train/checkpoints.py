@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from heedful.errors import UserError
 from heedful.files import json_bytes, read_bytes, read_json, remove_folder, write_folder, write_json
-from heedful.models.weights import weights_from_bytes, weights_to_bytes
+from heedful.models.weights import tensors_from_bytes, weights_from_bytes, weights_to_bytes
 
 _FILES: Final = ("model.safetensors", "optimizer.safetensors", "position.json")
 
@@ -36,13 +36,29 @@ class Position:
     best_step: int | None = None
     best_score: float | None = None
     worse_since: int = 0  # validations since the best
+    score: float | None = None  # of the validation at this very step
+    seconds: float = field(default=0.0, compare=False)  # of training, validations and savings included
     facts: dict[str, Any] = field(default_factory=dict)  # what must be the same for a resumed run to be exact
 
 
+@dataclass(frozen=True)
+class Retention:
+    """Which checkpoints stay: the last so many, and the best so many of those that were validated when saved.
+
+    One between two regular steps was saved as its run was stopped, or ended there. It goes when the next is saved, so
+    that a resumed run keeps, and averages, the checkpoints of a run that was never disturbed.
+    """
+
+    last: int = 1
+    best: int = 0
+    higher_is_better: bool = False
+    every: int = 1  # the distance of regular steps
+
+
 def save_checkpoint(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, position: Position, keep: int
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, position: Position, retention: Retention
 ) -> Path:
-    """Write a checkpoint, move the pointer to it, and remove the oldest beyond `keep`."""
+    """Write a checkpoint, move the pointer to it, and remove those that are no longer to be kept."""
     files = {
         "model.safetensors": weights_to_bytes(model),
         "optimizer.safetensors": save_tensors(_optimizer_tensors(optimizer)),
@@ -54,10 +70,48 @@ def save_checkpoint(
     path = folder / f"step-{position.step:08d}"
     write_folder(path, files)
     write_json(folder / "last.json", {"folder": path.name})
-    for old in sorted(folder.glob("step-*"))[:-keep]:
-        if old != path:
+    for old in folder.glob("step-*"):
+        if old != path and step_of(old) % retention.every:
+            remove_folder(old)
+    kept = {*last_checkpoints(folder, retention.last), path}
+    if retention.best:
+        kept.update(best_checkpoints(folder, retention.best, retention.higher_is_better))
+    for old in folder.glob("step-*"):
+        if old not in kept:
             remove_folder(old)
     return path
+
+
+def step_of(path: Path) -> int:
+    """The step that a checkpoint is of."""
+    return int(path.name.removeprefix("step-"))
+
+
+def last_checkpoints(folder: Path, count: int) -> list[Path]:
+    """The last so many, or all where there are fewer, oldest first."""
+    return sorted(folder.glob("step-*"))[-count:]
+
+
+def best_checkpoints(folder: Path, count: int, higher_is_better: bool) -> list[Path]:
+    """The best so many of those that were validated when saved, best first; of equals the later."""
+    scored = [
+        (score, path) for path in sorted(folder.glob("step-*"), reverse=True) if (score := _score(path)) is not None
+    ]
+    return [path for _, path in sorted(scored, key=lambda entry: entry[0], reverse=higher_is_better)][:count]
+
+
+def seconds_trained(folder: Path) -> float | None:
+    """How long a run had trained when it was last saved; None where nothing tells."""
+    path = last_checkpoint(folder)
+    position = read_json(path / "position.json") if path and (path / "position.json").exists() else None
+    seconds = position.get("seconds") if isinstance(position, dict) else None
+    return seconds if isinstance(seconds, float) else None
+
+
+def checkpoint_weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint, verified."""
+    name = "model.safetensors"
+    return tensors_from_bytes(_verified(path, _manifest(path), name), path / name)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -73,20 +127,34 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:
     """Read a checkpoint into a model and its optimizer, after every byte has been verified."""
-    manifest = read_json(path / "manifest.json")
-    if not isinstance(manifest, dict) or manifest.keys() != set(_FILES):
-        raise UserError(f"{path}/manifest.json is damaged: resume from another checkpoint or train again.")
-    files: dict[str, bytes] = {}
-    for name, digest in manifest.items():
-        files[name] = read_bytes(path / name)
-        if hashlib.sha256(files[name]).hexdigest() != digest:
-            raise UserError(
-                f"{path / name} is damaged (its sha256 is not the manifest's): "
-                "resume from another checkpoint or train again."
-            )
+    manifest = _manifest(path)
+    files = {name: _verified(path, manifest, name) for name in manifest}
     weights_from_bytes(model, files["model.safetensors"], path / "model.safetensors")
     _load_optimizer(optimizer, load_tensors(files["optimizer.safetensors"]))
     return Position(**json.loads(files["position.json"]))
+
+
+def _manifest(path: Path) -> dict[str, str]:
+    manifest = read_json(path / "manifest.json")
+    if not isinstance(manifest, dict) or manifest.keys() != set(_FILES):
+        raise UserError(f"{path}/manifest.json is damaged: resume from another checkpoint or train again.")
+    return manifest
+
+
+def _verified(path: Path, manifest: dict[str, str], name: str) -> bytes:
+    data = read_bytes(path / name)
+    if hashlib.sha256(data).hexdigest() != manifest[name]:
+        raise UserError(
+            f"{path / name} is damaged (its sha256 is not the manifest's): "
+            "resume from another checkpoint or train again."
+        )
+    return data
+
+
+def _score(path: Path) -> float | None:
+    position = read_json(path / "position.json")
+    score = position.get("score") if isinstance(position, dict) else None
+    return score if isinstance(score, float) else None
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -114,18 +114,19 @@ class Trainer(Generic[BatchType]):
         """Train to the last step, or until patience or a signal ends it; return where it stands."""
         self.model.train()
         meter = _Meter(self.device, position.step)
+        began = time.perf_counter() - position.seconds
         with Loader(self.feed, (position.epoch, position.micro_batch)) as loader:
             updates = _updates(loader, self.settings.accumulate)
             while position.step < self.settings.steps and not self._out_of_patience(position):
                 with meter.waiting():
                     update = next(updates)
                 units, norm = self._update(update, position, meter)
-                position.step += 1
+                position.step, position.score = position.step + 1, None
                 position.target_tokens += units
                 last = update[-1]
-                ended = last.index + 1 == last.count
-                position.epoch, position.micro_batch = (last.epoch + 1, 0) if ended else (last.epoch, last.index + 1)
-                self._after_update(position, meter, norm, stop)
+                position.epoch = last.epoch + 1 if last.last else last.epoch
+                position.micro_batch = 0 if last.last else last.index + 1
+                self._after_update(position, meter, norm, stop, began)
         return position
 
     def _update(
@@ -156,7 +157,7 @@ class Trainer(Generic[BatchType]):
         self.optimizer.zero_grad()
         return units, norm
 
-    def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest) -> None:
+    def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
         settings, step = self.settings, position.step
         last = step == settings.steps
         if step % settings.log_every == 0 or last:
@@ -168,6 +169,7 @@ class Trainer(Generic[BatchType]):
             if step % settings.validate_every == 0 or last:
                 self._validate(position)
             if step % settings.checkpoint_every == 0 or last or stop.signal or self._out_of_patience(position):
+                position.seconds = time.perf_counter() - began
                 self.observer.checkpoint(position)
         if stop.signal and not last:
             raise Stopped(
@@ -212,22 +214,23 @@ class Trainer(Generic[BatchType]):
         self.model.eval()
         scores = self.observer.validate()
         self.model.train()
-        score = next(iter(scores.values()), None)
-        best = score is None or self._better(score, position.best_score)
+        position.score = score = next(iter(scores.values()), None)
+        best = score is None or is_better(score, position.best_score, self.settings.higher_is_better)
         if best:
             position.best_score, position.best_step, position.worse_since = score, position.step, 0
         else:
             position.worse_since += 1
         self.observer.validated(position, scores, best)
 
-    def _better(self, score: float, best: float | None) -> bool:
-        """Whether a score beats the best so far; what is not a number beats nothing and is beaten by everything."""
-        if best is None or math.isnan(best):
-            return True
-        return score > best if self.settings.higher_is_better else score < best
-
     def _out_of_patience(self, position: Position) -> bool:
         return self.settings.patience is not None and position.worse_since >= self.settings.patience
+
+
+def is_better(score: float, best: float | None, higher_is_better: bool) -> bool:
+    """Whether a score beats the best so far; what is not a number beats nothing and is beaten by everything."""
+    if best is None or math.isnan(best):
+        return True
+    return score > best if higher_is_better else score < best
 
 
 def _updates(loader: Iterator[MicroBatch[BatchType]], accumulate: int) -> Iterator[list[MicroBatch[BatchType]]]:
@@ -235,7 +238,7 @@ def _updates(loader: Iterator[MicroBatch[BatchType]], accumulate: int) -> Iterat
     update: list[MicroBatch[BatchType]] = []
     for micro in loader:
         update.append(micro)
-        if len(update) == accumulate or micro.index + 1 == micro.count:
+        if len(update) == accumulate or micro.last:
             yield update
             update = []
 

@@ -2,13 +2,33 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import sacrebleu
+import torch
 
+from heedful.api.evaluating import evaluating
 from heedful.api.evaluation import evaluate, perplexity
 from heedful.api.model import Model
+from heedful.api.validation import Judge
+from heedful.config.schema import (
+    Data,
+    Decode,
+    Evaluate,
+    Recipe,
+    TextCorpus,
+    Tokenized,
+    TransformerModel,
+    Validation,
+    Words,
+)
+from heedful.data.store import TokenStore
+from heedful.data.text import join_words
+from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
+from heedful.models.build import build_model
+from heedful.models.bundle import Bundle, Tokenizers
 
 Sentences = Callable[[int], list[str]]
 
@@ -33,8 +53,8 @@ def test_scores_are_those_of_the_translations(
 
 
 def test_a_wrong_reference_is_a_surprise(reversing: Model) -> None:
-    right = perplexity(reversing, ["ant bee"], ["bee ant"], name="x").perplexity
-    wrong = perplexity(reversing, ["ant bee"], ["ant bee"], name="x").perplexity
+    right = perplexity(reversing, reversing.encode(["ant bee"]), ["bee ant"], name="x").perplexity
+    wrong = perplexity(reversing, reversing.encode(["ant bee"]), ["ant bee"], name="x").perplexity
     assert right < 1.5 < wrong
 
 
@@ -76,3 +96,119 @@ def test_pairs_beyond_the_models_positions_are_refused_with_their_line(untrained
         "corpus, line 2: the reference has 10 tokens with `</s>`, but this model has positions for 9 "
         "(`model.max_positions`): leave the pair out."
     )
+
+
+# --- the form in which text is scored ---------------------------------------------------------------------------------
+
+VOCABULARY = "ein hund , nicht wahr ? l' été ! ( )"
+SOURCES = ["ein hund ,", "nicht wahr ?", "( l' été ) !", "hund hund", "été , nicht"]
+
+
+@pytest.fixture
+def moses() -> Callable[..., Model]:
+    """Makes a tiny model of tokenized, lowercased text with fresh weights; the options are those of [evaluate]."""
+
+    def make(*languages: str, **options: object) -> Model:
+        corpora = tuple(TextCorpus(source="a", target="b", to=to) for to in languages or ("",))
+        recipe = Recipe(
+            data=Data(train=corpora, lowercase=True, tokenized=Tokenized(source="fr", target="de")),
+            tokenizer=Words(kind="word"),
+            model=TransformerModel(width=16, heads=2, layers=1, inner=16),
+            decode=Decode(max_extra=4, no_repeat=1),  # or a model with fresh weights says one word only
+            evaluate=Evaluate.model_validate(options),
+        )
+        tokenizer = train_tokenizer(recipe.tokenizer, [VOCABULARY], languages)
+        torch.manual_seed(3)
+        network = build_model(recipe.model, tokenizer.size, tokenizer.size)
+        return Model(Bundle(recipe, Tokenizers(tokenizer, tokenizer), network))
+
+    return make
+
+
+def references_for(outputs: list[str]) -> list[str]:
+    """Translations that are partly right, in capitals."""
+    return [output.upper() if number % 2 else f"HUND {output} , NICHT ?" for number, output in enumerate(outputs)]
+
+
+def test_lowercased_text_is_scored_without_case_and_the_signature_says_so(moses: Callable[..., Model]) -> None:
+    model = moses(bleu_tokenize="none")
+    references = references_for(model.translate(SOURCES))
+    found = evaluate(model, SOURCES, references)
+    assert found.references == tuple(reference.lower() for reference in references)
+    assert "|case:lc|" in found.bleu.signature
+    assert "|tok:none|" in found.bleu.signature
+    expected = sacrebleu.corpus_bleu(found.translations, [references], lowercase=True, tokenize="none", force=True)
+    assert found.bleu.score == expected.score
+    assert 0 < found.bleu.score < 100
+    assert found.exact == 2
+    assert found.likelihood.tokens == sum(len(reference.split()) + 1 for reference in references)
+
+
+def test_detokenized_scores_are_those_of_ordinary_text(moses: Callable[..., Model]) -> None:
+    tokenized, ordinary = moses(bleu_tokenize="none"), moses(bleu_tokenize="none", detokenize=True)
+    outputs = tokenized.translate(SOURCES)
+    assert ordinary.translate(SOURCES) == outputs  # only scores are of ordinary text
+    references = references_for(outputs)
+    plain, found = evaluate(tokenized, SOURCES, references), evaluate(ordinary, SOURCES, references)
+    assert found.translations == tuple(join_words(output, "de") for output in outputs)
+    assert found.references == tuple(join_words(reference.lower(), "de") for reference in references)
+    assert found.translations != plain.translations
+    expected = sacrebleu.corpus_bleu(found.translations, [found.references], tokenize="none", force=True)
+    assert found.bleu.score == expected.score != plain.bleu.score
+    assert found.chrf.score == sacrebleu.corpus_chrf(found.translations, [found.references]).score
+    assert found.perplexity == plain.perplexity
+    assert found.exact == plain.exact
+
+
+def test_each_language_is_detokenized_by_its_own_rules(moses: Callable[..., Model]) -> None:
+    model = moses("de", "fr", detokenize=True)
+    references = ["l' été !"] * 3
+    found = evaluate(model, ["ein hund", "", "ein hund"], references, to=["de", "fr", "fr"])
+    assert found.references == ("l' été!", "l' été!", "l'été !")  # a blank source asks for nothing: as [data] says
+
+
+def test_every_reference_is_foreseen_behind_the_tag_that_is_asked_for(moses: Callable[..., Model]) -> None:
+    model = moses("de", "fr")
+    references = ["ein hund", "nicht wahr ?"]
+    german, french = (evaluate(model, SOURCES[:2], references, to=to) for to in ("de", "fr"))
+    assert german.perplexity != french.perplexity
+    tagged = evaluate(model, [f"<2de> {source}" for source in SOURCES[:2]], references)
+    assert (tagged.perplexity, tagged.translations) == (german.perplexity, german.translations)
+
+
+def test_a_source_without_its_language_is_refused_with_its_line(moses: Callable[..., Model]) -> None:
+    with pytest.raises(UserError, match=r"^news, line 2 does not say its target language: begin it with one of <2de>"):
+        evaluate(moses("de"), ["<2de> ein", "hund"], ["ein", "hund"], name="news")
+
+
+def test_a_test_set_is_never_raw(moses: Callable[..., Model]) -> None:
+    with pytest.raises(TypeError, match=r"^a test set is in the form that the model was trained on: `raw` is for tr"):
+        evaluate(moses(), ["ein"], ["ein"], raw=True)
+
+
+def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Model], tmp_path: Path) -> None:
+    """BLEU and chrF of two languages by their tags, of ordinary text, and of the first sentences alone."""
+    made = moses("de", "fr", detokenize=True, bleu_tokenize="none")
+    languages = {"de": SOURCES[:3], "fr": SOURCES[3:]}
+    stores, corpora = [], []
+    for language, sources in languages.items():
+        references = references_for(made.translate(sources, to=language))
+        (tmp_path / f"{language}.in").write_text("\n".join([*sources, ""]))
+        (tmp_path / f"{language}.out").write_text("\n".join([*references, ""]))
+        corpora.append(TextCorpus(source=f"{language}.in", target=f"{language}.out", to=language))
+        pieces = made.wording.encode_target([reference.lower() for reference in references])
+        stores.append(TokenStore.of(source=made.encode(sources, language), target=pieces))
+    for most, expected in ((None, SOURCES), (4, SOURCES[:4])):
+        data = made.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": tuple(corpora)})
+        validation = Validation(metric="bleu", max_sentences=most)
+        train = made.recipe.train.model_copy(update={"validation": validation})
+        recipe = made.recipe.model_copy(update={"data": data, "train": train})
+        with evaluating(made.network):
+            scores = Judge(Bundle(recipe, made.tokenizers, made.network), stores)()
+        asked = ["de", "de", "de", "fr", "fr"][: len(expected)]
+        references = [line for to in languages for line in (tmp_path / f"{to}.out").read_text().splitlines()]
+        found = evaluate(made, expected, references[: len(expected)], to=asked)
+        assert list(scores) == ["bleu", "loss", "perplexity", "chrf"]
+        assert scores["bleu"] == found.bleu.score > 0
+        assert scores["chrf"] == found.chrf.score
+        assert scores["loss"] == pytest.approx(found.likelihood.loss, rel=1e-5)

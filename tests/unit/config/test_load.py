@@ -14,6 +14,7 @@ from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json, r
 from heedful.config.outline import paths_of_key
 from heedful.config.schema import (
     Adam,
+    Average,
     BuiltinCorpus,
     ByteBpe,
     Data,
@@ -22,6 +23,7 @@ from heedful.config.schema import (
     Noam,
     Recipe,
     TextCorpus,
+    Tokenized,
     TransformerModel,
     TsvCorpus,
     Words,
@@ -413,7 +415,8 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
         ),
         (
             "[decode]\nxyz = 1",
-            "`decode.xyz` is not a key of Decode. Known: beam, length_penalty, max_extra, batch_tokens.",
+            "`decode.xyz` is not a key of Decode. Known: beam, length_penalty, length_penalty_kind, length_shift, "
+            "coverage, no_repeat, min_length, max_extra, batch_tokens.",
         ),
         (
             "[train.schedule]\nlr = 0.1",
@@ -506,6 +509,99 @@ def test_a_mistake_in_a_corpus_has_the_path_that_the_recipe_writes(corpus: str, 
     assert lines[0].startswith(f"my.toml: {line}")
 
 
+TAGGED = '{ source = "a.en", target = "a.de", to = "de" }'
+VALID = 'valid = { source = "b.en", target = "b.de" }\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            f"[data]\ntrain = {TAGGED}\nvalid = {{ source = 'b.en', target = 'b.de' }}",
+            "`to` must stand in all corpora of `data.train`, `data.valid` and `data.test`, or in none.",
+        ),
+        (
+            f"{DATA}test = {TAGGED}",
+            "`to` must stand in all corpora of `data.train`, `data.valid` and `data.test`, or in none.",
+        ),
+        (
+            '[data]\ntrain = { source = "a", target = "b", to = "<2de>" }',
+            '`data.train.to` is "<2de>", but must be a language such as "de".',
+        ),
+        (
+            '[data]\ntrain = { source = "a", target = "b", to = "de at" }',
+            '`data.train.to` is "de at", but must be a language such as "de".',
+        ),
+        (f"{DATA}temperature = 0.5", "`data.temperature` is 0.5, but must be a number of at least 1."),
+        (f"{DATA}lowercase = 1", "`data.lowercase` is 1, but must be true or false."),
+        (f"{DATA}tokenized = true", "`data.tokenized` is true, but must be a table."),
+        (f'{DATA}tokenized = {{ source = "en" }}', "`data.tokenized.target` is missing: it must be "),
+        (f'{DATA}tokenized = {{ source = "en", target = "" }}', '`data.tokenized.target` is "", but must be '),
+        (
+            f"{DATA}[evaluate]\ndetokenize = true",
+            "`evaluate.detokenize` needs `data.tokenized`, which names the languages.",
+        ),
+        (
+            f"{DATA}[train]\naverage = {{ last = 2, best = 3 }}",
+            "in `train.average`, must have one key: `last` or `best`, the number of checkpoints to average.",
+        ),
+        (
+            f"{DATA}[train]\naverage = {{}}",
+            "in `train.average`, must have one key: `last` or `best`, the number of checkpoints to average.",
+        ),
+        (
+            f"{DATA}[train]\naverage = {{ last = 0 }}",
+            "`train.average.last` is 0, but must be a whole number of at least 1.",
+        ),
+        (f"{DATA}[train]\naverage = 5", "`train.average` is 5, but must be a table."),
+        (
+            f"{DATA}[train]\naverage = {{ best = 5 }}",
+            "`train.average.best` needs `data.valid`, by which they are the best.",
+        ),
+        (
+            f'{DATA}[train]\nvalidation = {{ metric = "bleu" }}',
+            '`train.validation.metric` is "bleu", which needs `data.valid`.',
+        ),
+        (f"{DATA}[train]\nstart_from = 1", "`train.start_from` is 1, but must be a text in quotes."),
+    ],
+)
+def test_a_mistake_about_languages_text_averaging_or_the_start_is_one_line(text: str, line: str) -> None:
+    lines = complaints(text)
+    assert len(lines) == 1
+    assert lines[0].startswith(f"my.toml: {line}")
+
+
+def test_languages_text_averaging_and_the_start_are_read() -> None:
+    recipe = load(
+        f"[data]\ntrain = [{TAGGED}, {TAGGED.replace('de', 'pt-BR')}]\nvalid = {TAGGED}\ntest = [{TAGGED}]\n"
+        'temperature = 5\nlowercase = true\ntokenized = { source = "en", target = "de" }\n'
+        '[train]\naverage = { best = 3 }\nstart_from = "runs/first"\n[evaluate]\ndetokenize = true'
+    )
+    assert [corpus.to for corpus in recipe.data.train] == ["de", "pt-BR"]
+    assert (recipe.data.temperature, recipe.data.lowercase) == (5, True)
+    assert recipe.data.tokenized == Tokenized(source="en", target="de")
+    assert recipe.train.average == Average(best=3)
+    assert recipe.train.start_from == "runs/first"
+    assert recipe.evaluate.detokenize
+    assert recipe_from_json(recipe_to_json(recipe), "config.json") == recipe
+    recipe_file(recipe_to_toml(recipe), "shown.toml")
+    assert load_recipe("shown.toml") == recipe
+
+
+def test_the_last_checkpoints_can_be_averaged_without_validation() -> None:
+    assert load(f"{DATA}[train]\naverage = {{ last = 5 }}").train.average == Average(last=5)
+    assert load(f"{DATA}{VALID}[train]\naverage = {{ best = 5 }}").train.average == Average(best=5)
+
+
+def test_an_override_is_blamed_for_what_needs_validation() -> None:
+    assert complaints(DATA, "train.average.best=2") == [
+        "--set train.average.best=2: `train.average.best` needs `data.valid`, by which they are the best."
+    ]
+    assert complaints(DATA, "train.validation.metric=chrf") == [
+        '--set train.validation.metric=chrf: `train.validation.metric` is "chrf", which needs `data.valid`.'
+    ]
+
+
 def test_all_mistakes_are_reported_at_once_in_the_order_of_the_schema() -> None:
     text = """
     [data]
@@ -569,13 +665,14 @@ def test_the_toml_of_a_recipe_reads_well() -> None:
     text = recipe_to_toml(rich_recipe("corpora", "a.en"))
     assert text.startswith(
         '[data]\nfolder = "corpora"\ntrain = [\n'
-        '  { name = "", weight = 0.1, lines = "", source = "a.en", target = "b" },\n'
-        '  { name = "", weight = 1.0, lines = "", tsv = "c", source = 1, target = 3 },\n]\n'
-        'valid = { name = "", weight = 1.0, lines = "", jsonl = "a.en", source = "source", target = "target" }\n'
+        '  { name = "", weight = 0.1, lines = "", to = "", source = "a.en", target = "b" },\n'
+        '  { name = "", weight = 1.0, lines = "", to = "", tsv = "c", source = 1, target = 3 },\n]\n'
+        'valid = { name = "", weight = 1.0, lines = "", to = "", '
+        'jsonl = "a.en", source = "source", target = "target" }\n'
     )
-    assert '\n\n[tokenizer]\nkind = "word"\njoint = true\nsize = 50000\n' in text
+    assert '\n\n[tokenizer]\nkind = "word"\njoint = true\nsample = 1000000\nsize = 50000\n' in text
     assert '\n\n[train.schedule]\nkind = "cosine"\nlr = 0.0003\n' in text
-    assert text.endswith('[evaluate]\nbleu_tokenize = "13a"\n')
+    assert text.endswith('[evaluate]\nbleu_tokenize = "13a"\ndetokenize = false\n')
     assert "None" not in text
     assert "decoder_layers" not in text
 

@@ -1,13 +1,13 @@
 import threading
 import time
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
 
 import numpy as np
 import pytest
 
 from heedful.data.batches import PairBatch, StaticShape
-from heedful.data.loader import Loader, MicroBatch, PairFeed, pair_costs
+from heedful.data.loader import Loader, MicroBatch, PairFeed, costs_of, pair_costs
 from heedful.data.plan import Indices
 from heedful.data.store import TokenStore
 from heedful.errors import UserError
@@ -28,8 +28,8 @@ class CountingFeed:
         self.made = 0
         self.fails_at = fails_at
 
-    def plan(self, epoch: int) -> Sequence[Indices]:
-        return [np.array([epoch, index]) for index in range(4)]
+    def plan(self, epoch: int) -> Iterator[Indices]:
+        return (np.array([epoch, index]) for index in range(4))
 
     def batch(self, indices: Indices) -> list[int]:
         if self.made == self.fails_at:
@@ -38,21 +38,22 @@ class CountingFeed:
         return indices.tolist()
 
 
-def places(served: Sequence[MicroBatch[PairBatch]]) -> list[tuple[int, int, int, list[int]]]:
-    return [(made.epoch, made.index, made.count, made.batch.labels.tolist()) for made in served]
+def places(served: Sequence[MicroBatch[PairBatch]]) -> list[tuple[int, int, bool, list[int]]]:
+    return [(made.epoch, made.index, made.last, made.batch.labels.tolist()) for made in served]
 
 
 def test_micro_batches_come_in_the_order_of_the_plan_without_end() -> None:
     with Loader(CountingFeed()) as loader:
         served = list(islice(loader, 10))
-    assert [(made.epoch, made.index, made.count) for made in served] == [(i // 4, i % 4, 4) for i in range(10)]
+    assert [(made.epoch, made.index, made.last) for made in served] == [(i // 4, i % 4, i % 4 == 3) for i in range(10)]
     assert all(made.batch == [made.epoch, made.index] for made in served)
 
 
 def test_starting_anywhere_equals_skipping() -> None:
+    size = len(list(FEED.plan(0)))
     with Loader(FEED) as loader:
-        whole = places(list(islice(loader, 3 * len(FEED.plan(0)))))
-    for begin in (0, 1, len(FEED.plan(0)) - 1, len(FEED.plan(0)), len(FEED.plan(0)) + 2):
+        whole = places(list(islice(loader, 3 * size)))
+    for begin in (0, 1, size - 1, size, size + 2):
         epoch, index, *_ = whole[begin]
         with Loader(FEED, start=(epoch, index), ahead=1) as loader:
             assert places(list(islice(loader, 6))) == whole[begin : begin + 6]
@@ -74,8 +75,9 @@ def test_a_start_behind_the_plan_is_refused() -> None:
 
 def test_an_epoch_shows_every_pair_of_every_store() -> None:
     with Loader(PairFeed(STORES, [1.0, 1.0], seed=5, batch_tokens=50)) as loader:
-        first = next(loader)
-        served = [first, *islice(loader, first.count - 1)]
+        served = [next(loader)]
+        while not served[-1].last:
+            served.append(next(loader))
     assert sum(made.batch.sentences for made in served) == 49
     assert sum(made.batch.target_tokens for made in served) == sum(
         int(store.lengths("target").sum()) + len(store) for store in STORES
@@ -95,6 +97,23 @@ def test_costs_count_the_marker_of_each_side() -> None:
         [TokenStore.of(source=[[5, 6]], target=[[7]]), TokenStore.of(source=[[5]], target=[[7] * 3])]
     )
     assert (source.tolist(), target.tolist()) == ([3, 2], [2, 4])
+
+
+def test_costs_of_some_sentences_are_found_in_their_stores() -> None:
+    source, target = pair_costs(STORES)
+    indices = np.array([48, 0, 39, 40, 39])
+    found = costs_of(STORES, indices)
+    assert (found[0].tolist(), found[1].tolist()) == (source[indices].tolist(), target[indices].tolist())
+
+
+def test_closing_does_not_wait_for_the_way_to_a_late_start() -> None:
+    class EndlessFeed(CountingFeed):
+        def plan(self, epoch: int) -> Iterator[Indices]:
+            return (np.array([index]) for index in count())
+
+    loader = Loader(EndlessFeed(), start=(0, 10**15))
+    loader.close()
+    assert "heedful-loader" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_batches_are_made_ahead_but_not_without_bound() -> None:

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -6,11 +7,11 @@ import pytest
 
 from heedful.config.schema import Recipe
 from heedful.data import prepare as module
-from heedful.data import tokenizer_training
+from heedful.data import sampling, tokenizer_training, tokenizing
+from heedful.data.encoding import Filters
 from heedful.data.prepare import Prepared, prepare
 from heedful.data.readers import read_pairs
 from heedful.data.store import TokenStore
-from heedful.data.tokenizing import Filters
 from heedful.errors import UserError
 
 ENGLISH = ["a dog runs", "a cat sleeps", "", "the dog sees the cat", "one", "yes"]
@@ -117,6 +118,8 @@ def test_a_second_start_neither_trains_nor_reads(files: Path, monkeypatch: pytes
         raise AssertionError("done again")
 
     monkeypatch.setattr(module, "read_pairs", refuse)
+    monkeypatch.setattr(sampling, "read_pairs", refuse)
+    monkeypatch.setattr(tokenizing, "read_pairs", refuse)
     monkeypatch.setattr(tokenizer_training, "train_tokenizer", refuse)
     second = prepare(recipe(files))
     assert second.train[0].key == first.train[0].key
@@ -141,6 +144,7 @@ def test_weights_names_and_places_do_not_matter_to_the_cache(files: Path, tmp_pa
         {"max_length": 3},
         {"max_ratio": 1.2},
         {"nfc": True},
+        {"lowercase": True},
         {"train": {"source": "train.en", "target": "train.de", "lines": "1-4"}},
     ],
 )
@@ -189,9 +193,41 @@ def test_progress_tells_the_work_and_its_result(files: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("joint", "sample", "line"),
+    [
+        (True, 6, "training the tokenizer: word, 50,000 pieces, on 6 of 12 texts (`tokenizer.sample`)"),
+        (False, 2, "training the tokenizer of the target side: word, 50,000 pieces, on 2 of 6 texts"),
+        (True, 12, "training the tokenizer: word, 50,000 pieces"),
+    ],
+)
+def test_a_tokenizer_is_trained_on_no_more_texts_than_asked(
+    files: Path, joint: bool, sample: int, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[list[str]] = []
+    train = tokenizer_training.train_tokenizer
+
+    def watched(config: Any, texts: Iterable[str], *rest: Any) -> Any:
+        given.append(list(texts))
+        return train(config, given[-1], *rest)
+
+    monkeypatch.setattr(tokenizer_training, "train_tokenizer", watched)
+    said = Said()
+    prepare(recipe(files, {"kind": "word", "joint": joint, "sample": sample}), said)
+    assert [len(texts) for texts in given] == ([sample] if joint else [2, 2])
+    assert any(said_line.startswith(line) for said_line in said)
+
+
+def test_the_sample_is_in_the_key(files: Path) -> None:
+    prepare(recipe(files, {"kind": "word", "sample": 12}))
+    said = Said()
+    prepare(recipe(files, {"kind": "word", "sample": 4}), said)
+    assert [line for line in said if line.startswith("training")]
+
+
 def test_long_work_tells_how_far_it_is(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 2)
-    monkeypatch.setattr(module, "_TELL_EVERY", 2)
+    monkeypatch.setattr(tokenizing, "_CHUNK", 2)
+    monkeypatch.setattr(tokenizing, "_TELL_EVERY", 2)
     said = Said()
     prepared = prepare(recipe(files), said)
     assert "tokenizing train.en + train.de: 4 pairs so far" in said
@@ -209,7 +245,7 @@ def test_an_interrupted_start_leaves_nothing_half_made(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "read_pairs", interrupted)
+        patch.setattr(tokenizing, "read_pairs", interrupted)
         with pytest.raises(KeyboardInterrupt):
             prepare(recipe(files), tokenizers=(prepared.source_tokenizer, prepared.target_tokenizer))
     assert [file for file in (other / "tokens").iterdir() if file.suffix != ".lock"] == []

@@ -8,6 +8,7 @@ import pytest
 
 from heedful.config.schema import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.data.readers import check_files, content_key, corpus_name, is_blank, read_pairs
+from heedful.data.text import TextForm
 from heedful.errors import UserError
 
 TATOEBA = Path(__file__).parents[4] / "shared" / "data" / "tatoeba" / "spa-eng.zip"
@@ -128,7 +129,7 @@ def test_a_range_that_is_none(tmp_path: Path, lines: str) -> None:
 
 def test_composed_form_is_an_option(tmp_path: Path) -> None:
     corpus = text_corpus(tmp_path, ["u\u0308ber"], ["u\u0308ber"])
-    assert list(read_pairs(corpus, str(tmp_path), nfc=True)) == [("über", "über")]
+    assert list(read_pairs(corpus, str(tmp_path), TextForm(nfc=True))) == [("über", "über")]
     assert pairs_of(corpus, tmp_path) == [("u\u0308ber", "u\u0308ber")]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.store import Sentences, TokenStore, open_store, write_store
+from heedful.data.store import Ragged, Sentences, TokenStore, open_store, write_store
 
 SOURCE = [[5, 6, 7], [], [8], [9, 10]]
 TARGET = [[1], [2, 3], [4, 5, 6], [7]]
@@ -15,11 +15,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def chunk(**streams: Sentences) -> dict[str, Ragged]:
+    return {stream: Ragged.of(sentences) for stream, sentences in streams.items()}
+
+
 def written(folder: Path, vocabulary: int = 100) -> TokenStore:
-    chunks: list[dict[str, Sentences]] = [
-        {"source": SOURCE[:1], "target": TARGET[:1]},
-        {"source": [], "target": []},
-        {"source": SOURCE[1:], "target": TARGET[1:]},
+    chunks = [
+        chunk(source=SOURCE[:1], target=TARGET[:1]),
+        chunk(source=[], target=[]),
+        chunk(source=SOURCE[1:], target=TARGET[1:]),
     ]
     write_store(folder, "key", {"source": vocabulary, "target": 100}, chunks, Counter({"too long": 3}))
     store = open_store(folder, "key")
@@ -42,6 +46,7 @@ def test_gathering_equals_one_by_one(folder: Path, rows: list[int]) -> None:
         values, lengths = store.gather("source", np.array(rows, np.int64))
         assert values.tolist() == [token for row in rows for token in SOURCE[row]]
         assert lengths.tolist() == [len(SOURCE[row]) for row in rows]
+        assert store.lengths("source", np.array(rows, np.int64)).tolist() == lengths.tolist()
 
 
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
@@ -52,7 +57,7 @@ def test_ids_take_two_bytes_where_they_fit(folder: Path, vocabulary: int, dtype:
 
 
 def test_the_largest_id_survives(folder: Path) -> None:
-    write_store(folder, "key", {"text": 65_536}, [{"text": [[65_535]]}], Counter())
+    write_store(folder, "key", {"text": 65_536}, [chunk(text=[[65_535]])], Counter())
     store = open_store(folder, "key")
     assert store is not None
     assert store.sentence("text", 0).tolist() == [65_535]
@@ -115,7 +120,7 @@ def test_offsets_that_do_not_end_with_the_values_are_none(folder: Path) -> None:
 
 
 def test_streams_of_different_sizes_are_none(folder: Path) -> None:
-    write_store(folder, "key", {"source": 9, "target": 9}, [{"source": [[1]], "target": [[1], [2]]}], Counter())
+    write_store(folder, "key", {"source": 9, "target": 9}, [chunk(source=[[1]], target=[[1], [2]])], Counter())
     assert open_store(folder, "key") is None
 
 

@@ -6,9 +6,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from heedful.data.tokenizer import END
-from heedful.decode.choices import NEVER, best_tokens
+from heedful.decode.choices import Scores
+from heedful.decode.constraints import NEVER, Never
+
+NOTHING_SAID = torch.tensor([[1]])
+
+
+def best_tokens(logits_RV: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    never = Never.of((), torch.device("cpu"))
+    return Scores.of(logits_RV, (never,), NOTHING_SAID.expand(len(logits_RV), 1)).best(count)
 
 
 @given(rows=st.integers(1, 5), words=st.integers(4, 700), count=st.integers(1, 12), seed=st.integers(0, 99))
@@ -42,3 +51,13 @@ def test_probabilities_are_float32_or_wider(given_type: torch.dtype, summed_in: 
 def test_great_scores_do_not_overflow() -> None:
     log_p_RC, _ = best_tokens(torch.tensor([[0.0, 0.0, 500.0, 0.0, 499.0]]), 1)
     assert float(log_p_RC) == pytest.approx(-math.log1p(math.exp(-1)), abs=1e-6)
+
+
+def test_the_whole_vocabulary_counts_in_log_p_whatever_is_forbidden() -> None:
+    logits_RV = torch.randn(3, 40, dtype=torch.float64)
+    wanted_RV = logits_RV.log_softmax(1)
+    most = Never.of(range(4, 39), torch.device("cpu"))
+    scores = Scores.of(logits_RV.clone(), (most,), NOTHING_SAID.expand(3, 1))
+    log_p_RC, tokens_RC = scores.best(2)
+    torch.testing.assert_close(log_p_RC, wanted_RV.gather(1, tokens_RC))
+    assert sorted(tokens_RC[0].tolist()) == [END, 39]

@@ -1,4 +1,4 @@
-"""The decoding loop against a decoder that follows a script: the search asks for nothing but the protocol."""
+"""The decoding loop against a translator that follows a script: the search asks for nothing but the protocol."""
 
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -9,11 +9,13 @@ from torch import Tensor
 
 from heedful.data.tokenizer import BEGIN, END
 from heedful.decode.beam import Beam
+from heedful.decode.frontiers import constraints_of
 from heedful.decode.greedy import Greedy
 from heedful.decode.loop import Frontier, decode
 from heedful.decode.penalties import Wu
 from heedful.decode.settings import Settings
-from heedful.models.protocols import Decoder
+from heedful.decode.translator import Translator
+from heedful.decode.walk import Walk
 from heedful.packed import Packed
 
 CPU = torch.device("cpu")
@@ -27,6 +29,7 @@ class ScriptState:
     sentences: Tensor
     beams: int
     position: int = 0
+    attention_RL: None = None
 
     def reorder(self, parents_BK: Tensor) -> "ScriptState":
         assert parents_BK.shape == (len(self.sentences), self.beams)
@@ -44,8 +47,9 @@ class Script:
     scripts: list[list[int]]
     asked: list[tuple[list[int], int]] = field(default_factory=list)  # sentences and rows of every step
 
-    def start(self, memory: Packed, beams: int = 1) -> ScriptState:
-        return ScriptState(torch.arange(memory.layout.sentences), beams)
+    def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> ScriptState:
+        assert not aligned, "nobody asked for it"
+        return ScriptState(torch.arange(sources.layout.sentences), beams)
 
     def step(self, tokens_R: Tensor, state: ScriptState) -> tuple[Tensor, ScriptState]:
         sentences = state.sentences.tolist()
@@ -59,18 +63,24 @@ class Script:
         return logits_RV, replace(state, position=state.position + 1)
 
 
-def memory(sentences: int) -> Packed:
+def sources(sentences: int) -> Packed:
     return Packed.of([[5]] * sentences)
 
 
+def beam_of(limits: list[int], settings: Settings) -> Beam:
+    return Beam.begin(limits, settings, constraints_of(settings, CPU), CPU)
+
+
 def frontier(kind: str, limits: list[int]) -> Frontier:
-    return Greedy.begin(limits, Wu(0.6), CPU) if kind == "greedy" else Beam.begin(limits, Settings(beam=3), CPU)
+    settings = Settings(beam=1)
+    greedy = Walk.begin(limits, settings, Greedy(), constraints_of(settings, CPU), CPU)
+    return greedy if kind == "greedy" else beam_of(limits, Settings(beam=3))
 
 
 @pytest.mark.parametrize(("kind", "rows"), [("greedy", 1), ("beam", 3)])
 def test_finished_sentences_leave_at_once_and_results_keep_their_order(kind: str, rows: int) -> None:
     script = Script([[5, 6, 7], [], [8], [9, 9, 9]])
-    found = decode(cast(Decoder, script), memory(4), frontier(kind, [10] * 4))
+    found = decode(cast(Translator, script), sources(4), frontier(kind, [10] * 4))
     assert [nbest[0].tokens for nbest in found] == [(5, 6, 7), (), (8,), (9, 9, 9)]
     assert all(nbest[0].complete for nbest in found)
     there = [sentences for sentences, _ in script.asked]
@@ -81,7 +91,7 @@ def test_finished_sentences_leave_at_once_and_results_keep_their_order(kind: str
 @pytest.mark.parametrize("kind", ["greedy", "beam"])
 def test_each_sentence_is_cut_at_its_own_limit_and_says_so(kind: str) -> None:
     script = Script([[5] * 50, [6] * 50, [7]])
-    found = decode(cast(Decoder, script), memory(3), frontier(kind, [4, 2, 2]))
+    found = decode(cast(Translator, script), sources(3), frontier(kind, [4, 2, 2]))
     assert [(nbest[0].tokens, nbest[0].complete) for nbest in found] == [
         ((5, 5, 5, 5), False),
         ((6, 6), False),
@@ -93,7 +103,7 @@ def test_each_sentence_is_cut_at_its_own_limit_and_says_so(kind: str) -> None:
 def test_what_ended_ranks_before_what_was_cut() -> None:
     """Being cut spares a hypothesis the price of its end: that must not make it the best one."""
     script = Script([[5] * 50])
-    found = decode(cast(Decoder, script), memory(1), Beam.begin([3], Settings(beam=9, nbest=9, penalty=Wu(0.0)), CPU))
+    found = decode(cast(Translator, script), sources(1), beam_of([3], Settings(beam=9, nbest=9, penalty=Wu(0.0))))
     ended = [best.complete for best in found[0]]
     assert ended == sorted(ended, reverse=True)
     assert set(ended) == {True, False}
@@ -117,6 +127,6 @@ def test_the_search_goes_on_while_a_longer_hypothesis_can_still_win() -> None:
 
     for alpha, tokens in ((0.0, ()), (2.0, (5,) * 6)):
         fork = Fork([[]])
-        found = decode(cast(Decoder, fork), memory(1), Beam.begin([9], Settings(beam=3, penalty=Wu(alpha)), CPU))
+        found = decode(cast(Translator, fork), sources(1), beam_of([9], Settings(beam=3, penalty=Wu(alpha))))
         assert found[0][0].tokens == tokens
         assert len(fork.asked) == (1 if alpha == 0 else 7)

@@ -5,11 +5,15 @@ from unittest import mock
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.config.schema import TransformerModel
 from heedful.decode import search as search_module
+from heedful.decode.ensemble import Ensemble
 from heedful.decode.limits import position_limit
+from heedful.decode.sampling import Sampling
 from heedful.decode.search import search
+from heedful.decode.sentence import sentences_of
 from heedful.decode.settings import Settings
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder, set_precision
@@ -38,7 +42,7 @@ def test_a_batch_holds_source_tokens_times_beams_up_to_the_budget() -> None:
     real = search_module.search_batch
 
     def spy(*call: Any) -> Any:
-        sizes.append([len(source) for source in call[1]])
+        sizes.append([len(sentence.source) for sentence in call[1]])
         return real(*call)
 
     with mock.patch.object(search_module, "search_batch", spy):
@@ -56,6 +60,14 @@ def test_progress_counts_every_sentence() -> None:
 
 def test_no_sources_give_no_results() -> None:
     assert search(model_of(), [], Settings(), 4096) == []
+
+
+def test_samples_count_in_the_budget_as_beams_do() -> None:
+    ready: list[int] = []
+    settings = Settings(beam=1, max_extra=2, sampling=Sampling(samples=4))
+    found = search(model_of(), [[5]] * 6, settings, 16, ready.append)
+    assert ready == [2, 2, 2]
+    assert [len(drawn) for drawn in found] == [4] * 6
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -104,3 +116,67 @@ def test_a_search_in_the_middle_of_training_leaves_nothing_behind() -> None:
     source = Packed.of([[5] * 700])
     model(source, source).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+# --- one question a step ----------------------------------------------------------------------------------------------
+
+
+class Questions(TorchDispatchMode):
+    """Counts what makes a host wait for its device: numbers taken from tensors, and sizes that depend on values."""
+
+    waiting = (
+        "item",
+        "_local_scalar_dense",
+        "is_nonzero",
+        "equal",
+        "nonzero",
+        "masked_select",
+        "repeat_interleave.Tensor",
+    )
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.asked = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func).removeprefix("aten.").removesuffix(".default")
+        places = args[1] if name.startswith("index") and isinstance(args[1], (list, tuple)) else ()
+        masked = any(place is not None and place.dtype == torch.bool for place in places)
+        self.asked += name in self.waiting or masked
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(beam=3, max_extra=5),
+        Settings(beam=1, max_extra=5),
+        Settings(beam=3, nbest=3, max_extra=5, coverage=0.3, no_repeat=2, min_length=2, aligned=True, never=(7,)),
+        Settings(beam=1, max_extra=5, sampling=Sampling(0.8, top_k=9, top_p=0.9, samples=3), coverage=0.3, no_repeat=1),
+    ],
+    ids=["beam", "greedy", "beam with every option", "sampling with options"],
+)
+def test_the_device_is_asked_one_question_a_step(settings: Settings) -> None:
+    model = Ensemble([model_of(), model_of()])
+    sentences = sentences_of(model, SOURCES, settings, [[4], [], [5, 6], [], [], []], None)
+    real_list, real_step = torch.Tensor.tolist, model.step
+    lists: list[int] = []
+    steps: list[tuple[int, int]] = []
+
+    def listing(tensor: torch.Tensor) -> Any:
+        lists.append(tensor.numel())
+        return real_list(tensor)
+
+    def stepping(*call: Any) -> Any:
+        steps.append((len(lists), questions.asked))
+        return real_step(*call)
+
+    with (
+        mock.patch.object(torch.Tensor, "tolist", listing),
+        mock.patch.object(model, "step", stepping),
+        Questions() as questions,
+    ):
+        search_module.search_batch(model, sentences, settings)
+    before, asked = steps[0]
+    assert len(steps) > 4
+    assert steps == [(before + step, asked) for step in range(len(steps))]  # a list between two steps: who is done?

@@ -19,7 +19,7 @@ from heedful.data.store import TokenStore
 from heedful.errors import Stopped, UserError
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder, set_precision
-from heedful.train.checkpoints import Position, last_checkpoint, load_checkpoint, save_checkpoint
+from heedful.train.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.train.objectives import NextToken, Tally
 from heedful.train.optimizers import build_optimizer
 from heedful.train.schedules import learning_rate
@@ -62,7 +62,7 @@ class Watcher:
 
     def checkpoint(self, position: Position) -> None:
         if self.folder and self.trainer:
-            save_checkpoint(self.folder, self.trainer.model, self.trainer.optimizer, position, keep=1)
+            save_checkpoint(self.folder, self.trainer.model, self.trainer.optimizer, position, Retention(1))
 
 
 def corpus(seed: int = 0, pairs: int = 40) -> TokenStore:
@@ -131,7 +131,7 @@ def test_an_update_is_the_mean_loss_over_target_tokens_clipped_by_its_norm() -> 
     clip = 0.05
     made = trainer(Watcher(), replace(SETTINGS, steps=1, clip_norm=clip), dropout=0.0, dtype=torch.float64)
     model = copy.deepcopy(made.model)
-    batch = made.feed.batch(made.feed.plan(0)[0])
+    batch = made.feed.batch(next(iter(made.feed.plan(0))))
     made.run(Position(), StopRequest())
     assert isinstance(model, EncoderDecoder)
     logits = model(batch.source, batch.target)

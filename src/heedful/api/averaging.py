@@ -1,0 +1,93 @@
+"""One bundle of the mean weights of several: a run's checkpoints, or models of the same shape and vocabulary."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from torch import Tensor
+
+from heedful.api.card import write_card
+from heedful.api.training import CHECKPOINTS, checkpoints_to_average, refuse_file_in_the_way
+from heedful.config.schema import Average, Recipe
+from heedful.errors import UserError
+from heedful.models.build import build_model
+from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
+from heedful.models.weights import set_weights, shapes_of
+from heedful.train.averaging import mean_weights
+from heedful.train.checkpoints import checkpoint_weights
+
+_SHAPELESS: Final = ("heads", "activation", "norm", "positions")  # what shapes do not tell, and weights are trained for
+
+
+def average(
+    models: Sequence[str | Path], out: str | Path, *, last: int | None = None, best: int | None = None
+) -> list[Path]:
+    """Average several models, or the last or best so many checkpoints of one run; return what was averaged."""
+    folder = Path(out)
+    refuse_file_in_the_way(folder)
+    if (folder / CONFIG).exists():
+        raise UserError(f"{folder} already holds a model: choose another --out.")
+    first = Path(models[0])
+    recipe, tokenizers = read_description(first)
+    if len(models) > 1:
+        if last or best:
+            raise UserError("Checkpoints are of one run, but several models are given: leave out --last and --best.")
+        parts = [Path(model) for model in models]
+        weights = mean_weights(_weights_of(parts))
+    else:
+        if last and best:
+            raise UserError("The last and the best checkpoints may be others: leave out --last or --best.")
+        if not (last or best):
+            raise UserError(
+                f"One model alone has nothing to average: add --last or --best, so many checkpoints of {first}."
+            )
+        parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
+        _refuse_too_few(first, parts, last, best)
+        weights = mean_weights(map(checkpoint_weights, parts))
+    model = build_model(recipe.model, tokenizers.source.size, tokenizers.target.size)
+    set_weights(model, weights)
+    write_description(folder, recipe, tokenizers)
+    write_weights(folder, model)
+    write_card(folder, recipe, model, f"the mean of the weights of {', '.join(map(str, parts))}", {})
+    return parts
+
+
+def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
+    """The weights of bundles, one after the other; refuses one that is not like the first."""
+    recipe, first = read_description(folders[0])
+    shapes = None
+    for folder in folders:
+        bundle = read_bundle(folder)
+        for side in ("source", "target"):
+            if getattr(bundle.tokenizers, side).fingerprint != getattr(first, side).fingerprint:
+                raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")
+        _refuse_another_kind(bundle.recipe, recipe, folder, folders[0])
+        weights = {name: parameter.data for name, parameter in bundle.model.named_parameters()}
+        shapes = shapes or shapes_of(weights)
+        name = next((name for name in shapes | weights if shapes.get(name) != shapes_of(weights).get(name)), None)
+        if name:
+            raise UserError(
+                f"{folder / WEIGHTS}: `{name}` is {shapes_of(weights).get(name, 'missing')}, but in {folders[0]} it is "
+                f"{shapes.get(name, 'missing')}: only models of the same shape have a mean."
+            )
+        yield weights
+
+
+def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_folder: Path) -> None:
+    ours, theirs = recipe.model.model_dump(), first.model.model_dump()
+    key = next((key for key in _SHAPELESS if ours[key] != theirs[key]), None)
+    if key:
+        raise UserError(
+            f"{folder}: `model.{key}` is {ours[key]!r}, but in {first_folder} it is {theirs[key]!r}: "
+            "their mean means nothing."
+        )
+
+
+def _refuse_too_few(run: Path, found: Sequence[Path], last: int | None, best: int | None) -> None:
+    asked = last or best or 0
+    if len(found) < asked:
+        kind = "checkpoints" if last else "checkpoints that were validated when saved"
+        raise UserError(
+            f"{run} holds {len(found)} {kind}, but {asked} are asked for: ask for fewer, or train with "
+            f"`train.keep_checkpoints` or `train.average` set to so many."
+        )

@@ -1,0 +1,63 @@
+"""Which texts a tokenizer is trained on: all of them, or as many as bound time and memory, evenly over all corpora."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from heedful.config.schema import AnyCorpus, BuiltinCorpus, Data
+from heedful.data.readers import Pair, read_pairs
+from heedful.data.text import TextForm
+
+Side = Literal["both", "source", "target"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`taken` of all `pairs` of the training corpora, at equal distances."""
+
+    data: Data
+    side: Side
+    taken: int
+    pairs: int
+
+    @classmethod
+    def of(cls, data: Data, side: Side, most: int) -> "Sample":
+        """So many texts at most; a pair has two of them where both sides are asked for."""
+        pairs = sum(_count(corpus, data.folder) for corpus in data.train)
+        return cls(data, side, min(pairs, max(1, most // _texts_a_pair(side))), pairs)
+
+    def __iter__(self) -> Iterator[str]:
+        for number, (source, target) in enumerate(_all_pairs(self.data.train, self.data)):
+            if (number + 1) * self.taken // self.pairs == number * self.taken // self.pairs:
+                continue
+            if self.side != "target":
+                yield source
+            if self.side != "source":
+                yield target
+
+    @property
+    def description(self) -> str:
+        """How many texts of how many; nothing where it is all of them."""
+        if self.taken == self.pairs:
+            return ""
+        texts, all_texts = (count * _texts_a_pair(self.side) for count in (self.taken, self.pairs))
+        return f", on {texts:,} of {all_texts:,} texts (`tokenizer.sample`)"
+
+
+def _texts_a_pair(side: Side) -> int:
+    return 2 if side == "both" else 1
+
+
+def _all_pairs(corpora: Sequence[AnyCorpus], data: Data) -> Iterator[Pair]:
+    for corpus in corpora:
+        yield from read_pairs(corpus, data.folder, TextForm.of(data))
+
+
+def _count(corpus: AnyCorpus, folder: str) -> int:
+    """How many pairs a corpus has, read only where it does not say so itself."""
+    if corpus.lines:
+        first, last = map(int, corpus.lines.split("-"))
+        return max(0, last - first + 1)
+    if isinstance(corpus, BuiltinCorpus):
+        return corpus.count
+    return sum(1 for _ in read_pairs(corpus, folder))

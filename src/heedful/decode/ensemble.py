@@ -1,0 +1,101 @@
+"""Several models with one vocabulary decode as one.
+
+    P(y_t | y_<t, x) = 1/M sum_m P_m(y_t | y_<t, x)
+
+The members may differ in family, width, depth and seed: each keeps its own state.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.decode.choices import normaliser
+from heedful.decode.translator import OneModel
+from heedful.errors import UserError
+from heedful.models.families import EncoderDecoder
+from heedful.models.protocols import State
+from heedful.packed import Packed
+
+
+@dataclass(frozen=True)
+class States:
+    """A state of each member."""
+
+    members: tuple[State, ...]
+
+    @property
+    def attention_RL(self) -> Float[Tensor, "R L"] | None:
+        """The mean of the members' attention."""
+        known = [state.attention_RL for state in self.members if state.attention_RL is not None]
+        return torch.stack(known).mean(0) if len(known) == len(self.members) else None
+
+    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "States":
+        """Row k of a sentence goes on from that sentence's row parents[k]."""
+        return States(tuple(state.reorder(parents_BK) for state in self.members))
+
+    def narrow(self, sentences: Int[Tensor, "A"]) -> "States":
+        """Keep only these sentences, with all their rows."""
+        return States(tuple(state.narrow(sentences) for state in self.members))
+
+
+class Ensemble(nn.Module):
+    """Models that vote with their probabilities, each weighing the same. They read and write the same token ids."""
+
+    def __init__(self, models: Sequence[EncoderDecoder]) -> None:
+        super().__init__()
+        if not models:
+            raise UserError("An ensemble has no models, but needs at least one: name them.")
+        self._members = [OneModel(model) for model in models]
+        self.models = nn.ModuleList(models)
+        for place, member in enumerate(self._members, start=1):
+            if member.vocab_size != self.vocab_size:
+                raise UserError(
+                    f"Model {place} of the ensemble has {member.vocab_size:,} target tokens, but the first has "
+                    f"{self.vocab_size:,}: the models of an ensemble must share their vocabularies."
+                )
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._members[0].device
+
+    @property
+    def vocab_size(self) -> int:
+        """How many target tokens there are."""
+        return self._members[0].vocab_size
+
+    @property
+    def longest(self) -> int | None:
+        """The most target tokens that all members have positions for; None where there is no end."""
+        return min((member.longest for member in self._members if member.longest is not None), default=None)
+
+    def forward(self, source: Packed, target: Packed) -> Float[Tensor, "N V"]:
+        """The log probabilities of every next target token, given the target so far."""
+        return _mean([model(source, target) for model in self.models])
+
+    def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> States:
+        """Begin K rows for each source with every member."""
+        return States(tuple(member.begin(sources, beams, aligned) for member in self._members))
+
+    def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], States]:
+        """Step every member; the log probabilities of the next token."""
+        states = cast(States, state).members
+        stepped = [member.step(tokens_R, own) for member, own in zip(self._members, states, strict=True)]
+        return _mean([logits_RV for logits_RV, _ in stepped]), States(tuple(own for _, own in stepped))
+
+
+def _mean(logits: Sequence[Float[Tensor, "N V"]]) -> Float[Tensor, "N V"]:
+    """The log of the mean probability, in float32 or wider."""
+    return reduce(torch.logaddexp, map(_log_probabilities, logits)) - math.log(len(logits))
+
+
+def _log_probabilities(logits_NV: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
+    scores_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))
+    greatest_N1, log_sum_N1 = normaliser(scores_NV)
+    return scores_NV - greatest_N1 - log_sum_N1

@@ -1,0 +1,269 @@
+"""What is odd in a corpus, found while it is read once.
+
+What grows with the corpus: 24 bytes a pair (two 64-bit hashes, two lengths), and copies of them while arrays are joined
+and, in `overlap.py`, sorted: 93 bytes a pair at the peak, measured with 2 million. Of the text, a sample of at most
+10,000 pairs is kept, and the first 20,000 pairs while the words of each side are learned.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Final, Literal, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.config.schema import AnyCorpus, BuiltinCorpus, Data, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.data.cache import Progress
+from heedful.data.readers import Pair, corpus_name, is_blank, read_pairs
+from heedful.data.text import TextForm
+from heedful.lab.characters import WIDTH, excerpt, odd_kinds
+from heedful.lab.findings import KINDS, Finding, Kind, Part
+from heedful.lab.sides import SideWords
+
+Side = Literal["source", "target", "both"]
+Hashes = NDArray[np.uint64]
+Rows = NDArray[np.intp]
+
+SHOWN: Final = 5  # line numbers of a finding
+OVERLONG: Final = 2000  # characters
+_FAR_OFF: Final = 4.0  # times the usual ratio of the lengths
+_LONG_ENOUGH: Final = 60  # characters of the longer side, for the ratio to mean something
+_LEARN: Final = 20_000  # pairs from which the words of each side are learned
+_SAMPLE: Final = 5_000  # pairs that the sample has at least, where the corpus has them
+_EVERY: Final = 10  # of the pairs, one has its digits compared
+_CHUNK: Final = 1 << 14
+_TELL_EVERY: Final = 16  # chunks
+_DIGIT = re.compile(r"\d")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """How often something was seen on a side of a corpus, and in which rows first."""
+
+    kind: str
+    side: Side
+    count: int
+    of: int
+    rows: tuple[int, ...] = ()  # the first few, from 0
+    other: str = ""  # the part of the data that it was compared with
+
+
+@dataclass(frozen=True, eq=False)
+class Linted:
+    """A corpus that was read: what is odd in it, and what comparing it with others needs."""
+
+    part: Part
+    corpus: AnyCorpus
+    sightings: tuple[Sighting, ...]
+    source: Hashes  # of every pair's source; those of blank pairs mean nothing
+    target: Hashes
+    filled: NDArray[np.bool_]  # pairs with text on both sides
+    sample: tuple[Pair, ...]  # pairs with text, evenly spread
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return corpus_name(self.corpus)
+
+
+def lint(part: Part, corpus: AnyCorpus, data: Data, progress: Progress) -> Linted:
+    """Read a corpus as the model will, and look at every line."""
+    pairs = read_pairs(corpus, data.folder, TextForm.of(data))
+    head = list(islice(pairs, _LEARN))
+    look = _Look(SideWords.learn(pair for pair in head if not is_blank(pair)))
+    chunks: list[tuple[Hashes, Hashes, NDArray[np.int32], NDArray[np.int32]]] = []
+    everything = chain(head, pairs)
+    while chunk := list(islice(everything, _CHUNK)):
+        if chunks and len(chunks) % _TELL_EVERY == 0:
+            progress(f"checking {corpus_name(corpus)}: {look.row:,} pairs so far")
+        chunks.append(_measured(chunk))
+        look.at(chunk)
+    source, target, source_length, target_length = (
+        (np.concatenate(column) for column in zip(*chunks, strict=True)) if chunks else _measured([])
+    )
+    language = np.uint64(hash(corpus.to) & 0xFFFFFFFFFFFFFFFF)  # the same text for another language is another source
+    lengths = [*_overlong("source", source_length), *_overlong("target", target_length)]
+    return Linted(
+        part,
+        corpus,
+        (*look.sightings(), *_far_off(source_length, target_length), *lengths),
+        source ^ language,
+        target,
+        (source_length > 0) & (target_length > 0),
+        tuple(look.sample),
+    )
+
+
+def findings(linted: Linted, sightings: Sequence[Sighting], data: Data) -> list[Finding]:
+    """Sightings as findings: with file, line numbers and an example, for which the corpus is read again that far."""
+    wanted = {sighting.rows[0] for sighting in sightings if sighting.rows}
+    quotes = _quoted(linted.corpus, data, wanted)
+    return [_finding(linted, sighting, quotes) for sighting in sightings if sighting.count]
+
+
+def first_rows(rows: Rows) -> tuple[int, ...]:
+    """The rows that a finding shows."""
+    return tuple(int(row) for row in rows[:SHOWN])
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Seen:
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+
+
+class _Look:
+    """Looks at one pair after the other, and remembers what it saw."""
+
+    def __init__(self, words: SideWords) -> None:
+        self.row, self.sample = 0, list[Pair]()
+        self._words, self._stride, self._compared = words, 1, 0
+        self._seen: dict[tuple[str, Side], _Seen] = {}
+
+    def at(self, chunk: Sequence[Pair]) -> None:
+        """Look at the next pairs."""
+        for pair in chunk:
+            source, target = pair
+            for kind in odd_kinds(source):
+                self._see(kind, "source")
+            for kind in odd_kinds(target):
+                self._see(kind, "target")
+            if is_blank(pair):
+                self._see("empty", "both")
+            else:
+                self._look_at_both(source, target)
+            self.row += 1
+
+    def sightings(self) -> Iterator[Sighting]:
+        """What was seen so far."""
+        for (kind, side), seen in self._seen.items():
+            of = self._compared if kind == "digits" else self.row
+            yield Sighting(kind, side, seen.count, of, tuple(seen.rows))
+
+    def _look_at_both(self, source: str, target: str) -> None:
+        if source.strip() == target.strip():
+            self._see("identical", "both")
+        elif self._words.swapped(source, target):
+            self._see("swapped", "both")
+        if self.row % _EVERY == 0:
+            self._compared += 1
+            if _digits(source) != _digits(target):
+                self._see("digits", "both")
+        if self.row % self._stride == 0:
+            self.sample.append((source, target))
+            if len(self.sample) == 2 * _SAMPLE:  # every second one goes, and only every second one comes from now on
+                self.sample, self._stride = self.sample[::2], 2 * self._stride
+
+    def _see(self, kind: str, side: Side) -> None:
+        seen = self._seen.setdefault((kind, side), _Seen())
+        seen.count += 1
+        if len(seen.rows) < SHOWN:
+            seen.rows.append(self.row)
+
+
+def _digits(text: str) -> list[int]:
+    """The digits of a text in order of size: separators and the order of numbers differ between languages."""
+    return sorted(map(int, _DIGIT.findall(text)))
+
+
+def _measured(chunk: Sequence[Pair]) -> tuple[Hashes, Hashes, NDArray[np.int32], NDArray[np.int32]]:
+    """Hashes and lengths of both sides.
+
+    Python's hash has 64 bits: of 4.5 million texts, two have the same by chance in one of two million runs.
+    """
+    sources = [source.strip() for source, _ in chunk]
+    targets = [target.strip() for _, target in chunk]
+    hashes = (np.fromiter(map(hash, texts), np.int64, len(chunk)).view(np.uint64) for texts in (sources, targets))
+    lengths = (np.fromiter(map(len, texts), np.int32, len(chunk)) for texts in (sources, targets))
+    return *hashes, *lengths  # type: ignore[return-value]  # two of each
+
+
+def _overlong(side: Side, lengths: NDArray[np.int32]) -> Iterator[Sighting]:
+    rows = np.flatnonzero(lengths > OVERLONG)
+    if len(rows):
+        yield Sighting("overlong", side, len(rows), len(lengths), first_rows(rows))
+
+
+def _far_off(source: NDArray[np.int32], target: NDArray[np.int32]) -> Iterator[Sighting]:
+    """Pairs whose ratio of lengths is far from the corpus's median, so that no language is too short for it."""
+    filled = np.flatnonzero((source > 0) & (target > 0))
+    if not len(filled):
+        return
+    ratio = np.log(target[filled] / source[filled])
+    far = np.abs(ratio - np.median(ratio)) > np.log(_FAR_OFF)
+    rows = filled[far & (np.maximum(source[filled], target[filled]) >= _LONG_ENOUGH)]
+    if len(rows):
+        yield Sighting("ratio", "both", len(rows), len(source), first_rows(rows))
+
+
+# --- showing --------------------------------------------------------------------------------------------------------
+
+
+def _quoted(corpus: AnyCorpus, data: Data, rows: set[int]) -> dict[int, Pair]:
+    if not rows:
+        return {}
+    pairs = islice(read_pairs(corpus, data.folder, TextForm.of(data)), max(rows) + 1)
+    return {row: pair for row, pair in enumerate(pairs) if row in rows}
+
+
+def _finding(linted: Linted, sighting: Sighting, quotes: dict[int, Pair]) -> Finding:
+    kind = _kind(sighting)
+    share = sighting.count / sighting.of
+    first = int(linted.corpus.lines.partition("-")[0] or 1)
+    return Finding(
+        kind.severity(share),
+        sighting.kind,
+        linted.part,
+        f"{kind.what}: {sighting.count:,} of {sighting.of:,} ({_percent(share)})",
+        kind.advice,
+        linted.name,
+        _file(linted.corpus, sighting.side),
+        sighting.count,
+        tuple(first + row for row in sighting.rows),
+        _example(sighting, quotes[sighting.rows[0]]) if sighting.rows else "",
+    )
+
+
+def _percent(share: float) -> str:
+    return "under 0.01%" if share < 0.0001 else f"{share:.2%}"
+
+
+def _kind(sighting: Sighting) -> Kind:
+    kind = KINDS[sighting.kind]
+    return replace(kind, what=kind.what.format(other=sighting.other), advice=kind.advice.format(other=sighting.other))
+
+
+def _example(sighting: Sighting, pair: Pair) -> str:
+    source, target = pair
+    match sighting.side:
+        case "source":
+            return excerpt(source, sighting.kind)
+        case "target":
+            return excerpt(target, sighting.kind)
+        case "both":
+            half = (WIDTH - 3) // 2
+            return f"{excerpt(source, width=half)} | {excerpt(target, width=half)}"
+
+
+def _file(corpus: AnyCorpus, side: Side) -> str:
+    """The file of a side; where one file holds both, with the side's name."""
+    of_side = "" if side == "both" else f" ({side})"
+    match corpus:
+        case TextCorpus():
+            return {"source": corpus.source, "target": corpus.target}.get(side, f"{corpus.source}, {corpus.target}")
+        case TsvCorpus():
+            return f"{corpus.tsv}{of_side}"
+        case JsonlCorpus():
+            return f"{corpus.jsonl}{of_side}"
+        case BuiltinCorpus():
+            return f"{corpus_name(corpus)}{of_side}"
+        case _:
+            assert_never(corpus)

@@ -1,0 +1,242 @@
+"""What to know before training: the data, the pieces, the run, its memory and its time, from a recipe alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from heedful.api.starting import read_start
+from heedful.api.training import Forecast, _ragged_feed, _static_shape, dry_run
+from heedful.config.schema import AnyCorpus, Recipe
+from heedful.data.cache import Progress
+from heedful.data.loader import PairFeed, pair_costs
+from heedful.data.prepare import Prepared, prepare
+from heedful.data.readers import corpus_name
+from heedful.errors import UserError
+from heedful.lab.corpus_lint import Linted, findings, lint
+from heedful.lab.costs import STEP, Parameters, count_parameters, forward_flop
+from heedful.lab.findings import SEVERITIES, Finding, Part
+from heedful.lab.memory import Memory, measure_memory
+from heedful.lab.overlap import between, inside
+from heedful.lab.pieces import Pieces, count_pieces, piece_findings
+from heedful.lab.rates import matrix_rate, matrix_seconds
+from heedful.models.build import build_model
+from heedful.train.hardware import choose_device, choose_precision
+
+_TRIAL_SIZE: Final = 1024  # of the matrices by which `precision = "auto"` is guessed on a CPU
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus of the recipe."""
+
+    part: Part
+    name: str
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run as it is planned; work is counted by `costs.forward_flop` at the real lengths."""
+
+    device: str
+    precision: str
+    precision_known: bool  # otherwise it is expected: training tries both, and takes the faster one
+    parameters: Parameters
+    pairs_per_epoch: int
+    source_tokens_per_epoch: int
+    target_tokens_per_epoch: int
+    micro_batches_per_epoch: int
+    updates_per_epoch: int
+    updates: int
+    epochs: float
+    source_fill: float  # the mean share of `data.batch_tokens` that a micro-batch uses
+    target_fill: float
+    flop_per_update: float
+    flop: float  # of the whole run
+
+
+@dataclass(frozen=True)
+class Time:
+    """What ten real steps say; `capacity_flop` is how Vaswani et al. 2017 (Table 2) account a training run."""
+
+    tokens_per_second: float  # target tokens
+    seconds: float
+    matrix_rate: float  # operations a second of a plain matrix product here, in the run's precision
+    capacity_flop: float  # seconds * matrix_rate, on one device
+    used: float  # the share of it that the counted work is
+    peak_gpu_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything; the worst findings first."""
+
+    findings: tuple[Finding, ...]
+    corpora: tuple[Corpus, ...]
+    pieces: Pieces
+    run: Run
+    memory: Memory
+    time: Time | None  # None where the ten steps were left out
+
+
+def examine(recipe: Recipe, quick: bool = False, progress: Progress = lambda message: None) -> Report:
+    """Examine a recipe and its data; `quick` leaves out the ten training steps.
+
+    A recipe that cannot be trained at all is a UserError. `progress` gets a line for every longer piece of work.
+    """
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    device = choose_device(recipe.train.device)
+    tokenizers = None
+    if recipe.train.start_from:
+        start = read_start(recipe)
+        recipe, tokenizers = start.recipe, (start.tokenizers.source, start.tokenizers.target)
+    prepared = prepare(recipe, progress, tokenizers)
+    linted, found = _lint_all(recipe, progress)
+    train = [corpus for corpus in linted if corpus.part == "train"]
+    pieces = count_pieces(
+        recipe, prepared, [corpus.name for corpus in train], [pair for corpus in train for pair in corpus.sample]
+    )
+    precision = choose_precision(recipe.train.precision, device, partial(_multiply, device))
+    feed = _ragged_feed(recipe, prepared)
+    progress("planning the batches and measuring memory")
+    run = _run(recipe, prepared, feed, device, precision)
+    static = _static_shape(recipe, precision) if device.type == "cuda" else None
+    sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
+    memory = measure_memory(
+        recipe.model, sizes, replace(feed, static=static), recipe.train.label_smoothing, device, precision
+    )
+    fits = memory.available is None or memory.total < memory.available
+    time = None if quick or not fits else _time(recipe, run, device, precision, progress)
+    found += [*piece_findings(pieces), *_run_findings(recipe, run, memory)]
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: else in the order of the data
+    corpora = tuple(Corpus(corpus.part, corpus.name, len(corpus)) for corpus in linted)
+    return Report(tuple(found), corpora, pieces, run, memory, time)
+
+
+# --- the data -------------------------------------------------------------------------------------------------------
+
+
+def _lint_all(recipe: Recipe, progress: Progress) -> tuple[list[Linted], list[Finding]]:
+    data = recipe.data
+    parts: tuple[tuple[Part, Sequence[AnyCorpus]], ...] = (
+        ("train", data.train),
+        ("valid", data.valid),
+        ("test", data.test),
+    )
+    linted: list[Linted] = []
+    found: list[Finding] = []
+    for part, corpora in parts:
+        for corpus in corpora:
+            progress(f"checking {corpus_name(corpus)}")
+            try:
+                linted.append(lint(part, corpus, data, progress))
+            except UserError as error:
+                if part != "test":
+                    raise
+                found.append(_unreadable(corpus, error))  # training does not need it
+    sightings = [(read, sighting) for read in linted for sighting in read.sightings]
+    train, valid, test = ([read for read in linted if read.part == part] for part, _ in parts)
+    for part_of_it in (train, valid, test):
+        sightings += inside(part_of_it)
+    sightings += [*between(valid, train), *between(test, train), *between(test, valid)]
+    for read in linted:
+        found += findings(read, [sighting for owner, sighting in sightings if owner is read], data)
+    return linted, found
+
+
+def _unreadable(corpus: AnyCorpus, error: UserError) -> Finding:
+    advice = "Training works without it; evaluation will not."
+    return Finding("problem", "unreadable", "test", str(error), advice, corpus=corpus_name(corpus))
+
+
+# --- the run --------------------------------------------------------------------------------------------------------
+
+
+def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.device, precision: torch.dtype) -> Run:
+    plan, budget = list(feed.plan(0)), recipe.data.batch_tokens
+    source, target = pair_costs(feed.stores)
+    shown = np.concatenate(plan)
+    source_tokens, target_tokens = int(source[shown].sum()), int(target[shown].sum())
+    sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
+    with torch.device("meta"):
+        parameters = count_parameters(build_model(recipe.model, *sizes))
+    updates = -(-len(plan) // recipe.train.accumulate)  # an epoch's last update may be smaller
+    flop = STEP * forward_flop(recipe.model, source[shown], target[shown], sizes[1]) / updates
+    return Run(
+        device=str(device),
+        precision=str(precision).removeprefix("torch."),
+        precision_known=recipe.train.precision != "auto" or device.type != "cpu",
+        parameters=parameters,
+        pairs_per_epoch=len(shown),
+        source_tokens_per_epoch=source_tokens,
+        target_tokens_per_epoch=target_tokens,
+        micro_batches_per_epoch=len(plan),
+        updates_per_epoch=updates,
+        updates=recipe.train.steps,
+        epochs=recipe.train.steps / updates,
+        source_fill=source_tokens / len(plan) / budget,
+        target_fill=target_tokens / len(plan) / budget,
+        flop_per_update=flop,
+        flop=flop * recipe.train.steps,
+    )
+
+
+def _multiply(device: torch.device, precision: torch.dtype) -> None:
+    """A trial by which the precision is chosen: training chooses by a step of the model, which takes longer."""
+    matrix_seconds(torch.ones(_TRIAL_SIZE, _TRIAL_SIZE, device=device, dtype=precision))
+
+
+def _time(recipe: Recipe, run: Run, device: torch.device, precision: torch.dtype, progress: Progress) -> Time:
+    progress("training ten steps")
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(
+            device
+        )  # the peak is to be that of training, not of what was measured before
+    forecast: Forecast = dry_run(recipe, Console(quiet=True))
+    rate = matrix_rate(device, precision)
+    capacity = forecast.seconds * rate
+    return Time(
+        forecast.tokens_per_second, forecast.seconds, rate, capacity, run.flop / capacity, forecast.peak_gpu_bytes
+    )
+
+
+def _run_findings(recipe: Recipe, run: Run, memory: Memory) -> Iterator[Finding]:
+    if memory.available is not None and memory.total >= memory.available:
+        yield Finding(
+            "problem",
+            "memory",
+            "run",
+            f"a step holds {memory.total / 2**30:.1f} GiB, but the device has {memory.available / 2**30:.1f} GiB",
+            "Lower `data.batch_tokens` (and raise `train.accumulate`), or make the model smaller.",
+        )
+    warmup, steps = recipe.train.schedule.warmup, recipe.train.steps
+    if warmup >= steps:
+        yield Finding(
+            "warning",
+            "warmup",
+            "run",
+            f"the warm-up takes {warmup:,} updates, but the run has {steps:,}",
+            "Lower `train.schedule.warmup` or raise `train.steps`: the learning rate never reaches its top.",
+        )
+    if run.epochs < 1:
+        yield Finding(
+            "note",
+            "short_run",
+            "run",
+            f"the run ends after {run.epochs:.2f} epochs: some pairs are never seen",
+            "Raise `train.steps`, unless that is meant.",
+        )
+    if not recipe.data.valid:
+        yield Finding(
+            "note",
+            "no_validation",
+            "run",
+            "there is no `data.valid`: the last model is kept, not the best one",
+            "Name a validation corpus.",
+        )

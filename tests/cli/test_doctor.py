@@ -1,0 +1,130 @@
+"""`heedful doctor` as a user sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import run
+
+RECIPE = """
+[data]
+folder = "{folder}"
+train = {{ source = "train.en", target = "train.de" }}
+valid = {{ source = "valid.en", target = "valid.de" }}
+batch_tokens = 200
+[tokenizer]
+kind = "word"
+[model]
+width = 16
+heads = 2
+layers = 1
+inner = 32
+[train]
+steps = 40
+schedule = {{ kind = "constant", lr = 0.01 }}
+precision = "float32"
+device = "cpu"
+threads = 1
+"""
+NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+ZAHLEN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
+
+
+def write(folder: Path, name: str, pairs: list[tuple[str, str]]) -> None:
+    for side, suffix in ((0, "en"), (1, "de")):
+        (folder / f"{name}.{suffix}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+
+
+def pairs(first: int, count: int) -> list[tuple[str, str]]:
+    rows = ([n // 100, n // 10 % 10, n % 10] for n in range(first, first + count))
+    return [(" ".join(NUMBERS[d] for d in row), " ".join(ZAHLEN[d] for d in row)) for row in rows]
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    write(tmp_path, "train", pairs(0, 400))
+    write(tmp_path, "valid", pairs(500, 20))
+    path = tmp_path / "tiny.toml"
+    path.write_text(RECIPE.format(folder=tmp_path))
+    return path
+
+
+def test_a_clean_recipe_is_reported_on_standard_output_within_80_columns(
+    recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["doctor", str(recipe)]) == 0
+    shown = capsys.readouterr()
+    assert max(map(len, shown.out.splitlines())) <= 80
+    for words in (
+        "  train               400 pairs  train.en + train.de",
+        "vocabulary",
+        "parameters",
+        "batch fill",
+        "FLOP an update",
+        "activations",
+        "target tokens/s",
+        "as Vaswani et al. 2017 count",
+    ):
+        assert words in shown.out
+    assert "checking train.en + train.de" in shown.err
+    assert "checking" not in shown.out
+
+
+def test_findings_come_first_with_file_lines_example_and_remedy(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pairs(0, 400)
+    rows[6] = ("one \x07 two", "eins zwei")
+    write(tmp_path, "train", rows)
+    assert run(["doctor", str(recipe), "--quick"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(
+        "warning  train: lines with control characters: 1 of 400 (0.25%)\n"
+        "         train.en, line 7\n"
+        "         “one \\x07 two”\n"
+        "         > Remove them: they break words apart unseen.\n"
+    )
+    assert "the ten training steps were left out" in shown
+
+
+def test_with_strict_a_warning_ends_with_2(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", str(recipe), "--quick", "--strict"]) == 0  # notes are none
+    write(tmp_path, "train", [*pairs(0, 400), ("lost \ufffd", "x")])
+    assert run(["doctor", str(recipe), "--quick"]) == 0
+    capsys.readouterr()
+    assert run(["doctor", str(recipe), "--quick", "--strict"]) == 2
+    shown = capsys.readouterr()
+    assert "U+FFFD" in shown.out
+    assert shown.err.endswith(
+        f"heedful: error: {recipe}: 1 warning, listed in the report: mend the data or the recipe before training.\n"
+    )
+
+
+def test_a_problem_ends_with_2_after_the_report(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "valid", pairs(0, 20))
+    assert run(["doctor", str(recipe), "--quick"]) == 2
+    shown = capsys.readouterr()
+    assert "problem  valid: pairs whose source is in train too: 20 of 20 (100.00%)" in shown.out
+    assert "Memory of the largest micro-batch" in shown.out
+    assert f"{recipe}: 2 problems, listed in the report" in shown.err
+
+
+def test_json_is_one_object_with_everything(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", str(recipe), "--json", "--quick", "--set", "train.steps=7"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert set(report) == {"findings", "corpora", "pieces", "run", "memory", "time"}
+    assert report["run"]["updates"] == 7
+    assert report["corpora"][0] == {"part": "train", "name": "train.en + train.de", "pairs": 400}
+    assert report["time"] is None
+
+
+def test_a_recipe_that_cannot_train_is_one_line_and_2(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", str(recipe), "--set", "data.folder=nowhere"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "no such file" in shown.err
+    assert "Traceback" not in shown.err
