@@ -44,3 +44,8 @@ def suggestion(word: str, known: Sequence[str]) -> str:
     if near:
         return f" Did you mean `{near}`?"
     return f" Known: {', '.join(known)}." if known else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 line" or "2 lines"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

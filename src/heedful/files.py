@@ -176,3 +176,10 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def refuse_file_in_the_way(folder: Path) -> None:
+    """Refuse a folder that cannot be made because a file stands there."""
+    standing = next(place for place in (folder, *folder.parents) if place.exists())
+    if not standing.is_dir():
+        raise UserError(f"{standing}: a file stands where a folder must be: choose another --out.")

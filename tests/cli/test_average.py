@@ -97,7 +97,7 @@ def test_impossible_wishes_are_refused_in_one_line(runs: tuple[Path, Path], tmp_
         "Checkpoints are of one run, but several models are given: leave out --last and --best."
     )
     assert refused(capsys, first, "--best", 2, "--out", out) == (
-        f"{first} holds 1 checkpoints that were validated when saved, but 2 are asked for: ask for fewer, or train "
+        f"{first} holds 1 checkpoint validated when saved, but 2 are asked for: ask for fewer, or train "
         "with `train.keep_checkpoints` or `train.average` set to so many."
     )
     assert refused(capsys, *runs, "--out", second) == f"{second} already holds a model: choose another --out."

@@ -107,6 +107,14 @@ def type_in(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
 
+def test_what_comes_before_a_line_without_a_tag_is_translated(both: Path, tmp_path: Path, capsys: Capture) -> None:
+    write(tmp_path / "in", ["<2de> dog", "<2fr> cat", "ant", "<2de> bee"])
+    assert translate(both, tmp_path / "in") == 2
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == ["Hund", "chat"]
+    assert f"{tmp_path}/in, line 3 does not say its target language" in shown.err
+
+
 @pytest.mark.parametrize(
     ("to", "lines"), [("de", ["Hund Katze", "Biene , Aal"]), ("fr", ["chien chat", "abeille , anguille"])]
 )

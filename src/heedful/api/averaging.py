@@ -7,9 +7,10 @@ from typing import Final
 from torch import Tensor
 
 from heedful.api.card import write_card
-from heedful.api.training import CHECKPOINTS, checkpoints_to_average, refuse_file_in_the_way
+from heedful.api.running import CHECKPOINTS, checkpoints_to_average
 from heedful.config.schema import Average, Recipe
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
+from heedful.files import refuse_file_in_the_way
 from heedful.models.build import build_model
 from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
 from heedful.models.weights import set_weights, shapes_of
@@ -86,8 +87,8 @@ def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_fold
 def _refuse_too_few(run: Path, found: Sequence[Path], last: int | None, best: int | None) -> None:
     asked = last or best or 0
     if len(found) < asked:
-        kind = "checkpoints" if last else "checkpoints that were validated when saved"
+        kind = "" if last else " validated when saved"
         raise UserError(
-            f"{run} holds {len(found)} {kind}, but {asked} are asked for: ask for fewer, or train with "
-            f"`train.keep_checkpoints` or `train.average` set to so many."
+            f"{run} holds {counted(len(found), 'checkpoint')}{kind}, but {asked} are asked for: ask for fewer, or "
+            "train with `train.keep_checkpoints` or `train.average` set to so many."
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from heedful.api.evaluation import Evaluation
-from heedful.api.training import CHECKPOINTS
+from heedful.api.running import CHECKPOINTS
 from heedful.train.checkpoints import seconds_trained
 
 

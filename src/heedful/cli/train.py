@@ -32,7 +32,7 @@ def command(
 
 
 def _print_forecast(recipe: Recipe) -> None:
-    from heedful.api.training import dry_run
+    from heedful.api.forecast import dry_run
     from heedful.train.progress import duration
 
     forecast = dry_run(recipe)

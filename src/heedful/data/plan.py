@@ -19,6 +19,7 @@ Indices = NDArray[np.int64]  # sentences, counted through all stores one after t
 Counts = NDArray[np.integer]  # tokens of each sentence
 Costs = Callable[[Indices], Sequence[Counts]]  # the tokens of some sentences, markers included: one array a side
 
+ORDER: Final = 2  # raise it when the same corpus, seed and epoch give another order
 POOL: Final = 100  # micro-batches' worth of tokens that are sorted together
 _BLOCK: Final = 1 << 15  # sentences that are looked up at once
 _SEED_MASK: Final = (1 << 64) - 1  # a seed may be negative, numpy's may not

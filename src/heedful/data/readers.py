@@ -10,7 +10,7 @@ from heedful.config.schema import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCor
 from heedful.data import english_spanish
 from heedful.data.lines import TextFile, check_exists, locate, read_lines
 from heedful.data.text import TextForm
-from heedful.errors import UserError, suggestion
+from heedful.errors import UserError, counted, suggestion
 from heedful.files import sha256_of_file
 
 Pair = tuple[str, str]
@@ -132,8 +132,8 @@ def _tsv_pairs(corpus: TsvCorpus, file: TextFile) -> Iterator[Pair]:
         if len(columns) < max(corpus.source, corpus.target):
             asked, column = max((corpus.source, "source"), (corpus.target, "target"))[::-1]
             raise UserError(
-                f"{file.name}, line {number:,} has {_count(len(columns), 'column')}, but `{asked}` is column {column}: "
-                "columns are separated by tabs."
+                f"{file.name}, line {number:,} has {counted(len(columns), 'column')}, but `{asked}` is column "
+                f"{column}: columns are separated by tabs."
             )
         yield columns[corpus.source - 1], columns[corpus.target - 1]
 
@@ -205,9 +205,5 @@ def _selected(pairs: Iterator[Pair], corpus: AnyCorpus) -> Iterator[Pair]:
         if number == last:
             return
     raise UserError(
-        f'{corpus_name(corpus)} has {_count(number, "line")}, but `lines` is "{corpus.lines}": lower its end.'
+        f'{corpus_name(corpus)} has {counted(number, "line")}, but `lines` is "{corpus.lines}": lower its end.'
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from rich.console import Console
 
+from heedful.api.feeds import ragged_feed, static_shape
+from heedful.api.forecast import Forecast, dry_run
 from heedful.api.starting import read_start
-from heedful.api.training import Forecast, _ragged_feed, _static_shape, dry_run
 from heedful.config.schema import AnyCorpus, Recipe
 from heedful.data.cache import Progress
 from heedful.data.loader import PairFeed, pair_costs
@@ -103,10 +104,10 @@ def examine(recipe: Recipe, quick: bool = False, progress: Progress = lambda mes
         recipe, prepared, [corpus.name for corpus in train], [pair for corpus in train for pair in corpus.sample]
     )
     precision = choose_precision(recipe.train.precision, device, partial(_multiply, device))
-    feed = _ragged_feed(recipe, prepared)
+    feed = ragged_feed(recipe, prepared)
     progress("planning the batches and measuring memory")
     run = _run(recipe, prepared, feed, device, precision)
-    static = _static_shape(recipe, precision) if device.type == "cuda" else None
+    static = static_shape(recipe, precision) if device.type == "cuda" else None
     sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
     memory = measure_memory(
         recipe.model, sizes, replace(feed, static=static), recipe.train.label_smoothing, device, precision

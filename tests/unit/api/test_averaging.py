@@ -192,7 +192,7 @@ def test_too_few_checkpoints_are_refused(run: Path, tmp_path: Path) -> None:
     way_out = "ask for fewer, or train with `train.keep_checkpoints` or `train.average` set to so many."
     assert refused([run], tmp_path / "mean", last=5) == (f"{run} holds 4 checkpoints, but 5 are asked for: {way_out}")
     assert refused([run], tmp_path / "mean", best=3) == (
-        f"{run} holds 2 checkpoints that were validated when saved, but 3 are asked for: {way_out}"
+        f"{run} holds 2 checkpoints validated when saved, but 3 are asked for: {way_out}"
     )
     assert not (tmp_path / "mean").exists()
 

@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
+from heedful.api.forecast import dry_run
 from heedful.api.starting import read_start
-from heedful.api.training import dry_run, train
+from heedful.api.training import train
 from heedful.config.load import load_recipe, recipe_from_json
 from heedful.config.schema import Data, Recipe, TextCorpus, TransformerModel, Words
 from heedful.data.tokenizer_training import train_tokenizer

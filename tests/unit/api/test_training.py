@@ -12,9 +12,10 @@ import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
-from heedful.api import training
+from heedful.api import running
+from heedful.api.forecast import dry_run
 from heedful.api.model import load
-from heedful.api.training import dry_run, train
+from heedful.api.training import train
 from heedful.api.validation import Judge
 from heedful.config.load import recipe_from_json
 from heedful.config.schema import Recipe
@@ -211,11 +212,11 @@ def test_validation_by_bleu_translates_and_keeps_the_highest(make: Make, tmp_pat
 
 def test_batches_of_a_cpu_come_in_few_sizes(make: Make, tmp_path: Path) -> None:
     """Kernels are compiled for every size: dummies, which count in no loss, round it up."""
-    from heedful.api.training import _Job
+    from heedful.api.job import Job
     from heedful.train.progress import Progress
 
     with Progress(silent()) as progress:
-        job = _Job.prepare(make(), None, progress)
+        job = Job.prepare(make(), None, progress)
     batches = [job.feed.batch(indices) for indices in job.feed.plan(0)]
     assert all(b.source.layout.tokens % 64 == 0 and b.target.layout.tokens % 64 == 0 for b in batches)
     assert sum(b.target_tokens for b in batches) == int((job.prepared.train[0].lengths("target") + 1).sum())
@@ -339,7 +340,7 @@ def test_killed_while_averaging_and_resumed_gives_the_model_of_an_undisturbed_ru
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, moment, killed)
+        patch.setattr(running, moment, killed)
         with pytest.raises(KeyboardInterrupt):
             train(recipe, tmp_path / "run", console=silent())
     run = train(recipe, tmp_path / "run", resume=True, console=silent())
@@ -391,7 +392,7 @@ def test_a_stopped_run_averages_what_an_undisturbed_one_does(
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr("heedful.api.training._Running.reading", reading)
+        patch.setattr("heedful.api.running.Running.reading", reading)
         with pytest.raises(Stopped, match=r"^Stopped at step 8 of 12, checkpoint saved\."):
             train(recipe, tmp_path / "run", console=silent())
     assert kept(tmp_path / "run") == [3, 6, 8]

@@ -9,8 +9,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.api import training
-from heedful.api.training import Forecast, train
+from heedful.api.forecast import Forecast
+from heedful.api.job import Job
+from heedful.api.training import train
 from heedful.config.load import recipe_from_json
 from heedful.config.schema import Recipe
 from heedful.data.loader import pair_costs
@@ -66,7 +67,7 @@ def test_the_run_is_the_one_that_training_plans(make: Make) -> None:
     recipe = make(accumulate=4)
     run = examine(recipe, quick=True).run
     with Progress(Console(quiet=True)) as progress:
-        job = training._Job.prepare(recipe, None, progress)
+        job = Job.prepare(recipe, None, progress)
     plan = list(job.feed.plan(0))
     source, target = pair_costs(job.prepared.train)
     assert run.parameters.total == sum(p.numel() for p in job.model.parameters())

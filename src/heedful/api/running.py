@@ -1,0 +1,160 @@
+"""A run and its folder: trains to the end, judges, saves, shows, and averages."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from heedful.api.card import write_card
+from heedful.api.evaluating import evaluating
+from heedful.api.job import Job
+from heedful.api.validation import Judge
+from heedful.config.schema import Average, Recipe
+from heedful.data.batches import PairBatch
+from heedful.errors import counted
+from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
+from heedful.models.bundle import CARD, WEIGHTS, Bundle, write_description, write_weights
+from heedful.models.weights import set_weights
+from heedful.train.averaging import mean_weights
+from heedful.train.checkpoints import (
+    Position,
+    Retention,
+    best_checkpoints,
+    checkpoint_weights,
+    last_checkpoints,
+    save_checkpoint,
+    step_of,
+)
+from heedful.train.progress import Progress, duration
+from heedful.train.schedules import learning_rate
+from heedful.train.signals import StopRequest
+from heedful.train.trainer import Observer, Reading, Settings, Tallying, Trainer
+
+CHECKPOINTS: Final = "checkpoints"
+SINGLE: Final = "single"  # the best model, where the one in the run folder is a mean of several
+
+
+class Running:
+    """The run's side of the trainer: validates, saves and shows."""
+
+    def __init__(self, job: Job, run: Path, progress: Progress) -> None:
+        self.job, self.run, self.progress = job, run, progress
+        self.judge = Judge(Bundle(job.recipe, job.tokenizers, job.model), job.prepared.valid)
+
+    def to_the_end(self, position: Position) -> None:
+        """Train, and say where the model is."""
+        steps = self.job.recipe.train.steps
+        if position.step >= steps:
+            self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to train.")
+            self._average(position)  # a run that was killed after its last step has not come to that
+            return
+        began = time.perf_counter()
+        with StopRequest() as stop:
+            end = build_trainer(self.job, self).run(position, stop)
+        took = duration(time.perf_counter() - began)
+        best = self.run / SINGLE if (self.run / SINGLE).exists() else self.run  # averaged before, and none better since
+        early = "" if end.step == steps else f" (no better model in {end.worse_since} validations: stopped early)"
+        self.progress.say(
+            f"Trained {end.step:,} steps in {took}{early}. The best model, of step {end.best_step:,}, is in {best}"
+        )
+        self._average(end)
+
+    def _average(self, end: Position) -> None:
+        """Where the recipe asks for it, put the mean of checkpoints in the best model's place; that moves to SINGLE."""
+        recipe, model, single = self.job.recipe, self.job.model, self.run / SINGLE
+        if recipe.train.average is None:
+            return
+        parts = checkpoints_to_average(self.run / CHECKPOINTS, recipe.train.average, recipe)
+        if not parts:
+            self.progress.say("No checkpoint was validated when it was saved: there is nothing to average")
+            return
+        if not single.exists():
+            with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
+                write_description(staged, recipe, self.job.tokenizers)
+                for name in (WEIGHTS, CARD):
+                    write_bytes(staged / name, read_bytes(self.run / name))
+        set_weights(model, mean_weights(map(checkpoint_weights, parts)))
+        with evaluating(model):
+            scores = self.judge()
+        steps = ", ".join(f"{step_of(part):,}" for part in sorted(parts))
+        made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {steps}"
+        write_card(self.run, recipe, model, made, scores)
+        write_weights(self.run, model)
+        told = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
+        best = (
+            "" if end.best_score is None else f" ({told}; the best single model, {end.best_score:.4g}, is in {single})"
+        )
+        self.progress.say(f"The model in {self.run} is now {made}{best}")
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        """Show where training stands."""
+        self.progress.reading(reading, logged)
+
+    def validate(self) -> Mapping[str, float]:
+        """Judge the model on the validation corpora."""
+        return self.judge()
+
+    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
+        """Show the scores, and keep the model where it is the best one so far."""
+        self.progress.validation(position.step, scores, best)
+        if best:
+            if (self.run / SINGLE).exists():  # a run that was averaged goes on, and found a better model
+                remove_folder(self.run / SINGLE)
+            write_weights(self.run, self.job.model)
+            made = f"{position.step:,} updates, {position.target_tokens:,} target tokens, the best model so far"
+            write_card(self.run, self.job.recipe, self.job.model, made, scores)
+
+    def checkpoint(self, position: Position) -> None:
+        """Save what a resumed run needs."""
+        retention = retention_of(self.job.recipe)
+        save_checkpoint(self.run / CHECKPOINTS, self.job.model, self.job.optimizer, position, retention)
+
+
+def build_trainer(job: Job, observer: Observer) -> Trainer[PairBatch]:
+    """The loop that trains a job, as its recipe says."""
+    train = job.recipe.train
+    settings = Settings(
+        steps=train.steps,
+        accumulate=train.accumulate,
+        clip_norm=train.clip_norm,
+        seed=train.seed,
+        log_every=train.log_every,
+        checkpoint_every=train.checkpoint_every,
+        validate_every=train.validation.every,
+        patience=train.validation.patience,
+        higher_is_better=higher_is_better(job.recipe),
+    )
+    rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
+    return Trainer(
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _compilation(job)
+    )
+
+
+def _compilation(job: Job) -> Callable[[Tallying[PairBatch]], Tallying[PairBatch]]:
+    """Compile when asked to; with `auto` where every batch has one shape."""
+    static = job.feed.static is not None
+    if not (static if job.recipe.train.compile == "auto" else job.recipe.train.compile):
+        return lambda tally: tally
+    return partial(torch.compile, dynamic=not static)
+
+
+def checkpoints_to_average(folder: Path, average: Average, recipe: Recipe) -> list[Path]:
+    """The last or best checkpoints of a run: as many as asked for, or all that there are."""
+    if average.best is not None:
+        return best_checkpoints(folder, average.best, higher_is_better(recipe))
+    return last_checkpoints(folder, average.last or 1)
+
+
+def retention_of(recipe: Recipe) -> Retention:
+    """Which checkpoints a run keeps: the last ones, and those that it may come to average."""
+    train, averaged = recipe.train, recipe.train.average or Average(last=1)
+    last = max(train.keep_checkpoints, averaged.last or 1)
+    return Retention(last, averaged.best or 0, higher_is_better(recipe), train.checkpoint_every)
+
+
+def higher_is_better(recipe: Recipe) -> bool:
+    """Whether the validation's metric grows with quality."""
+    return recipe.train.validation.metric in ("bleu", "chrf")
