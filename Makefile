@@ -23,6 +23,7 @@ check: .venv/dev
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/train_cpu.py
+	$(BIN)/python benchmarks/data_scale.py
 
 .venv/core: $(SOURCES)
 	@echo "Making .venv and installing Heedful (about a minute) ..."

@@ -74,8 +74,9 @@ class Running:
         if not single.exists():
             with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
                 write_description(staged, recipe, self.job.tokenizers)
-                for name in (WEIGHTS, CARD):
-                    write_bytes(staged / name, read_bytes(self.run / name))
+                write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
+                card = read_bytes(self.run / CARD).replace(str(self.run).encode(), str(single).encode())
+                write_bytes(staged / CARD, card)  # its commands name the folder that it is in
         set_weights(model, mean_weights(map(checkpoint_weights, parts)))
         with evaluating(model):
             scores = self.judge()

@@ -293,6 +293,7 @@ def test_the_best_single_model_is_kept_beside_the_mean(make: Make, tmp_path: Pat
     assert not (alone / "single").exists()
     same_bits(alone / "model.safetensors", run / "single/model.safetensors")
     assert "the best model so far" in (run / "single/README.md").read_text()
+    assert f"heedful translate {run / 'single'} <" in (run / "single/README.md").read_text()
     single, mean = load(run / "single", "cpu"), load(run, "cpu")
     assert single.translate(["1 2 3"]) == load(alone, "cpu").translate(["1 2 3"])
     assert not all(
