@@ -2,26 +2,30 @@
 
 import errno
 import hashlib
+import io
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final, TextIO
 
 from heedful.errors import MachineError, UserError
 
+_AGAIN: Final = "free some space and run the same command again (a training with --resume)"
 _MACHINE_FAULTS: Mapping[int, str] = {
-    errno.ENOSPC: "the disk is full: free some space and run the same command again",
-    errno.EDQUOT: "the disk quota is used up: free some space and run the same command again",
+    errno.ENOSPC: f"the disk is full: {_AGAIN}",
+    errno.EDQUOT: f"the disk quota is used up: {_AGAIN}",
     errno.EACCES: "no permission: choose another place or change its permissions",
     errno.EPERM: "no permission: choose another place or change its permissions",
     errno.EROFS: "the file system is read-only: choose another folder",
     errno.EIO: "the disk reported an input/output error",
     errno.EMFILE: "too many open files: raise the limit with `ulimit -n`",
 }
-_USER_FAULTS: Mapping[int, str] = {
+READING_FAULTS: Mapping[int, str] = {
     errno.ENOENT: "no such file",
     errno.EISDIR: "this is a folder, but must be a file",
     errno.ENOTDIR: "a file stands where a folder must be",
@@ -29,6 +33,11 @@ _USER_FAULTS: Mapping[int, str] = {
     errno.ENAMETOOLONG: "the name is too long",
     errno.ELOOP: "its links lead in a circle",
 }
+WRITING_FAULTS: Mapping[int, str] = {
+    **READING_FAULTS,
+    errno.ENOENT: "cannot be written: there is no such folder, choose another",
+}
+_READER_GONE: Final = (errno.EPIPE, errno.EIO)  # a pipe's other end was closed; a terminal was hung up
 
 
 @contextmanager
@@ -50,12 +59,12 @@ def machine_error(error: OSError, path: Path) -> MachineError | None:
 
 
 @contextmanager
-def user_faults(path: Path) -> Iterator[None]:
+def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Iterator[None]:
     """Turn what can be wrong with a path that the user gave into one line."""
     try:
         yield
     except OSError as error:
-        reason = _USER_FAULTS.get(error.errno or 0)
+        reason = faults.get(error.errno or 0)
         if reason is None:
             raise
         raise UserError(f"{path}: {reason}.") from error
@@ -63,7 +72,7 @@ def user_faults(path: Path) -> Iterator[None]:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a whole file: to a neighbour first, synced, then renamed over the old one."""
-    with machine_faults(path), user_faults(path):
+    with machine_faults(path), user_faults(path, WRITING_FAULTS):
         path.parent.mkdir(parents=True, exist_ok=True)
         staged = _hidden_neighbour(path)
         try:
@@ -87,7 +96,7 @@ def json_bytes(value: object) -> bytes:
 
 def append_line(path: Path, line: str) -> None:
     """Add one line to a log; a log may lose its last line in a crash, never an earlier one."""
-    with machine_faults(path), user_faults(path), path.open("ab+") as log:
+    with machine_faults(path), user_faults(path, WRITING_FAULTS), path.open("ab+") as log:
         torn = log.tell() > 0 and log.seek(-1, os.SEEK_END) >= 0 and log.read(1) != b"\n"
         log.write(f"{chr(10) if torn else ''}{line}\n".encode())
 
@@ -99,7 +108,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise UserError(f"{path}: this is a file, but must be a folder.")
     with machine_faults(path):
         staged = _hidden_neighbour(path)
-        with user_faults(path):
+        with user_faults(path, WRITING_FAULTS):
             staged.mkdir(parents=True)
         try:
             yield staged
@@ -143,6 +152,39 @@ def sha256_of_file(path: Path) -> str:
     """Hash a file of any size."""
     with machine_faults(path), user_faults(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def reader_optional(stream: TextIO | None) -> TextIO:
+    """A stream to where this one leads, that quietly writes to nowhere once nobody reads there any more.
+
+    A standard stream that was closed before Python started is None. One that is no file is left as it is.
+    """
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8")
+    if not isinstance(stream, io.TextIOWrapper):  # a notebook's, which may lead elsewhere than its file number
+        return stream
+    try:
+        file = _ReaderOptional(stream.fileno(), "w", closefd=False)
+    except io.UnsupportedOperation:  # in memory
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(file), encoding=stream.encoding, errors=stream.errors, line_buffering=True
+    )
+
+
+class _ReaderOptional(io.FileIO):
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno not in _READER_GONE:
+                raise
+            return len(data)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What writers that were killed left in a folder."""
+    return [path for path in folder.glob(".*.*") if re.fullmatch(r"\..+\.[0-9a-f]{32}", path.name)]
 
 
 def _hidden_neighbour(path: Path) -> Path:

@@ -74,8 +74,22 @@ def test_the_checkpoints_of_a_run_become_a_model_that_translates(
 def test_several_models_become_one(runs: tuple[Path, Path], tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "mean"
     assert average(*runs, "--out", out) == 0
-    assert capsys.readouterr().out == f"The mean of seed-1, seed-2 is in {out}\n"
+    shown = capsys.readouterr()
+    assert shown.out == f"The mean of seed-1, seed-2 is in {out}\n"
+    assert "heedful: these models began with different weights, whose mean is most likely noise" in shown.err
     assert is_mean(out, *runs)
+
+
+def test_a_model_twice_is_refused(runs: tuple[Path, Path], tmp_path: Path, capsys: Capture) -> None:
+    message = refused(capsys, runs[0], runs[1], runs[0], "--out", tmp_path / "mean")
+    assert message == f"{runs[0]} is given twice: name each model once."
+    assert not (tmp_path / "mean").exists()
+
+
+def test_other_files_in_the_way_are_refused(runs: tuple[Path, Path], tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert refused(capsys, *runs, "--out", tmp_path) == f"{tmp_path} already holds files: choose another --out."
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 def refused(capsys: Capture, *arguments: str | int | Path) -> str:

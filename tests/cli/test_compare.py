@@ -239,8 +239,8 @@ def test_models_translate_the_first_test_corpus_of_their_recipes(
     assert sum(bucket["size"] for bucket in found["words"]) == sum(len(line.split()) for line in references)
     assert [line for line in shown.err.splitlines() if "cut" not in line] == [
         f"heedful: {worse_folder}: translating 40 sentences.",
-        f"heedful: {worse_folder}: counting the words of its training data.",
         f"heedful: {reversing_folder}: translating 40 sentences.",
+        f"heedful: {worse_folder}: counting words in its training data.",
     ]
 
 
@@ -312,6 +312,7 @@ def test_a_lowercased_model_is_scored_without_case(
     assert comparing(model, tmp_path / "out", *given, "--json") == 0
     bleu, chrf = json.loads(capsys.readouterr().out)["metrics"]
     assert "case:lc" in bleu["signature"]
+    assert "case:lc" in chrf["signature"]
     assert chrf["b"]["mean"] == pytest.approx(100)  # the file's case was taken out too
 
 
@@ -448,6 +449,15 @@ def test_a_recipe_without_the_corpus_is_refused(reversing_folder: Path, capsys: 
     )
     assert refused(capsys, reversing_folder, reversing_folder, "--corpus", "secnd") == (
         f"{reversing_folder}: its recipe has no corpus `secnd` in `data.test`. Did you mean `second`?"
+    )
+
+
+def test_a_target_language_that_no_model_needs_is_refused(
+    reversing_folder: Path, worse_folder: Path, texts: Texts, capsys: Capture
+) -> None:
+    given = ("--source", texts["source"], "--target", texts["target"], "--to", "de")
+    assert refused(capsys, worse_folder, reversing_folder, *given) == (
+        "--to is `de`, but no model here knows several target languages: leave out --to."
     )
 
 

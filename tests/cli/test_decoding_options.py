@@ -1,6 +1,7 @@
 """The decoding options of `heedful translate`, as a user types them."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -84,10 +85,34 @@ def refused(capsys: Capture, *arguments: str) -> str:
     [
         (["--top-k", "3"], "--top-k is of sampling: add --sample."),
         (["--seed", "3"], "--seed is of sampling: add --sample."),
+        (["--sample", "--beam", "4"], "--sample has no beam: leave out --beam; --n-best is how many are drawn."),
+        (["--json", "--scores"], "--json has the score in every object: leave out --scores."),
     ],
 )
 def test_idle_options_are_refused(text: str, options: list[str], message: str, capsys: Capture) -> None:
     assert refused(capsys, "no-model", text, *options) == message
+
+
+def test_a_shift_of_another_kind_of_penalty_is_refused(
+    reversing_folder: Path, text: str, tmp_path: Path, capsys: Capture
+) -> None:
+    message = "--length-shift is of the shifted length penalty, but the kind is wu: add --length-penalty-kind shifted."
+    model = str(reversing_folder)
+    assert refused(capsys, model, text, "--length-shift", "1") == message
+    assert refused(capsys, model, text, "--length-shift", "0", "--length-penalty-kind", "wu") == message
+    recipe, tokenizers = read_description(reversing_folder)
+    shifted = recipe.decode.model_copy(update={"length_penalty_kind": "shifted", "length_penalty": 1.0})
+    folder = shutil.copytree(reversing_folder, tmp_path / "shifted")
+    write_description(folder, recipe.model_copy(update={"decode": shifted}), tokenizers)
+    by_recipe = lines(capsys, folder, text, "--length-shift", "1", "--scores")
+    by_option = ["--length-penalty-kind", "shifted", "--length-penalty", "1", "--length-shift", "1"]
+    assert by_recipe == lines(capsys, reversing_folder, text, *by_option, "--scores")
+    assert by_recipe != lines(capsys, folder, text, "--length-shift", "3", "--scores")
+
+
+def test_the_help_of_objects_names_what_they_have(capsys: Capture) -> None:
+    assert run(["translate", "--help"]) == 0
+    assert "text, score, token ids and more" in " ".join(re.sub("[│┃]", " ", capsys.readouterr().out).split())
 
 
 def test_an_ensemble_of_other_vocabularies_is_refused(

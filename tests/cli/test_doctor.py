@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+import torch
 
 from heedful.cli.main import run
+from heedful.lab import memory
 
 RECIPE = """
 [data]
@@ -111,6 +114,27 @@ def test_a_problem_ends_with_2_after_the_report(
     assert "problem  valid: pairs whose source is in train too: 20 of 20 (100.00%)" in shown.out
     assert "Memory of the largest micro-batch" in shown.out
     assert f"{recipe}: 2 problems, listed in the report" in shown.err
+
+
+def test_a_model_that_does_not_fit_into_the_memory_of_a_gpu_is_reported(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(memory, "saved_bytes", full)
+    monkeypatch.setattr(memory, "_available", lambda device: 2**30)
+    assert run(["doctor", str(recipe)]) == 2
+    shown = capsys.readouterr()
+    assert shown.out.startswith(
+        "problem  run: a step holds more memory than is free, but the device has 1.0 GiB\n"
+        "         > Lower `data.batch_tokens`"
+    )
+    of_memory = shown.out.partition("Memory of the largest micro-batch\n")[2].partition("\n\n")[0]
+    labels = [line.split()[0] for line in of_memory.splitlines() if line.endswith("MiB")]
+    assert labels == ["weights", "gradients", "optimizer", "device"]
+    assert "the ten training steps were left out" in shown.out
+    assert f"{recipe}: 1 problem, listed in the report" in shown.err
 
 
 def test_json_is_one_object_with_everything(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:

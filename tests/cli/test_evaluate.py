@@ -218,8 +218,8 @@ def test_translations_of_several_models_are_several_files(
 def change_tests(model: Path, **changes: Any) -> None:
     """Write other keys into the test corpora of a model's recipe."""
     config = json.loads((model / "config.json").read_text())
-    for corpus in config["recipe"]["data"]["test"]:
-        corpus.update(changes)
+    for number, corpus in enumerate(config["recipe"]["data"]["test"]):
+        corpus.update({key: f"{value}{number}" if key == "name" else value for key, value in changes.items()})
     (model / "config.json").write_text(json.dumps(config))
 
 
@@ -229,6 +229,27 @@ def test_models_of_other_test_corpora_are_refused(seeds: list[Path], capsys: Cap
     change_tests(seeds[1], **changes)
     assert refused(capsys, seeds[0], seeds[0], seeds[1]) == (
         f"{seeds[1]} has other test corpora than {seeds[0]}: give --source and --target."
+    )
+
+
+def test_a_model_twice_is_refused(seeds: list[Path], capsys: Capture) -> None:
+    assert refused(capsys, seeds[0], seeds[1], seeds[0]) == (
+        f"{seeds[0]} is given twice: the mean of a model and itself says nothing."
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "first", "second"),
+    [("evaluate", "bleu_tokenize", "13a", "none"), ("data", "lowercase", False, True)],
+)
+def test_models_that_are_scored_otherwise_are_refused(
+    seeds: list[Path], capsys: Capture, section: str, key: str, first: object, second: object
+) -> None:
+    config = json.loads((seeds[1] / "config.json").read_text())
+    config["recipe"][section][key] = second
+    (seeds[1] / "config.json").write_text(json.dumps(config))
+    assert refused(capsys, seeds[0], seeds[1]) == (
+        f"{seeds[1]} has `{section}.{key}` = {second!r}, but {seeds[0]} has {first!r}: such scores have no mean."
     )
 
 

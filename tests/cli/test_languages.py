@@ -145,7 +145,7 @@ def test_a_line_without_a_language_is_refused(both: Path, tmp_path: Path, capsys
     write(tmp_path / "in", ["dog cat", "<2de> bee"])
     message = refused(capsys, translate(both, tmp_path / "in"))
     assert message == (
-        f"{tmp_path}/in, line 1 does not say its target language: begin it with one of <2de>, <2fr>, or use `to`."
+        f"{tmp_path}/in, line 1 does not say its target language: begin it with one of <2de>, <2fr>, or use `--to`."
     )
     write(tmp_path / "in", ["<2cs> dog cat"])
     message = refused(capsys, translate(both, tmp_path / "in"))

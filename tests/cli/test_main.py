@@ -163,7 +163,8 @@ def test_a_mistyped_command_line_is_one_line_with_the_way_out(
         (
             OSError(errno.ENOSPC, "No space left on device", "runs/x"),
             3,
-            "heedful: error: runs/x: the disk is full: free some space and run the same command again.\n",
+            "heedful: error: runs/x: the disk is full: free some space and run the same command again "
+            "(a training with --resume).\n",
         ),
         (
             PermissionError(errno.EACCES, "Permission denied", "runs/x"),
@@ -229,15 +230,30 @@ def test_python_m_heedful_is_the_command(tmp_path: Path) -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (2, "", "heedful: error: my.toml: no such file.\n")
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("arguments", [["recipes", "list"], ["--help"], ["train", "--help"]])
+def test_a_reader_that_goes_away_ends_it_quietly(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # the last flush is what can go wrong
     reader, writer = os.pipe()
     os.close(reader)
     shown = subprocess.run(
-        [sys.executable, "-m", "heedful", "recipes", "list"], stdout=writer, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "heedful", *arguments], stdout=writer, stderr=subprocess.PIPE, text=True
     )
     os.close(writer)
     assert (shown.returncode, shown.stderr) == (141, "")
+
+
+def test_an_error_that_nobody_reads_keeps_its_exit_code() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    shown = subprocess.run([sys.executable, "-m", "heedful", "trian"], stdout=subprocess.PIPE, stderr=writer)
+    os.close(writer)
+    assert (shown.returncode, shown.stdout) == (2, b"")
+
+
+def test_leaving_for_another_reason_is_not_hidden(probe: Callable[..., None]) -> None:
+    probe(raising(SystemExit(5)))
+    with pytest.raises(SystemExit, match="5"):
+        main.run(["probe"])
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
@@ -249,5 +265,17 @@ def test_a_full_disk_behind_standard_output_is_one_line(monkeypatch: pytest.Monk
         )
     assert shown.returncode == 3
     assert shown.stderr == (
-        "heedful: error: standard output: the disk is full: free some space and run the same command again.\n"
+        "heedful: error: standard output: the disk is full: free some space and run the same command again "
+        "(a training with --resume).\n"
     )
+
+
+def test_results_are_utf8_whatever_the_language_of_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('[data]\ntrain = { source = "größe☃.en", target = "b" }\n', encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "-m", "heedful", "config", "show", str(tmp_path / "a.toml")],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=True,
+    )
+    assert "größe☃.en" in shown.stdout.decode()

@@ -9,6 +9,10 @@ import pytest
 
 from heedful.api.model import Model
 from heedful.cli.main import run
+from heedful.config.schema import ByteBpe
+from heedful.data.tokenizer_training import train_tokenizer
+from heedful.models.build import build_model
+from heedful.models.bundle import Tokenizers, read_description, write_description, write_weights
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,6 +45,22 @@ def test_tokens_and_objects(reversing_folder: Path, pair: list[str], capsys: Cap
     shown = json.loads(capsys.readouterr().out.splitlines()[0])
     assert shown["pieces"] == ["bee", "ant", "</s>"]
     assert shown["log_probability"] == pytest.approx(sum(shown["log_probabilities"]))
+
+
+def test_byte_level_pieces_are_shown_as_text_without_spaces(
+    reversing_folder: Path, pair: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    recipe, _ = read_description(reversing_folder)
+    tokenizer = train_tokenizer(ByteBpe(size=270), ["fünf Hunde"] * 5)
+    write_description(folder := tmp_path / "bytes", recipe, Tokenizers(tokenizer, tokenizer))
+    write_weights(folder, build_model(recipe.model, tokenizer.size, tokenizer.size))
+    Path(pair[3]).write_text("fünf Hunde\n漢\n")
+    assert score(folder, *pair, "--tokens") == 0
+    first, second = (line.split("\t")[2].split(" ")[::2] for line in capsys.readouterr().out.splitlines())
+    assert "".join(first) == "fünf▁Hunde</s>"
+    assert second == ["<0xE6>", "<0xBC>", "<0xA2>", "</s>"]
+    assert score(folder, *pair, "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["pieces"] == first
 
 
 def test_pairs_from_standard_input(
@@ -77,5 +97,13 @@ def test_mistakes(reversing_folder: Path, pair: list[str], capsys: Capture, monk
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ant\tant\nbee\n")))
     message = "standard input, line 2 has no tab between a source and its translation."
     assert refused(capsys, reversing_folder) == message
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ant\tant\tbee\n")))
+    message = "standard input, line 1 has 3 columns, but a source and its translation are two."
+    assert refused(capsys, reversing_folder) == message
     Path(pair[3]).write_text("bee\n")
     assert "has 1 lines but" in refused(capsys, reversing_folder, *pair)
+
+
+def test_an_option_that_does_nothing_is_refused_before_the_model_is_loaded(pair: list[str], capsys: Capture) -> None:
+    message = "--json has the pieces in every object: leave out --tokens."
+    assert refused(capsys, Path("no-model"), *pair, "--json", "--tokens") == message

@@ -1,7 +1,11 @@
 """`heedful train` as a user sees it: killed, interrupted, resumed, refused."""
 
+import json
 import os
+import pty
 import random
+import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,7 +85,7 @@ def test_killed_at_random_moments_and_resumed_ends_with_the_same_bits(recipe: Pa
     assert (tmp_path / "whole" / last).read_bytes() == (out / last).read_bytes()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_after_the_step_with_a_checkpoint(
     number: signal.Signals, code: int, recipe: Path, tmp_path: Path
 ) -> None:
@@ -92,6 +96,86 @@ def test_a_signal_ends_after_the_step_with_a_checkpoint(
     _, errors = process.communicate()
     assert process.returncode == code
     assert "checkpoint saved. Run the same command with --resume to go on." in errors
+
+
+def test_a_terminal_that_is_hung_up_ends_training_with_a_checkpoint(recipe: Path, tmp_path: Path) -> None:
+    """As when a session is dropped: the live line has nowhere to go, and what has been trained is saved."""
+    master, slave = pty.openpty()
+    metrics, last = tmp_path / "run/metrics.jsonl", tmp_path / "run/checkpoints/last.json"
+    command = [sys.executable, "-m", "heedful", "train", str(recipe), "--out", str(tmp_path / "run")]
+    with subprocess.Popen([*command, "--set", "train.steps=100000"], stderr=slave) as process:
+        os.close(slave)
+        shown = b""
+        while process.poll() is None and b"loss" not in shown:
+            if select.select([master], [], [], 0.05)[0]:
+                shown += os.read(master, 10_000)
+        os.close(master)
+        goal = recorded_steps(metrics) + 50
+        while process.poll() is None and recorded_steps(metrics) < goal:
+            time.sleep(0.01)  # it goes on
+        process.send_signal(signal.SIGHUP)
+    assert process.returncode == 129
+    assert int(json.loads(last.read_text())["folder"].removeprefix("step-")) >= goal
+
+
+def recorded_steps(metrics: Path) -> int:
+    """The last step that a run has recorded."""
+    return 10 * metrics.read_bytes().count(b'"train"') if metrics.exists() else 0
+
+
+def test_training_goes_on_when_nobody_reads_its_progress(recipe: Path, tmp_path: Path) -> None:
+    """`heedful train ... 2>&1 | head -1`"""
+    command = [sys.executable, "-m", "heedful", "train", str(recipe), "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(60) == 0
+    metrics = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in metrics if entry["part"] == "train"] == [10, 20, 30, 40, 50, 60]
+    assert (tmp_path / "run/checkpoints/step-00000060").exists()
+
+
+def test_the_way_out_of_a_damaged_checkpoint_leads_out(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", str(recipe), "--out", str(tmp_path / "run"), "--set", "train.keep_checkpoints=2"]
+    assert run([*command, "--set", "train.steps=14"]) == 0
+    checkpoints = tmp_path / "run/checkpoints"
+    damaged = checkpoints / "step-00000014"
+    (damaged / "model.safetensors").write_bytes(b"")
+    capsys.readouterr()
+    assert run([*command, "--set", "train.steps=21", "--resume"]) == 2
+    pointer = '{"folder": "step-00000007"}'
+    assert capsys.readouterr().err.endswith(
+        f"is damaged (its sha256 is not the manifest's): delete {damaged}, write {pointer} into "
+        f"{checkpoints / 'last.json'} and resume from there.\n"
+    )
+    shutil.rmtree(damaged)
+    (checkpoints / "last.json").write_text(pointer)
+    assert run([*command, "--set", "train.steps=21", "--resume"]) == 0
+    assert sorted(path.name for path in checkpoints.glob("step-*")) == ["step-00000014", "step-00000021"]
+
+
+@pytest.mark.parametrize("mode", ["--dry-run", "--out"])
+def test_a_missing_test_file_is_told_and_training_goes_on(
+    mode: str, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = f'data.test={{source="{tmp_path}/test.en", target="{tmp_path}/test.de"}}'
+    where = [mode] if mode == "--dry-run" else [mode, str(tmp_path / "run")]
+    assert run(["train", str(recipe), "--set", "train.steps=2", "--set", test, *where]) == 0
+    errors = capsys.readouterr().err
+    assert "test.en: no such file" in errors
+    assert "Training does not need it, but `heedful evaluate` will." in errors
+    assert "CPU, 1 thread," in errors
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="a folder in which nobody can make another")
+def test_a_run_folder_that_cannot_be_made_is_named(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", str(recipe), "--out", "/proc/x/run", "--set", "train.steps=2"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("heedful: error: /proc/x/run/")
+    assert error.endswith(": cannot be written: there is no such folder, choose another.")
 
 
 def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ import pytest
 import torch
 
 from heedful.api.model import Model
+from heedful.api.wording import Wording
 from heedful.cli.arriving import Arriving
 from heedful.cli.main import run
 from heedful.data.tokenizer import END, Tokenizer
@@ -132,6 +133,30 @@ def test_a_line_stays_one_line_whatever_the_model_writes(
     path = file_of(tmp_path / "in", ["ant", "bee"])
     assert translate(reversing_folder, path) == 0
     assert capsys.readouterr().out == "two lines or three\n" * 2
+
+
+@pytest.mark.parametrize(("option", "column"), [("--scores", 1), ("--alignments", 0), ("--n-best=1", 2)])
+def test_a_tab_that_the_model_writes_makes_no_column(
+    reversing_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    option: str,
+    column: int,
+) -> None:
+    path = file_of(tmp_path / "in", ["ant bee"])
+    assert translate(reversing_folder, path, option) == 0
+    columns = capsys.readouterr().out.rstrip("\n").split("\t")
+    texts = "one\tand\ntwo"
+    monkeypatch.setattr(Wording, "decode", lambda self, batch, languages, raw: iter([texts] * len(batch)))
+    assert translate(reversing_folder, path, option) == 0
+    assert columns[column] == "bee ant"
+    columns[column] = "one and two"
+    assert capsys.readouterr().out == "\t".join(columns) + "\n"
+    assert translate(reversing_folder, path) == 0
+    assert capsys.readouterr().out == "one\tand two\n"
+    assert translate(reversing_folder, path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["text"] == texts
 
 
 def test_output_goes_to_a_file_when_all_is_there(reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -289,7 +314,8 @@ def test_invalid_utf8_is_refused_with_its_place_after_what_came_before(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n-best", "5"], "`nbest` is 5, but a beam of 4 finds no more than 4: set `beam` to 5 or more."),
+        (["--n-best", "8"], "--n-best is 8, but a beam of 4 finds no more than 4: add --beam 8."),
+        (["--n-best", "3", "--beam", "2"], "--n-best is 3, but a beam of 2 finds no more than 2: add --beam 3."),
         (["--device", "tpu"], "`tpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
         (["--precision", "int8"], "`int8` is not a precision: use `auto`, `float32` or `bfloat16`."),
         (["--output", "."], ".: this is a folder, but must be a file."),

@@ -14,7 +14,7 @@ class Alignment:
 
     pieces: Pairs
     words: Pairs  # between spaces
-    source_pieces: tuple[str, ...]
+    source_pieces: tuple[str, ...]  # as people read them: see `Tokenizer.pieces`
     target_pieces: tuple[str, ...]
 
     def pharaoh(self) -> str:

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from torch import Tensor
 
 from heedful.api.card import write_card
 from heedful.api.running import CHECKPOINTS, checkpoints_to_average
+from heedful.api.starting import SHAPELESS
 from heedful.config.schema import Average, Recipe
 from heedful.errors import UserError, counted
-from heedful.files import refuse_file_in_the_way
+from heedful.files import new_folder, refuse_file_in_the_way
 from heedful.models.build import build_model
 from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
 from heedful.models.weights import set_weights, shapes_of
 from heedful.train.averaging import mean_weights
 from heedful.train.checkpoints import checkpoint_weights
-
-_SHAPELESS: Final = ("heads", "activation", "norm", "positions")  # what shapes do not tell, and weights are trained for
 
 
 def average(
@@ -26,14 +24,19 @@ def average(
     """Average several models, or the last or best so many checkpoints of one run; return what was averaged."""
     folder = Path(out)
     refuse_file_in_the_way(folder)
-    if (folder / CONFIG).exists():
-        raise UserError(f"{folder} already holds a model: choose another --out.")
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(
+            f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another --out."
+        )
     first = Path(models[0])
     recipe, tokenizers = read_description(first)
     if len(models) > 1:
         if last or best:
             raise UserError("Checkpoints are of one run, but several models are given: leave out --last and --best.")
         parts = [Path(model) for model in models]
+        twice = next((part for place, part in enumerate(parts) if part in parts[:place]), None)
+        if twice:
+            raise UserError(f"{twice} is given twice: name each model once.")
         weights = mean_weights(_weights_of(parts))
     else:
         if last and best:
@@ -47,10 +50,17 @@ def average(
         weights = mean_weights(map(checkpoint_weights, parts))
     model = build_model(recipe.model, tokenizers.source.size, tokenizers.target.size)
     set_weights(model, weights)
-    write_description(folder, recipe, tokenizers)
-    write_weights(folder, model)
-    write_card(folder, recipe, model, f"the mean of the weights of {', '.join(map(str, parts))}", {})
+    with new_folder(folder) as staged:
+        write_description(staged, recipe, tokenizers)
+        write_weights(staged, model)
+        write_card(staged, recipe, model, f"the mean of the weights of {', '.join(map(str, parts))}", {}, named=folder)
     return parts
+
+
+def are_strangers(models: Sequence[str | Path]) -> bool:
+    """Whether models began with different weights: then their mean is most likely noise."""
+    recipes = [read_description(Path(model))[0] for model in models]
+    return len({recipe.train.start_from or str(recipe.train.seed) for recipe in recipes}) > 1
 
 
 def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
@@ -76,7 +86,7 @@ def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
 
 def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_folder: Path) -> None:
     ours, theirs = recipe.model.model_dump(), first.model.model_dump()
-    key = next((key for key in _SHAPELESS if ours[key] != theirs[key]), None)
+    key = next((key for key in SHAPELESS if ours[key] != theirs[key]), None)
     if key:
         raise UserError(
             f"{folder}: `model.{key}` is {ours[key]!r}, but in {first_folder} it is {theirs[key]!r}: "

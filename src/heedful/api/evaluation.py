@@ -56,31 +56,32 @@ def evaluate(
     """Translate the sources and compare with the references; also the perplexity of the references.
 
     A pair with a blank side counts in BLEU and chrF, not in the perplexity. `name` is the corpus's in messages. Where
-    the recipe says `evaluate.detokenize`, ordinary text is compared.
+    the recipe says `evaluate.detokenize`, ordinary text is compared. With the option `raw` both sides of the test set
+    are ordinary text, and compared as such.
     """
     if len(sources) != len(references):
         raise UserError(f"There are {len(sources):,} sources but {len(references):,} references: each needs one.")
     if not any(source.strip() for source in sources):
         raise UserError(f"{name} has no sentence to translate.")
-    if options.get("raw"):
-        raise TypeError("a test set is in the form that the model was trained on: `raw` is for translating")
-    inputs = model.encode(sources, options.get("to"), name=name)
-    expected = tuple(map(model.wording.normalise, references))
-    foreseen = perplexity(model, inputs, expected, name=name)
+    recipe, wording, raw = model.recipe, model.wording, options.get("raw", False)
+    inputs = model.encode(sources, options.get("to"), raw=raw, name=name)
+    languages = [wording.language(source) for source in inputs]
+    expected = tuple(map(wording.normalise, references))
+    split = tuple(map(wording.split_target, references, languages)) if raw else references
+    foreseen = perplexity(model, inputs, split, name=name)
     began = time.perf_counter()
     found = [best for best, *_ in model.translate_detailed(sources, name=name, progress=progress, **options)]
     seconds = time.perf_counter() - began
     outputs = tuple(best.text for best in found)
-    if model.recipe.evaluate.detokenize:
-        languages = [model.wording.language(source) for source in inputs]
-        outputs = tuple(map(model.wording.ordinary, outputs, languages))
-        expected = tuple(map(model.wording.ordinary, expected, languages))
-    recipe = model.recipe
+    if recipe.evaluate.detokenize and not raw:
+        outputs = tuple(map(wording.ordinary, outputs, languages))
+        expected = tuple(map(wording.ordinary, expected, languages))
+    tokenize = recipe.evaluate.bleu_tokenize
     return Evaluation(
         outputs,
         expected,
-        bleu(outputs, expected, recipe.evaluate.bleu_tokenize, recipe.data.lowercase),
-        chrf(outputs, expected),
+        bleu(outputs, expected, "13a" if raw and tokenize == "none" else tokenize, recipe.data.lowercase),
+        chrf(outputs, expected, recipe.data.lowercase),
         sum(output == reference for output, reference in zip(outputs, expected, strict=True)),
         foreseen,
         cut=sum(not best.complete for best in found),

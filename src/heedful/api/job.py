@@ -12,7 +12,7 @@ from heedful.config.schema import Recipe
 from heedful.data.loader import PairFeed
 from heedful.data.plan import ORDER
 from heedful.data.prepare import Prepared, prepare
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
 from heedful.models.build import build_model
 from heedful.models.bundle import Tokenizers
 from heedful.models.families import EncoderDecoder, set_precision
@@ -143,4 +143,4 @@ def _name(precision: torch.dtype) -> str:
 
 
 def _cpu_name() -> str:
-    return f"CPU, {torch.get_num_threads()} threads"
+    return f"CPU, {counted(torch.get_num_threads(), 'thread')}"

@@ -1,7 +1,7 @@
 """A run and its folder: trains to the end, judges, saves, shows, and averages."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from heedful.config.schema import Average, Recipe
 from heedful.data.batches import PairBatch
 from heedful.errors import counted
 from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
-from heedful.models.bundle import CARD, WEIGHTS, Bundle, write_description, write_weights
+from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
 from heedful.models.weights import set_weights
 from heedful.train.averaging import mean_weights
 from heedful.train.checkpoints import (
@@ -31,10 +31,11 @@ from heedful.train.checkpoints import (
 from heedful.train.progress import Progress, duration
 from heedful.train.schedules import learning_rate
 from heedful.train.signals import StopRequest
-from heedful.train.trainer import Observer, Reading, Settings, Tallying, Trainer
+from heedful.train.trainer import Observer, Reading, Settings, Tallying, Trainer, is_better
 
 CHECKPOINTS: Final = "checkpoints"
-SINGLE: Final = "single"  # the best model, where the one in the run folder is a mean of several
+SINGLE: Final = "single"  # the best single model, where the one in the run folder is a mean of several
+MEAN: Final = "mean"  # the mean, where it is no better than the best single model
 
 
 class Running:
@@ -63,32 +64,64 @@ class Running:
         self._average(end)
 
     def _average(self, end: Position) -> None:
-        """Where the recipe asks for it, put the mean of checkpoints in the best model's place; that moves to SINGLE."""
-        recipe, model, single = self.job.recipe, self.job.model, self.run / SINGLE
+        """Where the recipe asks for it, make the mean of checkpoints: the model if it is better, else beside it."""
+        recipe, model = self.job.recipe, self.job.model
         if recipe.train.average is None:
             return
         parts = checkpoints_to_average(self.run / CHECKPOINTS, recipe.train.average, recipe)
         if not parts:
             self.progress.say("No checkpoint was validated when it was saved: there is nothing to average")
             return
-        if not single.exists():
-            with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
-                write_description(staged, recipe, self.job.tokenizers)
-                write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
-                card = read_bytes(self.run / CARD).replace(str(self.run).encode(), str(single).encode())
-                write_bytes(staged / CARD, card)  # its commands name the folder that it is in
         set_weights(model, mean_weights(map(checkpoint_weights, parts)))
         with evaluating(model):
             scores = self.judge()
-        steps = ", ".join(f"{step_of(part):,}" for part in sorted(parts))
-        made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {steps}"
-        write_card(self.run, recipe, model, made, scores)
-        write_weights(self.run, model)
-        told = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
-        best = (
-            "" if end.best_score is None else f" ({told}; the best single model, {end.best_score:.4g}, is in {single})"
+        made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {', '.join(f'{s:,}' for s in _steps(parts))}"
+        asked = recipe.train.average.last or recipe.train.average.best or 0
+        fewer = f" ({asked} were asked for: there are no more)" if len(parts) < asked else ""
+        self.progress.say(f"Averaged: {made}{fewer}")
+        score = next(iter(scores.values()), None)
+        if score is None or is_better(score, end.best_score, higher_is_better(recipe)):
+            self._put_first(made, scores, end)
+        else:
+            self._put_beside(made, scores, end)
+
+    def _put_first(self, made: str, scores: Mapping[str, float], end: Position) -> None:
+        """The mean becomes the run's model; the best single one moves to SINGLE."""
+        single = self.run / SINGLE
+        if not single.exists():
+            with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
+                write_description(staged, self.job.recipe, self.job.tokenizers)
+                write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
+                self._write_card_of_best(staged, end, named=single)
+        write_card(self.run, self.job.recipe, self.job.model, made, scores)
+        write_weights(self.run, self.job.model)
+        _discard(self.run / MEAN)
+        better = "".join(f"better ({metric} {score:.4g}) and " for metric, score in [*scores.items()][:1])
+        before = "" if end.best_score is None else f" ({end.best_score:.4g})"
+        self.progress.say(f"It is {better}now the model in {self.run}; the best single one{before} is in {single}")
+
+    def _put_beside(self, made: str, scores: Mapping[str, float], end: Position) -> None:
+        """The run's model stays, or becomes again, the best single one; the mean goes to MEAN."""
+        single, mean = self.run / SINGLE, self.run / MEAN
+        with new_folder(mean) as staged:
+            write_description(staged, self.job.recipe, self.job.tokenizers)
+            write_weights(staged, self.job.model)
+            write_card(staged, self.job.recipe, self.job.model, made, scores, named=mean)
+        if single.exists():  # an earlier mean stands in its place
+            write_bytes(self.run / WEIGHTS, read_bytes(single / WEIGHTS))
+            self._write_card_of_best(self.run, end, named=self.run)
+            remove_folder(single)
+        metric, score = next(iter(scores.items()))
+        self.progress.say(
+            f"It is no better ({metric} {score:.4g}; the best single model has {end.best_score:.4g}): it is in {mean}, "
+            f"and {self.run} keeps the best single model"
         )
-        self.progress.say(f"The model in {self.run} is now {made}{best}")
+
+    def _write_card_of_best(self, folder: Path, end: Position, named: Path) -> None:
+        metric: str = self.job.recipe.train.validation.metric
+        scores = {} if end.best_score is None else {metric: end.best_score}
+        made = f"the best single model, of {end.best_step:,} updates"
+        write_card(folder, self.job.recipe, self.job.model, made, scores, named)
 
     def reading(self, reading: Reading, logged: bool) -> None:
         """Show where training stands."""
@@ -102,11 +135,10 @@ class Running:
         """Show the scores, and keep the model where it is the best one so far."""
         self.progress.validation(position.step, scores, best)
         if best:
-            if (self.run / SINGLE).exists():  # a run that was averaged goes on, and found a better model
-                remove_folder(self.run / SINGLE)
             write_weights(self.run, self.job.model)
             made = f"{position.step:,} updates, {position.target_tokens:,} target tokens, the best model so far"
             write_card(self.run, self.job.recipe, self.job.model, made, scores)
+            _discard(self.run / SINGLE)  # a run that was averaged goes on, and found a better model
 
     def checkpoint(self, position: Position) -> None:
         """Save what a resumed run needs."""
@@ -154,6 +186,15 @@ def retention_of(recipe: Recipe) -> Retention:
     train, averaged = recipe.train, recipe.train.average or Average(last=1)
     last = max(train.keep_checkpoints, averaged.last or 1)
     return Retention(last, averaged.best or 0, higher_is_better(recipe), train.checkpoint_every)
+
+
+def _discard(folder: Path) -> None:
+    if folder.exists():
+        remove_folder(folder)
+
+
+def _steps(checkpoints: Sequence[Path]) -> list[int]:
+    return sorted(map(step_of, checkpoints))
 
 
 def higher_is_better(recipe: Recipe) -> bool:

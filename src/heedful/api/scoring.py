@@ -24,7 +24,7 @@ END_PIECE: Final = "</s>"
 class PairScore:
     """How probable a model finds a given target of a source."""
 
-    pieces: tuple[str, ...]  # of the target, `</s>` last
+    pieces: tuple[str, ...]  # of the target as people read them (see `Tokenizer.pieces`), `</s>` last
     log_probabilities: tuple[float, ...]  # of each piece
 
     @property
@@ -48,10 +48,19 @@ def score(model: "Model", sources: Sequence[str], targets: Sequence[str], to: La
 def score_stream(
     model: "Model", pairs: Iterable[tuple[str, str]], to: str | None = None, name: str = "texts"
 ) -> Iterator[PairScore]:
-    """Score an endless or very large number of (source, target) pairs, some at a time, in order."""
+    """Score an endless or very large number of (source, target) pairs, some at a time, in order.
+
+    Before an error, everything that came before its line is yielded.
+    """
     first = 1
     for part in chunks(pairs, CHUNK):
-        yield from _score(model, [source for source, _ in part], [target for _, target in part], to, name, first)
+        try:
+            scored = _score(model, [source for source, _ in part], [target for _, target in part], to, name, first)
+        except UserError:  # somewhere in the part: what came before it is scored, then it is raised again
+            for number, (source, target) in enumerate(part, start=first):
+                yield from _score(model, [source], [target], to, name, number)
+            raise
+        yield from scored
         first += len(part)
 
 

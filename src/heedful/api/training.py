@@ -8,12 +8,13 @@ from typing import Final
 from rich.console import Console
 
 from heedful.api.job import Job, first_job, set_up
-from heedful.api.running import CHECKPOINTS, SINGLE, Running
+from heedful.api.running import CHECKPOINTS, Running
+from heedful.api.starting import adapted
 from heedful.config.load import flat, load_recipe, recipe_to_json
 from heedful.config.schema import Recipe
 from heedful.errors import UserError
-from heedful.files import refuse_file_in_the_way
-from heedful.models.bundle import WEIGHTS, read_description, write_description
+from heedful.files import leftovers, refuse_file_in_the_way
+from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_description
 from heedful.train.checkpoints import last_checkpoint
 from heedful.train.progress import Progress
 
@@ -47,13 +48,13 @@ def train(
     if isinstance(recipe, Recipe) and overrides:
         raise TypeError("overrides change a recipe that is read from a file; give the changed Recipe instead")
     resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides)
+    if resolved.train.start_from and resume and (run / CONFIG).exists():
+        resolved = adapted(resolved, read_description(run)[0])  # what it left to the start is in the run's own recipe
     checkpoint = _checkpoint_to_resume(run, resolved, resume)
     with Progress(console) as progress:
         set_up(resolved)
         if checkpoint:
-            old, tokenizers = read_description(run)
-            resolved = resolved.model_copy(update={"tokenizer": old.tokenizer, "model": old.model})
-            job = Job.prepare(resolved, tokenizers, progress)
+            job = Job.prepare(resolved, read_description(run)[1], progress)
             position = job.resume(checkpoint, progress)
         else:
             job = first_job(resolved, progress)
@@ -71,10 +72,12 @@ def train(
 
 def _clear(run: Path) -> None:
     """Remove what a run left that was killed while it wrote."""
-    for leftover in run.glob(f".{WEIGHTS}.*"):
-        leftover.unlink(missing_ok=True)
-    for leftover in run.glob(f".{SINGLE}.*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    for folder in (run, run / CHECKPOINTS):
+        for leftover in leftovers(folder):
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
 
 
 def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:
@@ -88,11 +91,8 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
     if checkpoint is None:
         return None
     old, new = (flat(recipe_to_json(r)) for r in (read_description(run)[0], recipe))
-    kept = _kept_from_the_start(recipe)
     changed = sorted(
-        key
-        for key in old.keys() | new.keys()
-        if old.get(key) != new.get(key) and not _within(key, (*_FREE_KEYS, *kept))
+        key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _within(key, _FREE_KEYS)
     )
     if changed:
         key = changed[0]
@@ -102,13 +102,6 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
             + ": resume with the same recipe, or train into another folder."
         )
     return checkpoint
-
-
-def _kept_from_the_start(recipe: Recipe) -> tuple[str, ...]:
-    """What a fine-tuned model has from its start, whatever the recipe says; [model] is there to be said otherwise."""
-    if not recipe.train.start_from:
-        return ()
-    return ("tokenizer",) if "model" in recipe.model_fields_set else ("tokenizer", "model")
 
 
 def _within(key: str, keys: Sequence[str]) -> bool:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
+import numpy as np
+
 from heedful.api.model import Model
 from heedful.data.batches import CPU_MULTIPLE, collate
 from heedful.data.loader import pair_costs
@@ -26,6 +28,7 @@ class Judge:
         _refuse_too_long(bundle, stores)
         self._settings = bundle.recipe.train.validation
         self._translates = self._settings.translate or self._settings.metric in ("bleu", "chrf")
+        self._shares = _shares([len(store) for store in stores], self._settings.max_sentences)
         self._pairs = self._texts() if self._translates and stores else []
 
     def __call__(self) -> Mapping[str, float]:
@@ -43,10 +46,13 @@ class Judge:
         return {self._settings.metric: scores[self._settings.metric]} | scores
 
     def _foresight(self) -> dict[str, float]:
-        source, target = (cost[: self._settings.max_sentences] for cost in pair_costs(self._stores))
-        plan = batches_by_length((source, target), batch_tokens=self._model.recipe.data.batch_tokens)
+        ends = np.cumsum([len(store) for store in self._stores])
+        firsts = ends - [len(store) for store in self._stores]
+        rows = np.concatenate([first + np.arange(share) for first, share in zip(firsts, self._shares, strict=True)])
+        costs = [cost[rows] for cost in pair_costs(self._stores)]
+        plan = batches_by_length(costs, batch_tokens=self._model.recipe.data.batch_tokens)
         found = likelihood(
-            self._model.network, (collate(self._stores, indices, multiple=CPU_MULTIPLE) for indices in plan)
+            self._model.network, (collate(self._stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
         )
         return {"loss": found.loss, "perplexity": found.perplexity}
 
@@ -58,18 +64,27 @@ class Judge:
             outputs = list(map(wording.ordinary, outputs, languages))
             references = tuple(map(wording.ordinary, references, languages))
         found = bleu(outputs, references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase)
-        return {"bleu": found.score, "chrf": chrf(outputs, references).score}
+        return {"bleu": found.score, "chrf": chrf(outputs, references, recipe.data.lowercase).score}
 
     def _texts(self) -> list[tuple[str, str, str]]:
         """Sources, references and target languages."""
         data = self._model.recipe.data
-        pairs = (
-            (*pair, corpus.to)
-            for corpus in data.valid
-            for pair in read_pairs(corpus, data.folder, TextForm.of(data))
-            if not is_blank(pair)
-        )
-        return list(islice(pairs, self._settings.max_sentences))
+        texts: list[tuple[str, str, str]] = []
+        for corpus, share in zip(data.valid, self._shares, strict=True):
+            pairs = (pair for pair in read_pairs(corpus, data.folder, TextForm.of(data)) if not is_blank(pair))
+            texts += [(source, target, corpus.to) for source, target in islice(pairs, share)]
+        return texts
+
+
+def _shares(sizes: Sequence[int], most: int | None) -> list[int]:
+    """How many pairs of each corpus are judged: as evenly as their sizes allow, `most` in all."""
+    if most is None or most >= sum(sizes):
+        return list(sizes)
+    shares, left = [0] * len(sizes), most
+    for place, corpora in zip(sorted(range(len(sizes)), key=sizes.__getitem__), range(len(sizes), 0, -1), strict=True):
+        shares[place] = min(sizes[place], left // corpora)  # the smallest first: what it lacks goes to the others
+        left -= shares[place]
+    return shares
 
 
 def _refuse_too_long(bundle: Bundle, stores: Sequence[TokenStore]) -> None:

@@ -69,6 +69,10 @@ class Wording:
         """Undo the splitting of words and punctuation where the model's text is tokenized."""
         return join_words(text, language or self._tokenized.target) if self._tokenized else text
 
+    def split_target(self, text: str, language: str | None = None) -> str:
+        """Put spaces between words and punctuation of ordinary target text, where the model's text has them."""
+        return split_words(text, language or self._tokenized.target) if self._tokenized else text
+
     def language(self, source: Sequence[int]) -> str | None:
         """The target language that a source asks for."""
         return self._language.get(source[0]) if source else None
@@ -80,16 +84,25 @@ class Wording:
 
     def _tagged(self, text: str, language: str | None, where: str) -> tuple[list[int], str]:
         """The tag of a text, and the text without it."""
-        if language is not None:
-            return [self._source.tag(language)], text
         tags = self._source.tags
+        found = re.match(r"\s*<2(?P<language>[^<>\s]+)>", text) if tags else None
+        if language is not None:
+            if found and found["language"] in tags:
+                raise UserError(
+                    f"{where} begins with {tag_of(found['language'])}, but `to` is given too: leave one of them out."
+                )
+            return [self._tag(language)], text
         if not tags or not text.strip():
             return [], text
-        found = re.match(r"\s*<2(?P<language>[^<>\s]+)>", text)
         if found is None:
             known = ", ".join(map(tag_of, tags))
-            raise UserError(f"{where} does not say its target language: begin it with one of {known}, or use `to`.")
+            raise UserError(f"{where} does not say its target language: begin it with one of {known}, or use `--to`.")
         try:
             return [self._source.tag(found["language"])], text[found.end() :].lstrip()
         except UserError as error:
             raise UserError(f"{where}: {error}") from error
+
+    def _tag(self, language: str) -> int:
+        if not self._source.tags:
+            raise UserError(f"`to` is `{language}`, but this model has one target language and no tags: leave it out.")
+        return self._source.tag(language)

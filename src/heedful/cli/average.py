@@ -1,5 +1,6 @@
 """`heedful average`: the mean of models' weights as one model."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,10 @@ def command(
     ] = None,
 ) -> None:
     """Average the last or best checkpoints of a run, or several models, weight by weight, into a new model."""
-    from heedful.api.averaging import average  # torch takes seconds: not before the options are right
+    from heedful.api.averaging import are_strangers, average  # torch takes seconds: not before the options are right
 
     parts = average(models, out, last=last, best=best)
     print(f"The mean of {', '.join(part.name for part in parts)} is in {out}")
+    if len(models) > 1 and are_strangers(models):
+        told = "these models began with different weights, whose mean is most likely noise: try `--with` to join them."
+        print(f"heedful: {told}", file=sys.stderr)

@@ -114,7 +114,7 @@ def command(
         contest.sentences.sources,
         metrics=metrics,
         bleu_tokenize=contest.bleu_tokenize,
-        bleu_lowercase=contest.bleu_lowercase,
+        lowercase=contest.lowercase,
         frequencies=contest.frequencies,
         samples=samples,
         seed=seed,

@@ -20,9 +20,11 @@ from heedful.cli.searching import (
     MinLengthOption,
     NoRepeatOption,
     PrecisionOption,
+    RawOption,
     ToOption,
     WithOption,
     one_line,
+    refuse_idle_length_shift,
     sentence_progress,
 )
 from heedful.config.schema import AnyCorpus, TextCorpus
@@ -47,6 +49,7 @@ def command(
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references.")] = None,
     to: ToOption = None,
+    raw: RawOption = False,
     others: WithOption = None,
     split: Annotated[
         Literal["valid", "test"] | None,
@@ -87,6 +90,7 @@ def command(
     if record:
         records.result_file(record)
     options: Options = {
+        "raw": raw,
         "beam": beam,
         "length_penalty": length_penalty,
         "length_penalty_kind": length_penalty_kind,
@@ -99,11 +103,14 @@ def command(
     }
     tests = [(given, "") if given else _of_recipe(model, split or "test") for model in models]
     _refuse_other_corpora(models, tests)
+    _refuse_other_scores(models)
     judged: list[Judged] = []
     for model, (corpora, folder) in zip(models, tests, strict=True):
+        minutes = minutes_trained(Path(model))
         translator = load(model, device, precision, others or ())
+        refuse_idle_length_shift(length_shift, length_penalty_kind or translator.recipe.decode.length_penalty_kind)
         results = _evaluate(translator, corpora, folder, options)
-        judged.append(Judged(model, translator.recipe.train.seed, results, minutes_trained(Path(model))))
+        judged.append(Judged(model, translator.recipe.train.seed, results, minutes))
     print(as_object(judged) if as_json else as_text(judged))
     if output:
         _write_translations(output, judged)
@@ -170,6 +177,24 @@ def _refuse_other_corpora(models: Sequence[str], tests: Sequence[_Test]) -> None
     for model, content in zip(models, contents, strict=True):
         if content != contents[0]:
             raise UserError(f"{model} has other test corpora than {models[0]}: give --source and --target.")
+
+
+def _refuse_other_scores(models: Sequence[str]) -> None:
+    """Only scores of one kind, of different models, have a mean."""
+    from heedful.models.bundle import read_description
+
+    twice = next((model for place, model in enumerate(models) if model in models[:place]), None)
+    if twice:
+        raise UserError(f"{twice} is given twice: the mean of a model and itself says nothing.")
+    recipes = [read_description(Path(model))[0] for model in models]
+    for model, recipe in zip(models, recipes, strict=True):
+        for section, key in (("evaluate", "bleu_tokenize"), ("evaluate", "detokenize"), ("data", "lowercase")):
+            first, here = (getattr(getattr(one, section), key) for one in (recipes[0], recipe))
+            if here != first:
+                raise UserError(
+                    f"{model} has `{section}.{key}` = {here!r}, but {models[0]} has {first!r}: "
+                    "such scores have no mean."
+                )
 
 
 def _write_translations(output: Path, judged: Sequence["Judged"]) -> None:

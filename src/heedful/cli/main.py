@@ -1,9 +1,11 @@
 """`heedful VERB`: finds the verb's module, runs it, and turns errors into one line and an exit code.
 
-0 done; 2 the user's mistake; 3 the machine's; 130 interrupted; 141 the reader of our output went away; a bug shows its
-traceback and ends with 1. Results go to standard output, everything else to standard error.
+0 done; 2 the user's mistake; 3 the machine's; 130 interrupted; 129 and 143 hung up or terminated, and saved; 141 the
+reader of our output went away; a bug shows its traceback and ends with 1. Results go to standard output, everything
+else to standard error, which nobody need read.
 """
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +19,7 @@ import typer.main
 
 import heedful
 from heedful.errors import HeedfulError, MachineError, Stopped, UserError, suggestion
-from heedful.files import machine_error
+from heedful.files import machine_error, reader_optional
 
 # A verb's module has a function `command`, or a typer.Typer `app` where the verb has verbs of its own. It is imported
 # when the verb is used, so that `heedful --help` needs no torch.
@@ -39,6 +41,9 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of whichever c
 
 def main() -> None:
     """Run the command line of this process."""
+    sys.stderr = reader_optional(sys.stderr)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as every file of ours, whatever the terminal's language is
     sys.exit(run(sys.argv[1:]))
 
 
@@ -57,6 +62,10 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader went away, as in `heedful translate ... | head`
         _forget_standard_output()
         return 141
+    except SystemExit as left:  # what rich, which prints the help, makes of the same
+        if isinstance(left.__context__, BrokenPipeError):
+            return 141
+        raise
     except (MemoryError, RuntimeError, OSError) as error:
         fault = _machine_fault(error)
         if fault is None:

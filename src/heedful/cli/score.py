@@ -21,7 +21,7 @@ def command(
     others: WithOption = None,
     to: ToOption = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Also every piece with its log probability.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="An object a line, pieces included.")] = False,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
@@ -30,6 +30,8 @@ def command(
     A line a pair: log P of the translation, and its mean per piece (`</s>` counts). Without files, pairs are read from
     standard input, source and translation separated by a tab.
     """
+    if as_json and tokens:
+        raise UserError("--json has the pieces in every object: leave out --tokens.")
     pairs, name = _pairs(source, target)
     from heedful.api.model import load  # after the quick checks: it takes seconds
     from heedful.api.scoring import score_stream
@@ -58,10 +60,14 @@ def _pairs(source: str | None, target: str | None) -> tuple[Iterable[tuple[str, 
 
 def _columns_of(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines, start=1):
-        source, tab, target = line.partition("\t")
-        if not tab:
+        columns = line.split("\t")
+        if len(columns) == 1:
             raise UserError(f"{name}, line {number:,} has no tab between a source and its translation.")
-        yield source, target
+        if len(columns) > 2:
+            raise UserError(
+                f"{name}, line {number:,} has {len(columns)} columns, but a source and its translation are two."
+            )
+        yield columns[0], columns[1]
 
 
 def _columns(scored: "PairScore", tokens: bool) -> str:

@@ -87,7 +87,7 @@ def _block(one: Judged, scored: Scored, of_several: bool) -> str:
         f"chrF        {result.chrf.score:7.2f}  {result.chrf.signature}\n"
         f"exact       {100 * result.exact / result.sentences:6.2f}%  {result.exact:,} of {result.sentences:,}\n"
         f"perplexity  {result.perplexity:7.2f}  over {result.likelihood.tokens:,} target tokens\n"
-        f"{result.sentences:,} sentences{cut} in {result.seconds:.1f} s, "
+        f"{result.sentences:,} sentences in {result.seconds:.1f} s{cut}, "
         f"{result.tokens_per_second:,.0f} tokens/s"
     )
 

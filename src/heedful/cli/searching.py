@@ -1,4 +1,4 @@
-"""What every verb that searches with a model shares: options, progress, and the form of a line."""
+"""What every verb that searches with a model shares: options and what is asked of them, progress, and lines."""
 
 import re
 import sys
@@ -8,9 +8,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from heedful.errors import UserError
+
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `heedful train` wrote.")]
 ToOption = Annotated[
     str | None, typer.Option("--to", metavar="LANGUAGE", help="The target language, for a model of several.")
+]
+RawOption = Annotated[
+    bool, typer.Option("--raw", help="Ordinary text in and out of a model of tokenized text (Moses' rules).")
 ]
 BeamOption = Annotated[
     int | None, typer.Option("--beam", min=1, help="Hypotheses side by side; 1 is greedy. (default: the recipe's)")
@@ -52,6 +57,15 @@ PrecisionOption = Annotated[
 ]
 
 
+def refuse_idle_length_shift(shift: float | None, kind: str) -> None:
+    """Refuse a shift that the kind of length penalty, given or the recipe's, does not have."""
+    if shift is not None and kind != "shifted":
+        raise UserError(
+            f"--length-shift is of the shifted length penalty, but the kind is {kind}: "
+            "add --length-penalty-kind shifted."
+        )
+
+
 @contextmanager
 def sentence_progress(total: int, shown: bool = True) -> Iterator[Callable[[int], None]]:
     """Give a function that counts sentences; a bar on standard error shows the count where that is a terminal."""
@@ -71,3 +85,8 @@ def sentence_progress(total: int, shown: bool = True) -> Iterator[Callable[[int]
 def one_line(text: str) -> str:
     """Keep a text on its line: a model can write a line's end too."""
     return re.sub(r"[\r\n]+", " ", text)
+
+
+def one_column(text: str) -> str:
+    """Keep a text on its line and in its column, where tabs stand between columns."""
+    return one_line(text).replace("\t", " ")

@@ -27,9 +27,12 @@ from heedful.cli.searching import (
     ModelArgument,
     NoRepeatOption,
     PrecisionOption,
+    RawOption,
     ToOption,
     WithOption,
+    one_column,
     one_line,
+    refuse_idle_length_shift,
     sentence_progress,
 )
 from heedful.data.lines import TextFile, check_exists, decode_lines, locate, read_lines
@@ -50,9 +53,7 @@ def command(
     ] = None,
     others: WithOption = None,
     to: ToOption = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Ordinary text in and out of a model of tokenized text (Moses' rules).")
-    ] = False,
+    raw: RawOption = False,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
     length_penalty_kind: LengthPenaltyKindOption = None,
@@ -80,7 +81,7 @@ def command(
         bool, typer.Option("--alignments", help="Also which source words the words attended to: 0-0 1-2 ...")
     ] = False,
     scores: Annotated[bool, typer.Option("--scores", help="Put the score and a tab before each line.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line: text, score, pieces and more.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="An object a line: text, score, token ids and more.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Written whole when all is translated.")
     ] = None,
@@ -96,11 +97,19 @@ def command(
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
     _refuse_idle_options(sample, temperature=temperature != 1, top_k=top_k != 0, top_p=top_p != 1, seed=seed != 0)
+    if sample and beam is not None and beam > 1:
+        raise UserError("--sample has no beam: leave out --beam; --n-best is how many are drawn.")
+    if as_json and scores:
+        raise UserError("--json has the score in every object: leave out --scores.")
     from heedful.api.model import load  # after the quick checks: it takes seconds
     from heedful.decode.sampling import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, n_best or 1, seed) if sample else None
     translator = load(model, device, precision, others or ())
+    decode = translator.recipe.decode
+    refuse_idle_length_shift(length_shift, length_penalty_kind or decode.length_penalty_kind)
+    if not sample:
+        _refuse_too_many(n_best, beam or decode.beam)
     layout = _layout(n_best, scores, as_json, alignments)
     total, cut = 0, 0
     with _writer(output) as write, sentence_progress(*_expected(inputs, output)) as progress:
@@ -202,12 +211,13 @@ def _layout(
     n_best: int | None, scores: bool, as_json: bool, alignments: bool
 ) -> "Callable[[int, Sequence[Translation]], str]":
     """The function that lays out what was found for line number n: columns between tabs, or an object."""
+    form = one_column if n_best or scores or alignments else one_line
 
     def columns(number: int, best: "Translation") -> str:
         before = [str(number)] if n_best else []
         before += [f"{best.score:.4f}"] if scores or n_best else []
         after = [best.alignment.pharaoh() if best.alignment else ""] if alignments else []
-        return "\t".join([*before, one_line(best.text), *after]) + "\n"
+        return "\t".join([*before, form(best.text), *after]) + "\n"
 
     if as_json:
         return lambda number, found: _object(found, n_best) + "\n"
@@ -233,3 +243,8 @@ def _refuse_idle_options(sample: bool, **given: bool) -> None:
     idle = [name for name, is_given in given.items() if is_given]
     if idle and not sample:
         raise UserError(f"--{idle[0].replace('_', '-')} is of sampling: add --sample.")
+
+
+def _refuse_too_many(n_best: int | None, beam: int) -> None:
+    if n_best is not None and n_best > beam:
+        raise UserError(f"--n-best is {n_best}, but a beam of {beam} finds no more than {beam}: add --beam {n_best}.")

@@ -21,6 +21,7 @@ from pydantic import (
 Share = Annotated[float, Field(ge=0, lt=1)]
 # A description is what the loader says of a value that does not match: "... but must be <description>".
 Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
+Name = Annotated[str, Field(pattern=r"^(\w[\w. -]*)?$", description="letters, digits, `.`, `-`, `_` and spaces")]
 Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
 
@@ -37,7 +38,7 @@ class Section(BaseModel):
 class Corpus(Section):
     """What every corpus may say."""
 
-    name: str = ""
+    name: Name = ""
     weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
     lines: Lines = ""  # "1-2000": only these, counted from 1, both included
     to: Language = ""  # "de" puts the tag <2de> before every source: one model for several target languages
@@ -311,7 +312,7 @@ class Average(Section):
     """Which checkpoints are averaged, weight by weight, at the end of training: the last so many, or the best."""
 
     last: PositiveInt | None = None
-    best: PositiveInt | None = None  # by the validation's metric, among checkpoints that were validated when saved
+    best: PositiveInt | None = None  # by the validation's metric, of those validated when saved; of equals the later
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -338,7 +339,7 @@ class Train(Section):
     log_every: PositiveInt = 50
     checkpoint_every: PositiveInt = 1000
     keep_checkpoints: PositiveInt = 1  # the last so many; those to average are kept beside them
-    average: Average | None = None  # at the end: the model is the mean of checkpoints, the best one stays in `single`
+    average: Average | None = None  # at the end: the mean of checkpoints is the model, if it is better than the best
     start_from: str = ""  # a model to go on from: its weights and its vocabulary
     validation: Validation = Field(default_factory=Validation)
 
@@ -379,7 +380,8 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _one_matrix_needs_one_vocabulary(self) -> Self:
-        if self.model.tie == "all" and not self.tokenizer.joint:
+        from_start = bool(self.train.start_from) and "model" not in self.model_fields_set  # checked again with it
+        if self.model.tie == "all" and not self.tokenizer.joint and not from_start:
             raise ValueError('`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all"')
         return self
 
@@ -390,9 +392,16 @@ class Recipe(Section):
                 f"`data.max_length` ({self.data.max_length}) and an end marker must fit into `model.max_positions`, "
                 f"but that is {self.model.max_positions}"
             )
-        tagged = [bool(corpus.to) for corpus in (*self.data.train, *self.data.valid, *self.data.test)]
-        if any(tagged) and not all(tagged):
-            raise ValueError("`to` must stand in all corpora of `data.train`, `data.valid` and `data.test`, or in none")
+        splits = {split: getattr(self.data, split) for split in ("train", "valid", "test")}
+        tagged = {f"data.{split}": [bool(corpus.to) for corpus in corpora] for split, corpora in splits.items()}
+        lacking = [split for split, has in tagged.items() if not all(has)]
+        if lacking and any(any(has) for has in tagged.values()):
+            raise ValueError(f"`to` must stand in all corpora or in none, but one of `{lacking[0]}` lacks it")
+        for split, corpora in splits.items():
+            names = [corpus.name or str(number) for number, corpus in enumerate(corpora, start=1)]
+            twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+            if twice:
+                raise ValueError(f"`data.{split}` has two corpora named `{twice}`: give each its own `name`")
         if self.evaluate.detokenize and self.data.tokenized is None:
             raise ValueError("`evaluate.detokenize` needs `data.tokenized`, which names the languages")
         if self.train.average and self.train.average.best and not self.data.valid:

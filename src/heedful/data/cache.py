@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
-from heedful.files import machine_faults, new_folder, user_faults
+from heedful.errors import MachineError, UserError
+from heedful.files import WRITING_FAULTS, machine_faults, new_folder, user_faults
 
 Entry = TypeVar("Entry")
 Progress = Callable[[str], None]
@@ -34,7 +35,8 @@ def cached(
     folder: Path, load: Callable[[Path], Entry | None], build: Callable[[Path], None], progress: Progress
 ) -> Entry:
     """Load the entry in this folder; where `load` finds none or a damaged one, `build` it in a staging folder."""
-    entry = load(folder)
+    with _elsewhere():
+        entry = load(folder)
     if entry is not None:
         return entry
     with _lock(folder, progress):
@@ -51,7 +53,7 @@ def cached(
 
 @contextmanager
 def _lock(folder: Path, progress: Progress) -> Iterator[None]:
-    with machine_faults(folder), user_faults(folder.parent):
+    with _elsewhere(), machine_faults(folder), user_faults(folder.parent, WRITING_FAULTS):
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(f"{folder.name}.lock"))
         try:
@@ -63,6 +65,15 @@ def _lock(folder: Path, progress: Progress) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """Add the way out to what is wrong with the place of the cache, which is nowhere on the command line."""
+    try:
+        yield
+    except (MachineError, UserError) as error:
+        raise type(error)(f"{error} `$HEEDFUL_CACHE` is where the cache goes: set it to another folder.") from error
 
 
 def _remove_leftovers(folder: Path) -> None:

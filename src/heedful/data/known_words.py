@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from itertools import chain
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -19,14 +19,16 @@ ID: Final = np.dtype(np.uint32)  # of the encoded bytes
 
 _CUT_AT_SPACES: Final = ("ByteLevel", "WhitespaceSplit", "BertPreTokenizer", "Metaspace")
 _BEFORE_SPACES: Final = re.compile(r"(?<=\S)(?= )")
-_ROOM: Final = 4_000_000  # characters of remembered words: some 100 MB
+_ROOM: Final = 4_000_000  # characters of remembered words, in all processes together: some 100 MB
 
 
 class KnownWords:
     """A tokenizer that remembers words, and begins again with none when there is no more room for new ones."""
 
+    sharers: ClassVar[int] = 1  # processes that divide the room among them; a tokenizing process sets it at its start
+
     def __init__(self, tokenizer: Tokenizer, room: int = _ROOM) -> None:
-        self._tokenizer, self._room, self._used = tokenizer, room, 0
+        self._tokenizer, self._room, self._used = tokenizer, room // self.sharers, 0
         self._known: dict[str, bytes] = {}
         self._words = _words if _cuts_at_spaces(tokenizer) else _whole
 

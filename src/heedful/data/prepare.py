@@ -16,7 +16,7 @@ from heedful.data.store import TokenStore
 from heedful.data.text import TextForm
 from heedful.data.tokenizer import Tokenizer
 from heedful.data.tokenizing import Contents, Tokenizing
-from heedful.errors import UserError
+from heedful.errors import HeedfulError, UserError
 from heedful.files import read_bytes
 
 _TOKENIZER_FILE = "tokenizer.json"
@@ -45,6 +45,7 @@ def prepare(
     data = recipe.data
     for corpus in (*data.train, *data.valid):
         check_files(corpus, data.folder)
+    _tell_unreadable_tests(data, progress)
     contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
     source, target = tokenizers or _trained_tokenizers(data, recipe.tokenizer, contents, progress)
     for corpus in (*data.train, *data.valid, *data.test):
@@ -58,6 +59,15 @@ def prepare(
         weights=_weights(data, [len(store) for store in train]),
         valid=tuple(work.store(corpus, Filters()) for corpus in data.valid),
     )
+
+
+def _tell_unreadable_tests(data: Data, progress: Progress) -> None:
+    """Say now what evaluation will not find; a test set may well be made while the model is trained."""
+    for corpus in data.test:
+        try:
+            check_files(corpus, data.folder)
+        except HeedfulError as error:
+            progress(f"`data.test`: {error} Training does not need it, but `heedful evaluate` will.")
 
 
 def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:

@@ -3,18 +3,23 @@
 Markers are never parsed out of text: a text that holds "</s>" is a text about markup, not the end of a sentence.
 """
 
+import codecs
 import hashlib
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import tokenizers
+from tokenizers import decoders
 
 from heedful.errors import UserError
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids
 _TAG = re.compile(r"<2(?P<language>.+)>")
+_SPACE: Final = "▁"  # how a space inside a piece is shown
 
 
 def tag_of(language: str) -> str:
@@ -89,13 +94,26 @@ class Tokenizer:
         return self._inner.decode_batch(pieces, skip_special_tokens=False)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids as they are written in the vocabulary."""
-        return [self._inner.id_to_token(token) or SPECIALS[UNKNOWN] for token in ids]
+        """The pieces of ids as people read them, none with white space in it: a space can stand between them.
+
+        A space is shown as `▁`; other white space, a control character and a part of a character as their bytes:
+        `<0x0A>`, `<0xC3>`. Marks of a word's begin, end or inside (`▁`, `</w>`, `##`) are the vocabulary's; where it
+        has none, and pieces have spaces in them, a `▁` of the text is shown as its bytes.
+        """
+        return [self._shown(token) for token in ids]
 
     def words(self, ids: Sequence[int]) -> list[int]:
         """The number of the word that each piece is of, or begins; words stand between spaces, counted from 0."""
-        texts = self.decode_batch([ids[:end] for end in range(1, len(ids) + 1)])
-        return [max(0, len(text.split()) - 1) for text in texts]
+        reader = codecs.getincrementaldecoder("utf-8")("replace")
+        numbers, begun, inside = [], 0, False
+        for spelled in self._spelled(ids):
+            text = reader.decode(spelled)
+            if text:
+                begun += len(text.split()) - (inside and not text[0].isspace())
+                inside = not text[-1].isspace()
+            waiting, _ = reader.getstate()  # the first bytes of a character: of a word, as far as one can tell
+            numbers.append(max(0, begun + (bool(waiting) and not inside) - 1))
+        return numbers
 
     def tag(self, language: str) -> int:
         """The id that asks for a language; refuses one that the vocabulary does not have."""
@@ -104,11 +122,65 @@ class Tokenizer:
         known = f"it has {', '.join(map(tag_of, self.tags))}" if self.tags else "it has no tags"
         raise UserError(f"{tag_of(language)} is not in the vocabulary: {known}.")
 
+    def _shown(self, token: int) -> str:
+        piece = self._inner.id_to_token(token)
+        if token < self.markers or piece is None:
+            return piece or SPECIALS[UNKNOWN]
+        of_bytes = isinstance(self._inner.decoder, decoders.ByteLevel)
+        hidden = _SPACE if of_bytes or isinstance(self._inner.decoder, decoders.Fuse) else ""
+        text = (_bytes(piece) if of_bytes else piece.encode()).decode(errors="surrogateescape")
+        return "".join(_visible(letter, hidden) for letter in text)
+
+    def _spelled(self, ids: Sequence[int]) -> list[bytes]:
+        """What each piece adds to the text; the spaces between words are their own pieces', or a neighbour's."""
+        distinct = list(dict.fromkeys(ids))
+        if isinstance(self._inner.decoder, decoders.ByteLevel):
+            first = self.markers
+            pieces = [self._inner.id_to_token(token) for token in distinct]
+            spelled = [
+                _bytes(piece) if piece and (token >= first or token == UNKNOWN) else b""
+                for token, piece in zip(distinct, pieces, strict=True)
+            ]
+        else:  # a piece is spelled by itself, but otherwise at an end of the text: so between two of a known text
+            neighbour = len(SPECIALS[UNKNOWN])
+            behind = len(self.decode([UNKNOWN, UNKNOWN])) - neighbour  # a space too, where it is the next piece's
+            between = self.decode_batch([[UNKNOWN, token, UNKNOWN] for token in distinct])
+            spelled = [text[neighbour : len(text) - behind].encode() for text in between]
+        of = dict(zip(distinct, spelled, strict=True))
+        return [of[token] for token in ids]
+
 
 def _tags(inner: tokenizers.Tokenizer) -> Mapping[str, int]:
     added = sorted(inner.get_added_tokens_decoder().items())
     found = [(_TAG.fullmatch(token.content), number) for number, token in added]
     return {match["language"]: number for match, number in found if match}
+
+
+def _byte_letters() -> Mapping[str, int]:
+    """The letter that byte-level vocabularies write each byte as      Radford et al. 2019
+
+    What Latin-1 shows is written as itself, the other bytes as the letters from U+0100 on.
+    """
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in shown]
+    return {chr(byte): byte for byte in shown} | {chr(0x100 + place): byte for place, byte in enumerate(others)}
+
+
+_BYTE_LETTERS: Final = _byte_letters()
+
+
+def _bytes(piece: str) -> bytes:
+    """The bytes of a byte-level piece."""
+    return bytes(_BYTE_LETTERS[letter] for letter in piece)
+
+
+def _visible(letter: str, hidden: str) -> str:
+    """A letter, or byte that is none (as a lone surrogate), as it is shown."""
+    if letter == " ":
+        return _SPACE
+    if letter == hidden or letter.isspace() or unicodedata.category(letter) in ("Cc", "Cs"):
+        return "".join(f"<0x{byte:02X}>" for byte in letter.encode(errors="surrogateescape"))
+    return letter
 
 
 def _without_markers(ids: list[int], first: int) -> list[int]:

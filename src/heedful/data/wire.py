@@ -15,6 +15,9 @@ from heedful.data.encoding import Encoded, Encoder, Filters
 from heedful.data.store import Ragged
 from heedful.data.tokenizer import Tokenizer
 
+OUT_OF_MEMORY: Final = 3  # the status with which a process ends that found no memory
+
+_BEGINNING: Final = b"HFL\0"  # of every message: what anything else wrote into the pipe is not taken for one
 _SIZE_BYTES: Final = 4  # of the header's size
 
 
@@ -29,6 +32,7 @@ class Frame:
 def write_frame(stream: BinaryIO, frame: Frame) -> None:
     """Send a message."""
     header = json.dumps({"sizes": [len(part) for part in frame.parts], **frame.header}).encode()
+    stream.write(_BEGINNING)
     stream.write(len(header).to_bytes(_SIZE_BYTES, "little"))
     stream.write(header)
     for part in frame.parts:
@@ -37,11 +41,17 @@ def write_frame(stream: BinaryIO, frame: Frame) -> None:
 
 
 def read_frame(stream: BinaryIO) -> Frame | None:
-    """Receive a message; None where the other side has closed the pipe, EOFError where it broke off."""
-    size = stream.read(_SIZE_BYTES)
-    if not size:
+    """Receive a message; None where the other side has closed the pipe, EOFError where it broke off.
+
+    What is no message is a RuntimeError: the first bytes decide, so that nobody waits for the rest of it.
+    """
+    beginning = stream.read(len(_BEGINNING))
+    if not beginning:
         return None
-    header = json.loads(_exactly(stream, int.from_bytes(size, "little")))
+    if not _BEGINNING.startswith(beginning):
+        raise RuntimeError(f"a message between tokenizing processes begins with {beginning!r}, not {_BEGINNING!r}")
+    size = int.from_bytes(_exactly(stream, _SIZE_BYTES), "little")
+    header = json.loads(_exactly(stream, size))
     return Frame(header, [_exactly(stream, size) for size in header.pop("sizes")])
 
 

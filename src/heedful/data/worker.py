@@ -1,6 +1,7 @@
-"""The program of a tokenizing process, `python -m heedful.data.worker`: chunks of pairs in, token ids out.
+"""The program of a tokenizing process: chunks of pairs in, token ids out.
 
-It ends when its standard input does, so also when the process that started it was killed.
+It is started as `python -m heedful.data.worker ANSWERS PROCESSES`: the descriptor of the pipe for its answers, and how
+many processes work side by side. It ends when its standard input does, so also when its parent was killed.
 """
 
 import os
@@ -8,7 +9,8 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from heedful.data.wire import encoded_frame, encoder_of, pairs_of, read_frame, write_frame
+from heedful.data.known_words import KnownWords
+from heedful.data.wire import OUT_OF_MEMORY, encoded_frame, encoder_of, pairs_of, read_frame, write_frame
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -22,11 +24,14 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Serve standard input and output."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not get between the answers
-    with suppress(BrokenPipeError, EOFError):  # nobody is there any more
-        serve(sys.stdin.buffer, answers)
+    """Serve standard input and the pipe of the arguments: anything can write to standard output."""
+    answers, processes = map(int, sys.argv[1:])
+    KnownWords.sharers = processes
+    try:
+        with suppress(BrokenPipeError, EOFError):  # nobody is there any more
+            serve(sys.stdin.buffer, os.fdopen(answers, "wb"))
+    except MemoryError:
+        sys.exit(OUT_OF_MEMORY)
 
 
 if __name__ == "__main__":

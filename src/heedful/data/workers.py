@@ -9,21 +9,29 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from heedful.data.encoding import Encoded, Encoder
-from heedful.data.wire import Frame, encoded_of, encoder_frame, pairs_frame, read_frame, write_frame
+from heedful.data.wire import (
+    OUT_OF_MEMORY,
+    Frame,
+    encoded_of,
+    encoder_frame,
+    pairs_frame,
+    read_frame,
+    write_frame,
+)
 from heedful.errors import MachineError
 
 _AHEAD: Final = 2  # chunks a process that are under way
 _MOST: Final = 16  # processes: one reader of text cannot feed more
+_STANDARD_ERROR: Final = 2
 _ENVIRONMENT: Final = {
     "TOKENIZERS_PARALLELISM": "false",
     **dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
 }
-
-_Process = subprocess.Popen[bytes]
 
 
 def available_cores() -> int:
@@ -38,17 +46,22 @@ class Workers:
     def __init__(self, encoder: Encoder, count: int) -> None:
         self._encoder, self._count = encoder, count
         self._threads = ThreadPoolExecutor(count, "heedful-tokenizing")  # each talks with one process at a time
-        self._idle: queue.SimpleQueue[_Process] = queue.SimpleQueue()
-        self.processes: list[_Process] = []
+        self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+        self._workers: list[_Worker] = []
+
+    @property
+    def processes(self) -> list[subprocess.Popen[bytes]]:
+        """Those that were started."""
+        return [worker.process for worker in self._workers]
 
     def __enter__(self) -> "Workers":
         try:
             for _ in range(self._count):
-                self.processes.append(_started())
-                self._idle.put(self.processes[-1])
+                self._workers.append(_started(self._count))
+                self._idle.put(self._workers[-1])
             frame = encoder_frame(self._encoder)
-            for process in self.processes:
-                _send(process, frame)
+            for worker in self._workers:
+                worker.send(frame)
         except BaseException:
             self._end()
             raise
@@ -68,66 +81,87 @@ class Workers:
             yield waiting.popleft().result()
 
     def _encode(self, chunk: Sequence[tuple[str, str]]) -> Encoded:
-        process = self._idle.get()
+        worker = self._idle.get()
         try:
-            _send(process, pairs_frame(chunk))
-            return encoded_of(_received(process))
+            worker.send(pairs_frame(chunk))
+            return encoded_of(worker.receive())
         finally:
-            self._idle.put(process)  # a dead one too: a thread that waited for it would wait for ever
+            self._idle.put(worker)  # a dead one too: a thread that waited for it would wait for ever
 
     def _end(self) -> None:
         """Kill them: they hold nothing that is worth a farewell. Threads that wait for one of them wake up by it."""
-        for process in self.processes:
-            process.kill()
+        for worker in self._workers:
+            worker.process.kill()
         self._threads.shutdown(cancel_futures=True)
-        for process in self.processes:
-            process.wait()
-            for pipe in _pipes(process):
-                with suppress(BrokenPipeError):  # what was not sent yet
-                    pipe.close()
+        for worker in self._workers:
+            worker.process.wait()
+            worker.answers.close()
+            with suppress(BrokenPipeError):  # what was not sent yet
+                worker.requests.close()
 
 
-def _started() -> _Process:
-    """A process that finds the same modules as this one; Ctrl-C on a terminal is for its parent alone."""
+# --- one of them ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Worker:
+    """A process, and the pipes to it and from it."""
+
+    process: subprocess.Popen[bytes]
+    requests: BinaryIO
+    answers: BinaryIO
+
+    def send(self, frame: Frame) -> None:
+        try:
+            write_frame(self.requests, frame)
+        except BrokenPipeError as error:
+            raise self._death() from error
+
+    def receive(self) -> Frame:
+        try:
+            frame = read_frame(self.answers)
+        except EOFError:
+            frame = None
+        if frame is None:
+            raise self._death()
+        return frame
+
+    def _death(self) -> Exception:
+        """What to say of a process that ended before its time, by the machine or by a mistake of ours."""
+        status = self.process.wait()
+        if status == OUT_OF_MEMORY:
+            return MachineError(
+                "A process that tokenized found no memory: free some memory and run the same command again."
+            )
+        if status >= 0:
+            return RuntimeError(f"a tokenizing process ended with status {status}: what it wrote above says why")
+        return MachineError(
+            f"A process that tokenized was killed ({signal.Signals(-status).name}), most likely because memory ran "
+            "out: free some memory and run the same command again."
+        )
+
+
+def _started(processes: int) -> _Worker:
+    """A process that finds the same modules as this one; Ctrl-C on a terminal is for its parent alone.
+
+    Its answers have a pipe of their own: whatever else is printed in it, from the start of its interpreter on, goes to
+    our standard error.
+    """
     places = [place or str(Path.cwd()) for place in sys.path]
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "heedful.data.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(places)},
-        process_group=0,
-    )
-
-
-def _pipes(process: _Process) -> tuple[BinaryIO, BinaryIO]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    return cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
-
-
-def _send(process: _Process, frame: Frame) -> None:
+    read, write = os.pipe()
+    answers = os.fdopen(read, "rb")
     try:
-        write_frame(_pipes(process)[0], frame)
-    except BrokenPipeError as error:
-        raise _death(process) from error
-
-
-def _received(process: _Process) -> Frame:
-    try:
-        frame = read_frame(_pipes(process)[1])
-    except EOFError:
-        frame = None
-    if frame is None:
-        raise _death(process)
-    return frame
-
-
-def _death(process: _Process) -> Exception:
-    """What to say of a process that ended before its time: killed by the machine, or stopped by a mistake of ours."""
-    status = process.wait()
-    if status >= 0:
-        return RuntimeError(f"a tokenizing process ended with status {status}: what it wrote above says why")
-    return MachineError(
-        f"A process that tokenized was killed ({signal.Signals(-status).name}), most likely because memory ran out: "
-        "free some memory and run the same command again."
-    )
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "heedful.data.worker", str(write), str(processes)],
+            stdin=subprocess.PIPE,
+            stdout=_STANDARD_ERROR,
+            pass_fds=(write,),
+            env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(places)},
+            process_group=0,
+        )
+    except BaseException:
+        answers.close()
+        raise
+    finally:
+        os.close(write)  # so that the pipe ends with the process
+    return _Worker(process, cast(BinaryIO, process.stdin), answers)

@@ -45,14 +45,14 @@ class Measure:
 
 
 def measure(
-    name: MetricName, references: Sequence[str], bleu_tokenize: str = "13a", bleu_lowercase: bool = False
+    name: MetricName, references: Sequence[str], bleu_tokenize: str = "13a", lowercase: bool = False
 ) -> Measure:
-    """The metric of this name against these references."""
+    """The metric of this name against these references; `lowercase` compares without case, as TER always does."""
     match name:
         case "bleu":
-            return Measure("BLEU", bleu_of_sums, False, _bleu(bleu_tokenize, bleu_lowercase, references))
+            return Measure("BLEU", bleu_of_sums, False, _bleu(bleu_tokenize, lowercase, references))
         case "chrf":
-            return Measure("chrF", chrf_of_sums, False, CHRF(references=[references]))
+            return Measure("chrF", chrf_of_sums, False, CHRF(lowercase=lowercase, references=[references]))
         case "ter":
             return Measure("TER", ter_of_sums, True, TER(references=[references]))
 

@@ -36,9 +36,9 @@ def bleu(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a
     return _score("BLEU", metric, outputs, references)
 
 
-def chrf(outputs: Sequence[str], references: Sequence[str]) -> Score:
-    """Corpus chrF2 over characters, without word n-grams."""
-    return _score("chrF", CHRF(), outputs, references)
+def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
+    """Corpus chrF2 over characters, without word n-grams; `lowercase` compares without case."""
+    return _score("chrF", CHRF(lowercase=lowercase), outputs, references)
 
 
 def _score(name: str, metric: Metric, outputs: Sequence[str], references: Sequence[str]) -> Score:

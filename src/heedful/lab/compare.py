@@ -20,6 +20,7 @@ METRICS: Final[tuple[MetricName, ...]] = get_args(MetricName)
 DEFAULT_METRICS: Final = ("bleu", "chrf")
 
 SideName = Literal["A", "B"]
+Side = Sequence["System"] | Sequence[str]  # runs of a system, or the lines that one wrote
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Contest:
     systems: Mapping[str, System]  # by name
     sentences: Sentences  # their references in the form that they are scored in
     bleu_tokenize: str = "13a"
-    bleu_lowercase: bool = False
+    lowercase: bool = False
     frequencies: Frequencies | None = None  # of the training data, where it can be read
 
 
@@ -139,27 +140,28 @@ class Comparison:
 
 
 def compare(
-    a: Sequence[System],
-    b: Sequence[System],
+    a: Side,
+    b: Side,
     references: Sequence[str],
     sources: Sequence[str] | None = None,
     *,
     metrics: Sequence[str] = DEFAULT_METRICS,
     bleu_tokenize: str = "13a",
-    bleu_lowercase: bool = False,
+    lowercase: bool = False,
     frequencies: Frequencies | None = None,
     samples: int = SAMPLES,
     seed: int = SEED,
     examples: int = 5,
 ) -> Comparison:
-    """Compare two sides of one or several runs each.
+    """Compare two sides of one or several runs each; a side of plain lines is one run, named A or B.
 
-    `frequencies` counts words as `words_cutter(bleu_tokenize)` cuts them, best in the training data; without it they
-    are counted in the references. `sources` are for the examples alone.
+    `lowercase` scores without case. `frequencies` counts words as `words_cutter(bleu_tokenize)` cuts them, best in the
+    training data; without it they are counted in the references. `sources` are for the examples alone.
     """
     names = metric_names(metrics)
+    a, b = _systems(a, "A"), _systems(b, "B")
     _check(a, b, references, sources)
-    measures = {name: measure(name, references, bleu_tokenize, bleu_lowercase) for name in (*names, _OF_SENTENCES)}
+    measures = {name: measure(name, references, bleu_tokenize, lowercase) for name in (*names, _OF_SENTENCES)}
     tables = {name: _Table.of(of_name, a, b) for name, of_name in measures.items()}
     chosen = [tables[name] for name in names]
     cut = words_cutter(bleu_tokenize)
@@ -199,6 +201,12 @@ def check_lines(systems: Sequence[System], references: Sequence[str]) -> None:
                 f"{system.name} has {len(system.translations):,} lines but there are {len(references):,} references: "
                 "line n must translate sentence n."
             )
+
+
+def _systems(side: Side, name: SideName) -> Sequence[System]:
+    lines = tuple(line for line in side if isinstance(line, str))
+    systems = [system for system in side if isinstance(system, System)]
+    return [*systems, System(name, lines)] if lines else systems
 
 
 def _check(

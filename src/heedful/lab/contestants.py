@@ -1,25 +1,33 @@
 """Models that translate a test set in order to be compared, with each other and with files of translations."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Final, Literal, Unpack
 
 from heedful.api.evaluation import evaluate
 from heedful.api.model import Model, load
 from heedful.api.request import Options
+from heedful.api.wording import Wording
 from heedful.config.schema import AnyCorpus, Data, Recipe
 from heedful.data.readers import corpus_name, read_pairs
 from heedful.data.text import TextForm
 from heedful.errors import HeedfulError, UserError, suggestion
-from heedful.evaluate.buckets import count_words
 from heedful.evaluate.sums import words_cutter
 from heedful.lab.compare import Contest, Frequencies, Sentences, System, check_lines
-from heedful.models.bundle import read_description
+from heedful.models.bundle import Tokenizers, read_description
+
+_MOST: Final = 1_000_000  # lines of training data in which words are counted
+_TELL_EVERY: Final = 250_000  # of them
 
 Split = Literal["valid", "test"]
 Bar = Callable[[int], AbstractContextManager[Callable[[int], None]]]  # shows how many of so many sentences are ready
+Cut = Callable[[str], list[str]]  # a text to the words that BLEU counts
+Described = tuple[Recipe, Tokenizers]
 
 
 @dataclass(frozen=True)
@@ -46,26 +54,29 @@ def contest(
     """Let the models translate, one after the other: what is given, or the corpus that their recipes have in common.
 
     All are scored against the references in one form, the models' own; texts of files are brought into their case and
-    Unicode form too. The words of the training data are counted where a model's recipe finds its files.
+    Unicode form too. A target language is asked of the models that know several. The words of the training data are
+    counted where a model's recipe finds its files.
     """
-    recipes = {name: read_description(Path(name))[0] for name in models}
+    described = {name: read_description(Path(name)) for name in models}
+    recipes = {name: recipe for name, (recipe, _) in described.items()}
     sentences = given or _common_sentences(recipes, split, corpus)
     check_lines(files, sentences.references)
+    languages = {name: sentences.to if tokenizers.source.tags else "" for name, (_, tokenizers) in described.items()}
+    _check_languages(described, sentences, given)
     tokenize = bleu_tokenize or _common_tokenizer(recipes)
+    cut = words_cutter(tokenize)
     form = TextForm.of(recipes[models[0]].data)
     systems = {file.name: System(file.name, tuple(map(form, file.translations))) for file in files}
     references: tuple[str, ...] = ()
-    frequencies: Frequencies | None = None
-    unread: list[Data] = []  # runs of one recipe have the same data: one complaint is enough
     for name in models:
         model = load(name, device, precision)
-        translations, expected = _translated(model, name, sentences, messages, options)
+        asked: Options = {**options, "to": languages[name] or None}
+        translations, expected = _translated(model, name, sentences, messages, asked)
         references = references or expected
         _refuse_other_form(references, expected, models[0], name)
         systems[name] = System(name, translations)
-        if frequencies is None and recipes[name].data not in unread:
-            frequencies = _frequencies(model, name, sentences.to, tokenize, messages)
-            unread.append(recipes[name].data)
+    judged = chain(references, *(system.translations for system in systems.values()))
+    frequencies = _first_frequencies(described, languages, cut, judged, messages)
     lowercase = any(recipe.data.lowercase for recipe in recipes.values())
     return Contest(systems, replace(sentences, references=references), tokenize, lowercase, frequencies)
 
@@ -136,6 +147,18 @@ def _first_unequal(one: Sequence[object], other: Sequence[object]) -> int:
     return next((line for line, (x, y) in enumerate(zip(one, other, strict=True), start=1) if x != y), 0)
 
 
+def _check_languages(described: Mapping[str, Described], sentences: Sentences, given: Sentences | None) -> None:
+    """Refuse sentences that do not tell a model its target language, before anything is translated."""
+    several = {name: of_name for name, of_name in described.items() if of_name[1].source.tags}
+    if given and given.to and not several:
+        raise UserError(f"--to is `{given.to}`, but no model here knows several target languages: leave out --to.")
+    for name, (recipe, tokenizers) in several.items():
+        try:
+            Wording(recipe, tokenizers).encode(sentences.sources or (), sentences.to or None, False, sentences.name, 1)
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from error
+
+
 # --- translations -------------------------------------------------------------------------------------------------
 
 
@@ -144,10 +167,9 @@ def _translated(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The translations, and the references in the form that the model is scored in."""
     messages.say(f"{name}: translating {len(sentences.references):,} sentences")
-    asked: Options = {**options, "to": sentences.to or None}
     with messages.bar(len(sentences.references)) as progress:
         found = evaluate(
-            model, sentences.sources or (), sentences.references, name=sentences.name, progress=progress, **asked
+            model, sentences.sources or (), sentences.references, name=sentences.name, progress=progress, **options
         )
     if found.cut:
         messages.say(f"{name}: {found.cut:,} translations were cut at the maximum length: raise --max-extra")
@@ -167,22 +189,52 @@ def _refuse_other_form(common: Sequence[str], here: Sequence[str], first: str, n
 # --- training data ------------------------------------------------------------------------------------------------
 
 
-def _frequencies(model: Model, name: str, to: str, bleu_tokenize: str, messages: Messages) -> Frequencies | None:
-    """How often each word is in the target side of the model's training data; None where that cannot be read."""
-    cut = words_cutter(bleu_tokenize)
-    messages.say(f"{name}: counting the words of its training data")
+def _first_frequencies(
+    described: Mapping[str, Described],
+    languages: Mapping[str, str],
+    cut: Cut,
+    judged: Iterable[str],
+    messages: Messages,
+) -> Frequencies | None:
+    """How often each word of the texts that are judged is in the training data of the first model that has it."""
+    words = frozenset(word for text in judged for word in cut(text))
+    unread: list[Data] = []  # runs of one recipe have the same data: one complaint is enough
+    for name, (recipe, tokenizers) in described.items():
+        if recipe.data in unread:
+            continue
+        with closing(_training_texts(recipe, Wording(recipe, tokenizers), languages[name])) as texts:
+            found = _frequencies(name, texts, cut, words, messages)
+        if found:
+            return found
+        unread.append(recipe.data)
+    return None
+
+
+def _frequencies(
+    name: str, texts: Iterator[str], cut: Cut, words: AbstractSet[str], messages: Messages
+) -> Frequencies | None:
+    """How often the words are in a model's training texts; None where these cannot be read."""
+    messages.say(f"{name}: counting words in its training data")
+    counts: Counter[str] = Counter()
+    part = ""
     try:
-        return Frequencies(f"the training data of {name}", count_words(map(cut, _training_texts(model, to))))
+        for number, text in enumerate(texts):
+            if number == _MOST:
+                part = f"the first {_MOST:,} lines of "
+                break
+            if number and number % _TELL_EVERY == 0:
+                messages.say(f"{name}: counting words in its training data: {number:,} lines so far")
+            counts.update(word for word in cut(text) if word in words)
     except HeedfulError as error:
         messages.say(f"{name}: its training data cannot be read ({str(error).rstrip('.')})")
         return None
+    return Frequencies(f"{part}the training data of {name}", counts)
 
 
-def _training_texts(model: Model, to: str) -> Iterator[str]:
+def _training_texts(recipe: Recipe, wording: Wording, to: str) -> Generator[str, None, None]:
     """The targets in the form of the translations; of a model of several languages, those in the one that is judged."""
-    recipe = model.recipe
     for corpus in recipe.data.train:
         if to and corpus.to != to:
             continue
         for _, target in read_pairs(corpus, recipe.data.folder, TextForm.of(recipe.data)):
-            yield model.wording.ordinary(target, corpus.to or None) if recipe.evaluate.detokenize else target
+            yield wording.ordinary(target, corpus.to or None) if recipe.evaluate.detokenize else target

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from rich.console import Console
 from heedful.api.feeds import ragged_feed, static_shape
 from heedful.api.forecast import Forecast, dry_run
 from heedful.api.starting import read_start
+from heedful.config.load import load_recipe
 from heedful.config.schema import AnyCorpus, Recipe
 from heedful.data.cache import Progress
 from heedful.data.loader import PairFeed, pair_costs
@@ -85,11 +87,14 @@ class Report:
     time: Time | None  # None where the ten steps were left out
 
 
-def examine(recipe: Recipe, quick: bool = False, progress: Progress = lambda message: None) -> Report:
-    """Examine a recipe and its data; `quick` leaves out the ten training steps.
+def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Progress = lambda message: None) -> Report:
+    """Examine a recipe, which may be a file or a shipped one's name, and its data.
 
-    A recipe that cannot be trained at all is a UserError. `progress` gets a line for every longer piece of work.
+    `quick` leaves out the ten training steps. A recipe that cannot be trained at all is a UserError. `progress` gets a
+    line for every longer piece of work.
     """
+    if not isinstance(recipe, Recipe):
+        recipe = load_recipe(recipe)
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     device = choose_device(recipe.train.device)
@@ -112,9 +117,13 @@ def examine(recipe: Recipe, quick: bool = False, progress: Progress = lambda mes
     memory = measure_memory(
         recipe.model, sizes, replace(feed, static=static), recipe.train.label_smoothing, device, precision
     )
-    fits = memory.available is None or memory.total < memory.available
-    time = None if quick or not fits else _time(recipe, run, device, precision, progress)
-    found += [*piece_findings(pieces), *_run_findings(recipe, run, memory)]
+    needed, time = memory, None
+    if memory.fits and not quick:
+        try:
+            time = _time(recipe, run, device, precision, progress)
+        except torch.OutOfMemoryError:  # what is needed for moments only was not measured
+            needed = replace(memory, activations=None)
+    found += [*piece_findings(pieces), *_run_findings(recipe, run, needed)]
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: else in the order of the data
     corpora = tuple(Corpus(corpus.part, corpus.name, len(corpus)) for corpus in linted)
     return Report(tuple(found), corpora, pieces, run, memory, time)
@@ -208,12 +217,14 @@ def _time(recipe: Recipe, run: Run, device: torch.device, precision: torch.dtype
 
 
 def _run_findings(recipe: Recipe, run: Run, memory: Memory) -> Iterator[Finding]:
-    if memory.available is not None and memory.total >= memory.available:
+    if not memory.fits:
+        holds = "more memory than is free" if memory.total is None else f"{memory.total / 2**30:.1f} GiB"
+        has = "" if memory.available is None else f", but the device has {memory.available / 2**30:.1f} GiB"
         yield Finding(
             "problem",
             "memory",
             "run",
-            f"a step holds {memory.total / 2**30:.1f} GiB, but the device has {memory.available / 2**30:.1f} GiB",
+            f"a step holds {holds}{has}",
             "Lower `data.batch_tokens` (and raise `train.accumulate`), or make the model smaller.",
         )
     warmup, steps = recipe.train.schedule.warmup, recipe.train.steps

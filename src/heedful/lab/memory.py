@@ -1,8 +1,9 @@
 """How much memory a step of training holds: weights, gradients, optimizer, and what the forward pass keeps.
 
 On a CPU nothing is computed for it: torch runs the model on tensors without values, so that a model which does not fit
-can be measured too. On a GPU the forward pass runs. Either way every tensor that is saved for the backward pass is
-counted, each storage once. What is needed for moments only, such as the inputs of one operation, comes on top.
+can be measured too. On a GPU the forward pass runs, and where it does not fit only that is known. Either way every
+tensor that is saved for the backward pass is counted, each storage once. What is needed for moments only, such as the
+inputs of one operation, comes on top.
 """
 
 import os
@@ -46,14 +47,21 @@ class Memory:
     parameters: int
     gradients: int
     optimizer: int
-    activations: int
+    activations: int | None  # None where the forward pass found too little memory
     batch: LargestBatch
     available: int | None  # on the device; None where it cannot be known
 
     @property
-    def total(self) -> int:
+    def total(self) -> int | None:
         """All of it."""
+        if self.activations is None:
+            return None
         return self.parameters + self.gradients + self.optimizer + self.activations
+
+    @property
+    def fits(self) -> bool:
+        """Whether the device has room for it, as far as that can be known."""
+        return self.total is not None and (self.available is None or self.total < self.available)
 
 
 def measure_memory(
@@ -67,16 +75,31 @@ def measure_memory(
     """Measure the largest micro-batch of the first epoch; `sizes` are those of the vocabularies."""
     indices = largest_batch(feed)
     made = replace(feed, pin=False).batch(indices)
+    with torch.device("meta"):  # they can be counted where they do not fit
+        weights = _BYTES * sum(p.numel() for p in build_model(config, *sizes).parameters())
+    try:
+        activations = _activations(config, sizes, made, smoothing, device, precision)
+    except torch.OutOfMemoryError:
+        activations = None
+    longest = max(int(cost[indices].max()) for cost in pair_costs(feed.stores))
+    shape = LargestBatch(made.sentences, made.source_tokens, made.target_tokens, longest)
+    return Memory(weights, weights, _MOMENTS * weights, activations, shape, _available(device))
+
+
+def _activations(
+    config: TransformerModel,
+    sizes: tuple[int, int],
+    made: PairBatch,
+    smoothing: float,
+    device: torch.device,
+    precision: torch.dtype,
+) -> int:
     with _without_values(device) as mode:
         with device:
             model = build_model(config, *sizes)
         set_precision(model, precision)
         batch = made.to(device) if mode is None else _valueless(made, mode)
-        activations = saved_bytes(model, batch, smoothing)
-    weights = _BYTES * sum(p.numel() for p in model.parameters())
-    longest = max(int(cost[indices].max()) for cost in pair_costs(feed.stores))
-    shape = LargestBatch(made.sentences, made.source_tokens, made.target_tokens, longest)
-    return Memory(weights, weights, _MOMENTS * weights, activations, shape, _available(device))
+        return saved_bytes(model, batch, smoothing)
 
 
 def largest_batch(feed: PairFeed) -> Indices:

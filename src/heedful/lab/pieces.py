@@ -7,7 +7,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config.schema import ByteBpe, Recipe
+from heedful.config.schema import AnyTokenizer, ByteBpe, Recipe
 from heedful.data.prepare import Prepared
 from heedful.data.readers import Pair
 from heedful.data.store import TokenStore
@@ -17,6 +17,7 @@ from heedful.lab.findings import Finding
 Counts = NDArray[np.int64]
 
 RARE: Final = 10  # a piece seen fewer times is hardly trained
+_BYTES: Final = 256  # a byte-level vocabulary begins with every single byte, behind its markers
 _BINS: Final = 12
 _TAIL: Final = 99.5  # percent of the sentences have bins of their own
 _STEP: Final = 1 << 24  # pieces that are counted at once
@@ -25,6 +26,10 @@ _UNKNOWN_PROBLEM: Final = 0.2
 _DROPPED_WARNING: Final = 0.05
 _DROPPED_PROBLEM: Final = 0.5
 _RARE_WARNING: Final = 0.5
+_UNKNOWN_ADVICE: Final = 'Raise `tokenizer.size`, or choose `kind = "byte_bpe"`, which knows every text.'
+_KEPT_ADVICE: Final = (
+    "The vocabulary is that of `train.start_from`: start from a model that knows such text, or from none."
+)
 _REASONS: Final = {"empty": "an empty side", "too long": "`data.max_length`", "ratio": "`data.max_ratio`"}
 
 
@@ -52,6 +57,8 @@ class Vocabulary:
     markers: int  # special pieces and tags: of no use inside a text
     never: int
     rare: int  # used, but fewer than `RARE` times
+    learned: int  # what its size decides on: neither markers, nor the single bytes that a byte-level one always has
+    hardly: int  # of the learned, never used or rare
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class Pieces:
     vocabularies: tuple[Vocabulary, ...]
     lengths: Histogram
     dropped: tuple[Dropped, ...]
+    kept: bool  # the vocabularies are those of the model that the run starts from, whatever the recipe says
 
 
 def count_pieces(recipe: Recipe, prepared: Prepared, names: Sequence[str], sample: Sequence[Pair]) -> Pieces:
@@ -93,14 +101,14 @@ def count_pieces(recipe: Recipe, prepared: Prepared, names: Sequence[str], sampl
         _side("source", recipe, prepared, source, uses[0], texts[0]),
         _side("target", recipe, prepared, target, uses[1], texts[1]),
     )
-    asked = recipe.tokenizer.size
+    config = recipe.tokenizer
     vocabularies = (
-        (_vocabulary("both", asked, source, uses[0] + uses[1]),)
+        (_vocabulary("both", config, source, uses[0] + uses[1]),)
         if source.fingerprint == target.fingerprint
-        else (_vocabulary("source", asked, source, uses[0]), _vocabulary("target", asked, target, uses[1]))
+        else (_vocabulary("source", config, source, uses[0]), _vocabulary("target", config, target, uses[1]))
     )
     dropped = tuple(_dropped(name, store) for name, store in zip(names, prepared.train, strict=True))
-    return Pieces(sides, vocabularies, _histogram(prepared.train), dropped)
+    return Pieces(sides, vocabularies, _histogram(prepared.train), dropped, bool(recipe.train.start_from))
 
 
 def piece_findings(pieces: Pieces) -> Iterator[Finding]:
@@ -113,29 +121,34 @@ def piece_findings(pieces: Pieces) -> Iterator[Finding]:
                     "unknown",
                     "tokens",
                     f"{share:.1%} of the {side.side} pieces of {part} are unknown",
-                    'Raise `tokenizer.size`, or choose `kind = "byte_bpe"`, which knows every text.',
+                    _KEPT_ADVICE if pieces.kept else _UNKNOWN_ADVICE,
                 )
-    for vocabulary in pieces.vocabularies:
-        of = "" if vocabulary.side == "both" else f" of the {vocabulary.side} side"
-        if vocabulary.size < vocabulary.asked:
-            yield Finding(
-                "note",
-                "small_vocabulary",
-                "tokens",
-                f"the vocabulary{of} has {vocabulary.size:,} pieces, not the {vocabulary.asked:,} asked for",
-                "The text has no more pieces to give: nothing to do, or lower `tokenizer.size`.",
-            )
-        hardly, usable = vocabulary.never + vocabulary.rare, vocabulary.size - vocabulary.markers
-        if hardly >= _RARE_WARNING * usable:
-            yield Finding(
-                "warning",
-                "rare_pieces",
-                "tokens",
-                f"{hardly:,} of {usable:,} pieces of the vocabulary{of} are used fewer than {RARE} times",
-                "Lower `tokenizer.size`: what is hardly seen is hardly learned.",
-            )
+    if not pieces.kept:
+        for vocabulary in pieces.vocabularies:
+            yield from _vocabulary_findings(vocabulary)
     for dropped in pieces.dropped:
         yield from _dropped_findings(dropped)
+
+
+def _vocabulary_findings(vocabulary: Vocabulary) -> Iterator[Finding]:
+    of = "" if vocabulary.side == "both" else f" of the {vocabulary.side} side"
+    if vocabulary.size < vocabulary.asked:
+        yield Finding(
+            "note",
+            "small_vocabulary",
+            "tokens",
+            f"the vocabulary{of} has {vocabulary.size:,} pieces, not the {vocabulary.asked:,} asked for",
+            "The text has no more pieces to give: nothing to do, or lower `tokenizer.size`.",
+        )
+    if vocabulary.hardly and vocabulary.hardly >= _RARE_WARNING * vocabulary.learned:
+        yield Finding(
+            "warning",
+            "rare_pieces",
+            "tokens",
+            f"{vocabulary.hardly:,} of {vocabulary.learned:,} learned pieces of the vocabulary{of} are used fewer than "
+            f"{RARE} times",
+            "Lower `tokenizer.size`: what is hardly seen is hardly learned.",
+        )
 
 
 def _dropped_findings(dropped: Dropped) -> Iterator[Finding]:
@@ -197,15 +210,24 @@ def _lone_bytes(tokenizer: Tokenizer) -> list[int]:
 
 
 def _is_lone_byte(piece: str, text: str) -> bool:
-    return len(piece) == 1 and text == "\ufffd"  # each byte is written as one letter
+    return len(piece) == len("<0xFF>") and text == "\ufffd"  # two bytes are shown as twelve letters
 
 
 def _vocabulary(
-    side: Literal["both", "source", "target"], asked: int, tokenizer: Tokenizer, uses: Counts
+    side: Literal["both", "source", "target"], config: AnyTokenizer, tokenizer: Tokenizer, uses: Counts
 ) -> Vocabulary:
     ordinary = uses[tokenizer.markers :]
-    rare = (ordinary > 0) & (ordinary < RARE)
-    return Vocabulary(side, asked, tokenizer.size, tokenizer.markers, int((ordinary == 0).sum()), int(rare.sum()))
+    learned = ordinary[_BYTES:] if isinstance(config, ByteBpe) else ordinary
+    return Vocabulary(
+        side,
+        config.size,
+        tokenizer.size,
+        tokenizer.markers,
+        never=int((ordinary == 0).sum()),
+        rare=int(((ordinary > 0) & (ordinary < RARE)).sum()),
+        learned=len(learned),
+        hardly=int((learned < RARE).sum()),
+    )
 
 
 def _dropped(name: str, store: TokenStore) -> Dropped:

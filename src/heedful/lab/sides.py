@@ -43,5 +43,5 @@ class SideWords:
 
 
 def _typical(own: Counter[str], other: Counter[str], least: int) -> frozenset[str]:
-    ranked = (word for word, count in own.most_common() if count >= max(least, _TIMES * other[word]))
-    return frozenset(word for word, _ in zip(ranked, range(_MOST), strict=False))
+    typical = [(-count, word) for word, count in own.items() if count >= max(least, _TIMES * other[word])]
+    return frozenset(word for _, word in sorted(typical)[:_MOST])  # equals by the alphabet: the same in every process

@@ -37,6 +37,7 @@ class Position:
     best_score: float | None = None
     worse_since: int = 0  # validations since the best
     score: float | None = None  # of the validation at this very step
+    regular: bool = field(default=True, compare=False)  # False where it was saved between two regular steps
     seconds: float = field(default=0.0, compare=False)  # of training, validations and savings included
     facts: dict[str, Any] = field(default_factory=dict)  # what must be the same for a resumed run to be exact
 
@@ -59,6 +60,7 @@ def save_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, position: Position, retention: Retention
 ) -> Path:
     """Write a checkpoint, move the pointer to it, and remove those that are no longer to be kept."""
+    position.regular = position.step % retention.every == 0
     files = {
         "model.safetensors": weights_to_bytes(model),
         "optimizer.safetensors": save_tensors(_optimizer_tensors(optimizer)),
@@ -71,11 +73,12 @@ def save_checkpoint(
     write_folder(path, files)
     write_json(folder / "last.json", {"folder": path.name})
     for old in folder.glob("step-*"):
-        if old != path and step_of(old) % retention.every:
+        if old != path and not _is_regular(old):
             remove_folder(old)
     kept = {*last_checkpoints(folder, retention.last), path}
     if retention.best:
-        kept.update(best_checkpoints(folder, retention.best, retention.higher_is_better))
+        room = retention.best + (not position.regular)  # such a one is to go again: it must push nothing out
+        kept.update(best_checkpoints(folder, room, retention.higher_is_better))
     for old in folder.glob("step-*"):
         if old not in kept:
             remove_folder(old)
@@ -111,7 +114,8 @@ def seconds_trained(folder: Path) -> float | None:
 def checkpoint_weights(path: Path) -> dict[str, Tensor]:
     """The weights of a checkpoint, verified."""
     name = "model.safetensors"
-    return tensors_from_bytes(_verified(path, _manifest(path), name), path / name)
+    way_out = f"delete {path} to average without it."
+    return tensors_from_bytes(_verified(path / name, _manifest(path, way_out), way_out), path / name)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -127,28 +131,52 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:
     """Read a checkpoint into a model and its optimizer, after every byte has been verified."""
-    manifest = _manifest(path)
-    files = {name: _verified(path, manifest, name) for name in manifest}
+    way_out = _way_out_of_resuming(path)
+    manifest = _manifest(path, way_out)
+    files = {name: _verified(path / name, manifest, way_out) for name in manifest}
     weights_from_bytes(model, files["model.safetensors"], path / "model.safetensors")
     _load_optimizer(optimizer, load_tensors(files["optimizer.safetensors"]))
     return Position(**json.loads(files["position.json"]))
 
 
-def _manifest(path: Path) -> dict[str, str]:
-    manifest = read_json(path / "manifest.json")
+def _way_out_of_resuming(path: Path) -> str:
+    """What to do where this checkpoint cannot be read: go on from the newest other one, where one was kept."""
+    others = [other for other in last_checkpoints(path.parent, 2) if other != path]
+    if not others:
+        return "train again into another folder."
+    pointer = json.dumps({"folder": others[-1].name})
+    return f"delete {path}, write {pointer} into {path.parent / 'last.json'} and resume from there."
+
+
+def _manifest(path: Path, way_out: str) -> dict[str, str]:
+    file = path / "manifest.json"
+    _refuse_missing(file, way_out)
+    try:
+        manifest = json.loads(read_bytes(file))
+    except (ValueError, RecursionError):
+        manifest = None
     if not isinstance(manifest, dict) or manifest.keys() != set(_FILES):
-        raise UserError(f"{path}/manifest.json is damaged: resume from another checkpoint or train again.")
+        raise UserError(f"{file} is damaged: {way_out}")
     return manifest
 
 
-def _verified(path: Path, manifest: dict[str, str], name: str) -> bytes:
-    data = read_bytes(path / name)
-    if hashlib.sha256(data).hexdigest() != manifest[name]:
-        raise UserError(
-            f"{path / name} is damaged (its sha256 is not the manifest's): "
-            "resume from another checkpoint or train again."
-        )
+def _verified(file: Path, manifest: dict[str, str], way_out: str) -> bytes:
+    _refuse_missing(file, way_out)
+    data = read_bytes(file)
+    if hashlib.sha256(data).hexdigest() != manifest[file.name]:
+        raise UserError(f"{file} is damaged (its sha256 is not the manifest's): {way_out}")
     return data
+
+
+def _refuse_missing(file: Path, way_out: str) -> None:
+    if not file.exists():
+        raise UserError(f"{file} is missing: {way_out}")
+
+
+def _is_regular(path: Path) -> bool:
+    """As it was when it was saved: the distance of regular steps may change when a run goes on."""
+    position = read_json(path / "position.json")
+    return not isinstance(position, dict) or position.get("regular") is not False
 
 
 def _score(path: Path) -> float | None:

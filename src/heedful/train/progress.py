@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -11,15 +12,18 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from heedful.files import append_line, read_bytes, write_bytes
+from heedful.files import append_line, read_bytes, reader_optional, write_bytes
 from heedful.train.trainer import Reading
 
 
 class Progress:
-    """Shows readings and validations on standard error, and appends them to the run's metrics."""
+    """Shows readings and validations on standard error, and appends them to the run's metrics.
+
+    A run goes on when nobody reads standard error any more: its pipe was closed, or its terminal was hung up.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True, highlight=False)
+        self.console = console or Console(file=reader_optional(sys.stderr), highlight=False)
         self._live = (
             Live(console=self.console, transient=True, auto_refresh=False) if self.console.is_terminal else None
         )

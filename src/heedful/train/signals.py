@@ -1,7 +1,8 @@
-"""SIGINT and SIGTERM as a wish to stop after the current step; a second SIGINT stops at once."""
+"""SIGINT, SIGTERM and SIGHUP as a wish to stop after the current step; a second SIGINT stops at once."""
 
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -16,7 +17,7 @@ class StopRequest:
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             return self  # Python lets the main thread alone handle signals
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _wishes():
             self._previous[number] = signal.signal(number, self._note)
         return self
 
@@ -30,3 +31,9 @@ class StopRequest:
         if self.signal == signal.SIGINT and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = number
+
+
+def _wishes() -> Iterator[int]:
+    yield from (signal.SIGINT, signal.SIGTERM)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else `nohup` asked for it
+        yield signal.SIGHUP

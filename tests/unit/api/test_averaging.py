@@ -101,7 +101,7 @@ def test_models_of_other_vocabularies_have_no_mean(
 
 def test_models_of_other_shapes_have_no_mean(make: Make, tmp_path: Path) -> None:
     a, wide, deep = make("a"), make("b", inner=24), make("c", layers=2)
-    assert refused([a, a, wide], tmp_path / "mean") == (
+    assert refused([a, make("d"), wide], tmp_path / "mean") == (
         f"{wide}/model.safetensors: `encoder.blocks.0.network.into.weight` is (24, 16), "
         f"but in {a} it is (16, 16): only models of the same shape have a mean."
     )

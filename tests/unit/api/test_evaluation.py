@@ -27,6 +27,7 @@ from heedful.data.store import TokenStore
 from heedful.data.text import join_words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
+from heedful.evaluate.translation import bleu
 from heedful.models.build import build_model
 from heedful.models.bundle import Bundle, Tokenizers
 
@@ -181,13 +182,22 @@ def test_a_source_without_its_language_is_refused_with_its_line(moses: Callable[
         evaluate(moses("de"), ["<2de> ein", "hund"], ["ein", "hund"], name="news")
 
 
-def test_a_test_set_is_never_raw(moses: Callable[..., Model]) -> None:
-    with pytest.raises(TypeError, match=r"^a test set is in the form that the model was trained on: `raw` is for tr"):
-        evaluate(moses(), ["ein"], ["ein"], raw=True)
+def test_a_raw_test_set_is_ordinary_text_on_both_sides(moses: Callable[..., Model]) -> None:
+    made = moses(bleu_tokenize="none")
+    ordinary = [made.wording.ordinary(source, "de") for source in SOURCES]
+    outputs = made.translate(ordinary, raw=True)
+    references = [text.upper() for text in references_for(outputs)]
+    found = evaluate(made, ordinary, references, raw=True)
+    assert found.translations == tuple(outputs)
+    assert found.references == tuple(text.lower() for text in references)
+    assert found.bleu.score == bleu(outputs, found.references, "13a", lowercase=True).score
+    assert "tok:13a" in found.bleu.signature
+    split = [made.wording.split_target(text) for text in references]
+    assert found.perplexity == evaluate(made, [*map(made.wording.split_target, ordinary)], split).perplexity
 
 
 def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Model], tmp_path: Path) -> None:
-    """BLEU and chrF of two languages by their tags, of ordinary text, and of the first sentences alone."""
+    """BLEU and chrF of two languages by their tags, of ordinary text, and of the first sentences of each alone."""
     made = moses("de", "fr", detokenize=True, bleu_tokenize="none")
     languages = {"de": SOURCES[:3], "fr": SOURCES[3:]}
     stores, corpora = [], []
@@ -198,16 +208,17 @@ def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Model
         corpora.append(TextCorpus(source=f"{language}.in", target=f"{language}.out", to=language))
         pieces = made.wording.encode_target([reference.lower() for reference in references])
         stores.append(TokenStore.of(source=made.encode(sources, language), target=pieces))
-    for most, expected in ((None, SOURCES), (4, SOURCES[:4])):
+    for most, rows in ((None, [0, 1, 2, 3, 4]), (4, [0, 1, 3, 4]), (3, [0, 1, 3]), (1, [0])):
+        expected = [SOURCES[row] for row in rows]
         data = made.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": tuple(corpora)})
         validation = Validation(metric="bleu", max_sentences=most)
         train = made.recipe.train.model_copy(update={"validation": validation})
         recipe = made.recipe.model_copy(update={"data": data, "train": train})
         with evaluating(made.network):
             scores = Judge(Bundle(recipe, made.tokenizers, made.network), stores)()
-        asked = ["de", "de", "de", "fr", "fr"][: len(expected)]
+        asked = [["de", "de", "de", "fr", "fr"][row] for row in rows]
         references = [line for to in languages for line in (tmp_path / f"{to}.out").read_text().splitlines()]
-        found = evaluate(made, expected, references[: len(expected)], to=asked)
+        found = evaluate(made, expected, [references[row] for row in rows], to=asked)
         assert list(scores) == ["bleu", "loss", "perplexity", "chrf"]
         assert scores["bleu"] == found.bleu.score > 0
         assert scores["chrf"] == found.chrf.score

@@ -2,12 +2,15 @@
 
 import pytest
 
+from heedful.api.alignment import align
 from heedful.api.model import Model
 from heedful.api.request import Options, resolve
-from heedful.config.schema import Decode
+from heedful.config.schema import ByteBpe, Decode
+from heedful.data.tokenizer_training import train_tokenizer
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.sampling import Sampling
 from heedful.errors import UserError
+from heedful.models.bundle import Tokenizers
 
 
 def test_what_is_left_out_is_the_recipes() -> None:
@@ -97,3 +100,13 @@ def test_alignments_are_between_pieces_and_between_words(reversing: Model) -> No
     assert best.alignment.pieces == tuple((place, number) for place, number in best.alignment.pieces if place < 4)
     assert best.alignment.words == tuple(sorted(best.alignment.pieces))  # here every word is a piece
     assert reversing.translate_detailed(["ant"])[0][0].alignment is None
+
+
+def test_an_alignment_of_byte_level_pieces_is_readable_and_of_words() -> None:
+    bytes_of = train_tokenizer(ByteBpe(size=275), ["five dogs", "fünf Hunde"] * 5)
+    source, target = bytes_of.encode("five dogs"), bytes_of.encode("fünf Hunde 漢")
+    last = len(source) - 1
+    found = align(Tokenizers(bytes_of, bytes_of), source, target, [0] * (len(target) - 3) + [last] * 3)
+    assert "".join(found.source_pieces) == "five▁dogs"
+    assert "".join(found.target_pieces) == "fünf▁Hunde▁<0xE6><0xBC><0xA2>"
+    assert found.words == ((0, 0), (0, 1), (1, 2))

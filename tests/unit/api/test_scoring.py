@@ -77,3 +77,11 @@ def test_a_target_without_enough_positions_is_refused(untrained: Callable[..., M
     message = r"^here, line 2: the reference has 10 tokens with `</s>`, but this model has positions for 9"
     with pytest.raises(UserError, match=message):
         list(score_stream(untrained(), [("ant", "bee"), ("ant", " ".join(["bee"] * 9))], name="here"))
+
+
+def test_what_comes_before_a_mistake_is_scored(untrained: Callable[..., Model]) -> None:
+    pairs = [("ant", "bee"), ("bee", "cat"), ("ant", " ".join(["bee"] * 9)), ("ant", "ant")]
+    stream = score_stream(untrained(), pairs, name="here")
+    assert [next(stream).pieces, next(stream).pieces] == [("bee", "</s>"), ("cat", "</s>")]
+    with pytest.raises(UserError, match=r"^here, line 3: "):
+        next(stream)

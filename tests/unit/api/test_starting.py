@@ -16,7 +16,7 @@ from heedful.api.forecast import dry_run
 from heedful.api.starting import read_start
 from heedful.api.training import train
 from heedful.config.load import load_recipe, recipe_from_json
-from heedful.config.schema import Data, Recipe, TextCorpus, TransformerModel, Words
+from heedful.config.schema import Data, Recipe, TextCorpus, Tokenized, TransformerModel, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build import build_model
@@ -149,12 +149,11 @@ def test_only_what_the_recipe_says_of_the_model_or_the_text_is_told(tmp_path: Pa
     written["data"] |= {"lowercase": True}
     written |= {"decode": {"beam": 2}, "evaluate": {"bleu_tokenize": "none"}}
     differences = read_start(recipe(written)).differences
-    assert differences == ("`data.batch_tokens` was 4096 and is 64", "`data.lowercase` was False and is True")
+    assert differences == ("`data.lowercase` was False and is True",)
     console = silent()
     dry_run(recipe(written), console=console)
-    assert told(console)[:3] == [
+    assert told(console)[:2] == [
         f"Starting from {folder}: its weights and its vocabulary",
-        "  `data.batch_tokens` was 4096 and is 64",
         "  `data.lowercase` was False and is True",
     ]
 
@@ -166,9 +165,42 @@ def test_a_recipe_file_may_leave_the_model_out(tmp_path: Path) -> None:
     )
     started = read_start(load_recipe(tmp_path / "my.toml"))
     assert started.recipe.model == read_description(folder)[0].model
-    assert started.differences == ("`data.max_length` was 8 and is 256",)
-    said = read_start(load_recipe(tmp_path / "my.toml", ["model={width=16, heads=2, layers=1, inner=16}"]))
-    assert said.recipe.model.dropout == 0.1
+    assert started.differences == ()
+
+
+def test_a_recipe_file_may_say_one_key_of_the_model(tmp_path: Path) -> None:
+    folder = start(tmp_path)
+    (tmp_path / "my.toml").write_text(
+        f'[data]\ntrain = {{ source = "a.txt", target = "a.txt" }}\n[train]\nstart_from = "{folder}"\n'
+    )
+    said = read_start(load_recipe(tmp_path / "my.toml", ["model.dropout=0.25"]))
+    assert said.recipe.model == read_description(folder)[0].model.model_copy(update={"dropout": 0.25})
+    assert said.differences == ("`model.dropout` was 0.1 and is 0.25",)
+
+
+def test_the_form_of_text_is_the_starts_unless_the_recipe_says_it(tmp_path: Path) -> None:
+    folder = start(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["recipe"]["data"] |= {"lowercase": True, "tokenized": {"source": "en", "target": "de"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    started = read_start(recipe(values(tmp_path)))
+    assert started.recipe.data.lowercase
+    assert started.recipe.data.tokenized == Tokenized(source="en", target="de")
+    assert started.differences == ()
+    written = values(tmp_path)
+    written["data"] |= {"lowercase": False}
+    assert read_start(recipe(written)).differences == ("`data.lowercase` was True and is False",)
+    run = train(recipe(values(tmp_path, steps=2)), tmp_path / "run", console=silent())
+    assert read_description(run)[0].data.lowercase
+    train(recipe(values(tmp_path, steps=3)), run, resume=True, console=silent())
+    assert read_description(run)[0].data.lowercase
+
+
+def test_the_home_folder_may_be_written_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = start(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    started = read_start(recipe(values(tmp_path, start_from="~/start")))
+    assert started.tokenizers.source.to_json() == (folder / "tokenizer.json").read_bytes()
 
 
 def test_a_dry_run_starts_there_too_and_writes_nothing(tmp_path: Path) -> None:
@@ -218,7 +250,7 @@ def test_other_shapes_are_refused_with_the_difference(tmp_path: Path) -> None:
     written = values(tmp_path) | {"model": {**MODEL, "inner": 32, "layers": 2}}
     assert refused(written, tmp_path / "run") == (
         f"{folder} has other shapes than the recipe: `model.layers` is 1 there and 2 in the recipe, "
-        "`model.inner` is 16 there and 32 in the recipe. Leave [model] out to take the start's."
+        "`model.inner` is 16 there and 32 in the recipe. Leave keys of [model] out to take the start's."
     )
     assert not (tmp_path / "run").exists()
 
@@ -234,9 +266,23 @@ def test_a_recipe_that_does_not_fit_the_starts_model_is_refused(tmp_path: Path) 
     )
     shutil.rmtree(folder)
     start(tmp_path, joint=False, tie="decoder")
-    assert refused(values(tmp_path) | {"model": MODEL}, tmp_path / "run") == (
+    assert refused(values(tmp_path) | {"model": {**MODEL, "tie": "all"}}, tmp_path / "run") == (
         f'a recipe that starts from {folder}: `model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, '
         'but is "all".'
+    )
+    train(
+        recipe(values(tmp_path) | {"tokenizer": {"kind": "word", "joint": False}}), tmp_path / "run", console=silent()
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "was"), [("heads", 4, 2), ("activation", "gelu", "relu"), ("norm", "pre", "post")]
+)
+def test_a_model_that_would_compute_otherwise_is_refused(tmp_path: Path, key: str, value: object, was: object) -> None:
+    folder = start(tmp_path)
+    assert refused(values(tmp_path) | {"model": {key: value}}, tmp_path / "run") == (
+        f"`model.{key}` is {value!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
+        "Leave the key out to take the start's."
     )
 
 

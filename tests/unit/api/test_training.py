@@ -245,9 +245,9 @@ def scores_of(run: Path) -> dict[int, float]:
 
 
 def is_mean_of(run: Path, steps: Iterable[int]) -> bool:
-    """Whether the run's model is the float64 mean of these checkpoints."""
+    """Whether the mean, in the run folder or beside, is the float64 mean of these checkpoints."""
     parts = [load_file(run / f"checkpoints/step-{step:08d}/model.safetensors") for step in steps]
-    found = load_file(run / "model.safetensors")
+    found = load_file((run / "mean" if (run / "mean").exists() else run) / "model.safetensors")
     return all(
         np.array_equal(tensor, np.mean([part[name].astype(np.float64) for part in parts], axis=0).astype(np.float32))
         for name, tensor in found.items()
@@ -266,10 +266,11 @@ def test_the_model_is_the_mean_of_exactly_the_last_checkpoints(make: Make, tmp_p
     assert kept(run) == [4, 6, 8, 10, 12]
     assert is_mean_of(run, [8, 10, 12])
     assert not is_mean_of(run, [6, 8, 10, 12])
-    assert f"The model in {run} is now the mean of 3 checkpoints, steps 8, 10, 12 (loss " in told(console)
-    card = (run / "README.md").read_text()
+    assert "Averaged: the mean of 3 checkpoints, steps 8, 10, 12\n" in told(console)
+    card = (run / "mean/README.md").read_text()
     assert "the mean of 3 checkpoints, steps 8, 10, 12." in card
     assert "| loss | " in card
+    assert f"heedful translate {run / 'mean'} <" in card
 
 
 @pytest.mark.parametrize(
@@ -287,12 +288,54 @@ def test_the_model_is_the_mean_of_exactly_the_best_checkpoints(
     assert is_mean_of(run, steps)
 
 
-def test_the_best_single_model_is_kept_beside_the_mean(make: Make, tmp_path: Path) -> None:
-    alone = train(make(**OFTEN), tmp_path / "alone", console=silent())
+# The last one is the mean's, which is better than all before it; or worse.
+BETTER_MEAN = {2: 9.0, 4: 3.0, 6: 4.0, 8: 4.0, 10: 4.0, 12: 4.0, 0: 1.0}
+WORSE_MEAN = {**BETTER_MEAN, 0: 3.5}
+
+
+def test_a_worse_mean_stands_beside_the_best_model(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored_by_hand(monkeypatch, WORSE_MEAN)
+    console = silent()
+    run = train(make(**OFTEN, keep_checkpoints=6, average={"last": 3}), tmp_path / "run", console=console)
+    assert is_mean_of(run, [8, 10, 12])
+    same_bits(run / "model.safetensors", run / "checkpoints/step-00000004/model.safetensors")
+    assert not (run / "single").exists()
+    assert (
+        f"It is no better (loss 3.5; the best single model has 3): it is in {run / 'mean'}, and {run} keeps the best "
+        "single model"
+    ) in told(console)
+    load(run / "mean", "cpu")
+
+
+def test_a_mean_that_was_better_and_is_no_longer_gives_its_place_back(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored_by_hand(monkeypatch, BETTER_MEAN)
     run = train(make(**OFTEN, average={"last": 3}), tmp_path / "run", console=silent())
+    best = files(run)["single/model.safetensors"]
+    scored_by_hand(monkeypatch, {14: 4.0, 16: 4.0, 0: 3.5})
+    train(make(**OFTEN, steps=16, average={"last": 3}), run, resume=True, console=silent())
+    assert files(run)["model.safetensors"] == best
+    assert not (run / "single").exists()
+    assert is_mean_of(run, [12, 14, 16])
+    assert f"heedful translate {run} <" in (run / "README.md").read_text()
+
+
+def test_the_best_single_model_is_kept_beside_the_mean(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored_by_hand(monkeypatch, BETTER_MEAN)
+    alone = train(make(**OFTEN), tmp_path / "alone", console=silent())
+    scored_by_hand(monkeypatch, BETTER_MEAN)
+    console = silent()
+    run = train(make(**OFTEN, average={"last": 3}), tmp_path / "run", console=console)
     assert not (alone / "single").exists()
+    assert not (run / "mean").exists()
+    assert f"It is better (loss 1) and now the model in {run}; the best single one (3) is in {run}/single" in told(
+        console
+    )
     same_bits(alone / "model.safetensors", run / "single/model.safetensors")
-    assert "the best model so far" in (run / "single/README.md").read_text()
+    assert "the best single model, of 4 updates" in (run / "single/README.md").read_text()
     assert f"heedful translate {run / 'single'} <" in (run / "single/README.md").read_text()
     single, mean = load(run / "single", "cpu"), load(run, "cpu")
     assert single.translate(["1 2 3"]) == load(alone, "cpu").translate(["1 2 3"])
@@ -309,9 +352,11 @@ def test_what_is_to_be_averaged_and_what_is_to_be_kept_stay_together(make: Make,
 
 
 def test_fewer_checkpoints_than_asked_for_are_all_averaged(make: Make, tmp_path: Path) -> None:
-    run = train(make(average={"last": 50}), tmp_path / "run", console=silent())
+    console = silent()
+    run = train(make(average={"last": 50}), tmp_path / "run", console=console)
     assert kept(run) == [5, 10, 12]
     assert is_mean_of(run, [5, 10, 12])
+    assert "steps 5, 10, 12 (50 were asked for: there are no more)" in told(console)
 
 
 @pytest.mark.parametrize("average", [{"last": 3}, {"best": 2}])
@@ -335,7 +380,9 @@ def test_killed_while_averaging_and_resumed_gives_the_model_of_an_undisturbed_ru
 ) -> None:
     """After the last checkpoint, while the best single model is put aside, and before the mean takes its place."""
     recipe = make(**OFTEN, average={"last": 3})
+    scored_by_hand(monkeypatch, BETTER_MEAN)
     whole = train(recipe, tmp_path / "whole", console=silent())
+    scored_by_hand(monkeypatch, BETTER_MEAN)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -344,24 +391,27 @@ def test_killed_while_averaging_and_resumed_gives_the_model_of_an_undisturbed_ru
         patch.setattr(running, moment, killed)
         with pytest.raises(KeyboardInterrupt):
             train(recipe, tmp_path / "run", console=silent())
+    scored_by_hand(monkeypatch, {0: BETTER_MEAN[0]})
     run = train(recipe, tmp_path / "run", resume=True, console=silent())
     assert files(run) == files(whole)
     load(run / "single", "cpu")
 
 
 def test_a_run_that_goes_on_after_averaging_is_as_one_that_went_so_far_at_once(make: Make, tmp_path: Path) -> None:
-    """It finds better models: the one that was put aside does not stay."""
+    """It finds better models, and another mean."""
     whole = train(make(**OFTEN, steps=20, average={"last": 3}), tmp_path / "whole", console=silent())
     run = train(make(**OFTEN, average={"last": 3}), tmp_path / "run", console=silent())
-    early = files(run)["single/model.safetensors"]
+    early = files(run)["mean/model.safetensors"]
     train(make(**OFTEN, steps=20, average={"last": 3}), run, resume=True, console=silent())
     assert files(run) == files(whole)
-    assert files(run)["single/model.safetensors"] != early
+    assert files(run)["mean/model.safetensors"] != early
 
 
-def test_a_better_model_replaces_the_mean_at_once(make: Make, tmp_path: Path) -> None:
+def test_a_better_model_replaces_the_mean_at_once(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted before it is averaged again, the run folder holds the best model, and no older one beside it."""
+    scored_by_hand(monkeypatch, BETTER_MEAN)
     run = train(make(**OFTEN, average={"last": 3}), tmp_path / "run", console=silent())
+    scored_by_hand(monkeypatch, {14: 2.0, 16: 1.9, 18: 1.8, 20: 1.7})
     train(make(**OFTEN, steps=20), run, resume=True, console=silent())
     assert not (run / "single").exists()
     assert files(run)["model.safetensors"] == files(run)["checkpoints/step-00000020/model.safetensors"]
@@ -370,14 +420,15 @@ def test_a_better_model_replaces_the_mean_at_once(make: Make, tmp_path: Path) ->
 def test_a_run_that_goes_on_and_finds_no_better_model_keeps_the_single_one(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scored_by_hand(monkeypatch, {2: 9.0, 4: 1.0, 6: 2.0})
+    scored_by_hand(monkeypatch, BETTER_MEAN)
     run = train(make(**OFTEN, average={"last": 2}), tmp_path / "run", console=silent())
     single = files(run)["single/model.safetensors"]
     console = silent()
+    scored_by_hand(monkeypatch, {14: 4.0, 16: 4.0, 0: 1.0})
     train(make(**OFTEN, steps=16, average={"last": 2}), run, resume=True, console=console)
     assert files(run)["single/model.safetensors"] == single
     assert f"The best model, of step 4, is in {run / 'single'}" in told(console)
-    assert f"the best single model, 1, is in {run / 'single'})" in told(console)
+    assert f"the best single one (3) is in {run / 'single'}" in told(console)
     assert is_mean_of(run, [14, 16])
 
 
@@ -428,7 +479,7 @@ def test_a_run_that_was_not_averaged_can_be_when_it_is_resumed(make: Make, tmp_p
     best = files(run)["model.safetensors"]
     train(make(**OFTEN, keep_checkpoints=4, average={"last": 4}), run, resume=True, console=silent())
     assert is_mean_of(run, [6, 8, 10, 12])
-    assert files(run)["single/model.safetensors"] == best
+    assert files(run)["model.safetensors"] == best
 
 
 def test_where_no_checkpoint_was_validated_there_are_no_best_ones(
@@ -447,16 +498,23 @@ def test_without_validation_the_last_are_averaged_all_the_same(make: Make, tmp_p
     console = silent()
     run = train(recipe, tmp_path / "run", console=console)
     assert is_mean_of(run, [10, 12])
-    assert f"The model in {run} is now the mean of 2 checkpoints, steps 10, 12\n" in told(console)
+    assert f"It is now the model in {run}; the best single one is in {run / 'single'}\n" in told(console)
     assert files(run)["single/model.safetensors"] == files(run)["checkpoints/step-00000012/model.safetensors"]
 
 
-def test_what_a_killed_run_left_of_the_single_model_is_cleared(make: Make, tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_cleared(make: Make, tmp_path: Path) -> None:
     run = train(make(), tmp_path / "run", console=silent())
-    (run / ".single.0123").mkdir()
-    (run / ".single.0123/config.json").write_text("{}")
+    mark = "0123456789abcdef" * 2
+    (run / f".single.{mark}").mkdir()
+    (run / f".single.{mark}/config.json").write_text("{}")
+    torn = [run / f".config.json.{mark}", run / f"checkpoints/.last.json.{mark}", run / f".model.safetensors.{mark}"]
+    for path in torn:
+        path.write_text("{")
+    (run / ".notes.txt").write_text("mine")
     train(make(), run, resume=True, console=silent())
-    assert not (run / ".single.0123").exists()
+    assert not (run / f".single.{mark}").exists()
+    assert not any(path.exists() for path in torn)
+    assert (run / ".notes.txt").exists()
 
 
 def test_a_forecast_counts_the_checkpoints_that_are_kept_to_be_averaged(make: Make) -> None:

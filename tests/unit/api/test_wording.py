@@ -56,10 +56,11 @@ def test_a_tag_before_a_text_asks_for_its_language() -> None:
     ]
 
 
-def test_a_tag_in_a_text_whose_language_is_given_is_text() -> None:
-    (ids,) = wording("de", "fr").encode(["<2de> dog"], "fr", False, "corpus", 1)
-    assert ids[1] == UNKNOWN
-    assert len(ids) == 3
+def test_a_tag_before_a_text_whose_language_is_given_is_refused() -> None:
+    message = "corpus, line 2 begins with <2de>, but `to` is given too: leave one of them out."
+    assert refused(wording("de", "fr"), ["dog", " <2de> dog"], "fr") == message
+    (ids,) = wording("de", "fr").encode(["a <2de> dog"], "fr", False, "corpus", 1)  # inside it is text
+    assert ids[2] == UNKNOWN
 
 
 def test_a_model_without_tags_reads_no_tag_out_of_text() -> None:
@@ -77,7 +78,7 @@ def test_a_blank_text_has_no_pieces_and_needs_no_tag(to: str | None) -> None:
 
 
 def test_a_missing_tag_is_refused_with_its_line() -> None:
-    known = "begin it with one of <2de>, <2fr>, or use `to`."
+    known = "begin it with one of <2de>, <2fr>, or use `--to`."
     both = wording("fr", "de")
     assert refused(both, ["<2de> it", "", "a dog"]) == f"corpus, line 3 does not say its target language: {known}"
     assert refused(both, ["dog <2de>"], first=1001) == f"corpus, line 1,001 does not say its target language: {known}"
@@ -93,7 +94,9 @@ def test_an_unknown_language_is_refused() -> None:
 
 
 def test_a_language_for_a_model_without_tags_is_refused() -> None:
-    assert refused(wording(), ["it"], "de") == "<2de> is not in the vocabulary: it has no tags."
+    assert refused(wording(), ["it"], "de") == (
+        "`to` is `de`, but this model has one target language and no tags: leave it out."
+    )
 
 
 def test_texts_and_languages_of_other_numbers_are_refused() -> None:

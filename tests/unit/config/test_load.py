@@ -510,6 +510,7 @@ def test_a_mistake_in_a_corpus_has_the_path_that_the_recipe_writes(corpus: str, 
 
 
 TAGGED = '{ source = "a.en", target = "a.de", to = "de" }'
+NAMED = '{ source = "a.en", target = "a.de", name = "x" }'
 VALID = 'valid = { source = "b.en", target = "b.de" }\n'
 
 
@@ -518,11 +519,23 @@ VALID = 'valid = { source = "b.en", target = "b.de" }\n'
     [
         (
             f"[data]\ntrain = {TAGGED}\nvalid = {{ source = 'b.en', target = 'b.de' }}",
-            "`to` must stand in all corpora of `data.train`, `data.valid` and `data.test`, or in none.",
+            "`to` must stand in all corpora or in none, but one of `data.valid` lacks it.",
         ),
         (
             f"{DATA}test = {TAGGED}",
-            "`to` must stand in all corpora of `data.train`, `data.valid` and `data.test`, or in none.",
+            "`to` must stand in all corpora or in none, but one of `data.train` lacks it.",
+        ),
+        (
+            f"{DATA}test = [{NAMED}, {NAMED}]",
+            "`data.test` has two corpora named `x`: give each its own `name`.",
+        ),
+        (
+            f"{DATA}test = [{{ source = 'a', target = 'b', name = '2' }}, {{ source = 'a', target = 'b' }}]",
+            "`data.test` has two corpora named `2`: give each its own `name`.",
+        ),
+        (
+            f"{DATA}test = {{ source = 'a', target = 'b', name = 'a/b' }}",
+            '`data.test.name` is "a/b", but must be letters, digits, `.`, `-`, `_` and spaces.',
         ),
         (
             '[data]\ntrain = { source = "a", target = "b", to = "<2de>" }',

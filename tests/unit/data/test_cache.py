@@ -9,6 +9,8 @@ from filelock import FileLock
 from heedful.data.cache import cache_folder, cached, key_of
 from heedful.errors import MachineError, UserError
 
+ELSEWHERE = r"`\$HEEDFUL_CACHE` is where the cache goes: set it to another folder\."
+
 
 def load(folder: Path) -> str | None:
     file = folder / "text"
@@ -77,8 +79,22 @@ def test_two_processes_at_once_build_once(cache: Path) -> None:
 
 def test_a_cache_path_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"file"):
+    with pytest.raises(UserError, match=rf"file: a file stands where a folder must be\. {ELSEWHERE}$"):
         cached(tmp_path / "file" / "key", load, build, quiet)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="a folder in which nobody can make another")
+def test_a_cache_in_an_impossible_place_is_named() -> None:
+    with pytest.raises(UserError, match=rf"^/proc/x: cannot be written: there is no such .*\. {ELSEWHERE}$"):
+        cached(Path("/proc/x/key"), load, build, quiet)
+
+
+def test_a_mistake_in_what_is_built_has_its_own_way_out(cache: Path) -> None:
+    def refuse_corpus(staged: Path) -> None:
+        raise UserError("train.en: empty.")
+
+    with pytest.raises(UserError, match=r"^train.en: empty\.$"):
+        cached(cache / "key", load, refuse_corpus, quiet)
 
 
 def test_waiting_for_another_process_is_said(cache: Path) -> None:
@@ -100,8 +116,16 @@ def test_a_cache_that_cannot_be_written_is_one_line(cache: Path, monkeypatch: py
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse_folder)
-    with pytest.raises(MachineError, match="key: no permission: choose another place"):
+    with pytest.raises(MachineError, match=rf"key: no permission: choose another place .*\. {ELSEWHERE}$"):
         cached(cache / "key", load, build, quiet)
+
+
+def test_an_entry_that_cannot_be_read_is_one_line(cache: Path) -> None:
+    def fail(folder: Path) -> str | None:
+        raise MachineError(f"{folder}: no permission.")
+
+    with pytest.raises(MachineError, match=rf"key: no permission\. {ELSEWHERE}$"):
+        cached(cache / "key", fail, build, quiet)
 
 
 def test_the_folder_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,19 @@ def test_a_word_is_tokenized_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert encoded(known, TEXTS[::-1]) == expected[::-1]
 
 
+def test_processes_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of room for 100 characters each of ten has as much as one with room for 10."""
+    tokenizer = TOKENIZERS["byte_bpe"]
+    alone = KnownWords(tokenizer, room=10)
+    monkeypatch.setattr(KnownWords, "sharers", 10)
+    one_of_ten = KnownWords(tokenizer, room=100)
+    for text in [*TEXTS, *TEXTS]:
+        alone.encode([text])
+        one_of_ten.encode([text])
+        assert one_of_ten._known == alone._known
+    assert KnownWords(tokenizer)._room * 10 == 4_000_000
+
+
 def test_words_without_room_are_forgotten_and_learned_again() -> None:
     tokenizer = TOKENIZERS["byte_bpe"]
     known = KnownWords(tokenizer, room=10)

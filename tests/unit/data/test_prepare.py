@@ -260,6 +260,18 @@ def test_a_missing_validation_file_shows_before_anything_is_trained(files: Path)
     assert said == []
 
 
+def test_a_missing_test_file_is_told_before_anything_is_trained_and_stops_nothing(files: Path) -> None:
+    write(files / "test.en", ["a dog"])
+    said = Said()
+    test = [{"source": "test.en", "target": "test.de"}, {"source": "valid.en", "target": "valid.de"}]
+    assert len(prepare(recipe(files, test=test), said).train[0]) == 4
+    told = [line for line in said if "data.test" in line]
+    assert told == said[:1]
+    assert re.fullmatch(
+        r"`data.test`: .*test\.de: no such file.*\. Training does not need it, but `heedful evaluate` will\.", told[0]
+    )
+
+
 @pytest.mark.parametrize("lines", [[], ["", " "]])
 def test_a_training_corpus_without_text(files: Path, lines: list[str]) -> None:
     write(files / "train.en", lines)

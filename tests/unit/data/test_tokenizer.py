@@ -1,7 +1,11 @@
 import json
 import os
+import re
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Sequence
+from time import perf_counter
 
 import pytest
 from hypothesis import example, given
@@ -88,6 +92,107 @@ def test_json_brings_the_same_tokenizer_back(tokenizer: Tokenizer) -> None:
 
 def test_fingerprints_tell_tokenizers_apart() -> None:
     assert len({tokenizer.fingerprint for tokenizer in TRAINED.values()}) == len(TRAINED)
+
+
+# --- words and pieces -------------------------------------------------------------------------------------------------
+
+
+def words_of_prefixes(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """The definition: the last word of the text up to each piece."""
+    return [max(0, len(tokenizer.decode(ids[:end]).split()) - 1) for end in range(1, len(ids) + 1)]
+
+
+PARTS = [
+    *TEXTS,
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\u3000",
+    "\u2028",
+    "\xa0",
+    "\x85",
+    "漢字",
+    "👩‍👧",
+    ". , n't 's",
+    "▁",
+    "##",
+    "x",
+]
+
+
+@given(st.lists(st.sampled_from(PARTS) | st.text(max_size=4), max_size=12).map("".join))
+@example("")
+@example(" \u3000 ")
+@example("der \u3000Hund 漢\u3000字  ")
+def test_words_are_those_of_the_text_up_to_each_piece(text: str) -> None:
+    for tokenizer in RELOADED.values():
+        ids = tokenizer.encode(text)
+        assert tokenizer.words(ids) == words_of_prefixes(tokenizer, ids)
+
+
+@given(st.data())
+def test_words_of_whatever_a_model_writes(data: st.DataObject) -> None:
+    for tokenizer in RELOADED.values():
+        any_of_them = st.sampled_from([PAD, UNKNOWN, tokenizer.encode("  x")[0]]) | st.integers(0, tokenizer.size - 1)
+        ids = data.draw(st.lists(any_of_them, max_size=20))
+        assert tokenizer.words(ids) == words_of_prefixes(tokenizer, ids)
+
+
+@all_kinds
+def test_words_of_a_long_line_take_no_more_than_its_length(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.encode("der Hund Höhe " * 5_000)
+    tracemalloc.start()
+    began = perf_counter()
+    words = tokenizer.words(ids)
+    seconds, (_, peak) = perf_counter() - began, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert words[-1] == 15_000 - 1
+    assert seconds < 5  # by prefixes it is minutes
+    assert peak < 100 * len(ids)
+
+
+def test_byte_level_pieces_are_shown_as_text() -> None:
+    assert "".join(BYTES.pieces(BYTES.encode("der Hund: 5 Höhe"))) == "der▁Hund:▁5▁Höhe"
+    assert BYTES.pieces(BYTES.encode(" Hund")) == ["▁Hund"]
+    assert BYTES.pieces(BYTES.encode("漢")) == ["<0xE6>", "<0xBC>", "<0xA2>"]
+    assert "".join(BYTES.pieces(BYTES.encode("\t\n\x7f\xa0"))) == "<0x09><0x0A><0x7F><0xC2><0xA0>"
+    assert "".join(BYTES.pieces(BYTES.encode("▁"))) == "<0xE2><0x96><0x81>"
+    merged = train_tokenizer(ByteBpe(size=290), ["-▁ü"] * 5)  # hidden letters and others are one piece
+    assert merged.pieces(merged.encode("-▁ü")) == ["-<0xE2><0x96><0x81>", "ü"]
+
+
+@given(st.text())
+@example("a b\u3000c\x00▁")
+def test_byte_level_pieces_together_tell_every_byte(text: str) -> None:
+    text = text.replace("<", "")  # which begins the form of a byte
+    shown = "".join(BYTES.pieces(BYTES.encode(text))).replace("▁", " ")
+    assert re.sub(r"(<0x..>)+", lambda run: bytes.fromhex(re.sub("<0x|>", "", run[0])).decode(), shown) == text
+
+
+@all_kinds
+def test_no_piece_has_white_space_or_a_control_character(tokenizer: Tokenizer) -> None:
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    assert not any(letter.isspace() or ord(letter) < 32 for piece in pieces for letter in piece)
+    assert len(set(pieces)) == tokenizer.size
+    assert tokenizer.pieces([BEGIN, END, UNKNOWN, tokenizer.size]) == ["<s>", "</s>", "<unk>", "<unk>"]
+
+
+def test_a_tag_is_no_byte_level_piece() -> None:
+    assert train_tokenizer(ByteBpe(size=270), TEXTS, ["å", "中"]).pieces([4, 5]) == ["<2å>", "<2中>"]
+
+
+def test_marks_of_words_are_the_vocabularys() -> None:
+    shown = {kind: tokenizer.pieces(tokenizer.encode("der Hund")) for kind, tokenizer in RELOADED.items()}
+    assert shown["byte_bpe"] == ["der", "▁Hund"]
+    assert shown["bpe"] == ["der</w>", "Hund</w>"]
+    assert shown["word"] == shown["wordpiece"] == ["der", "Hund"]
+    assert shown["char"] == [*"der▁Hund"]
+    assert "".join(shown["unigram"]) == "▁der▁Hund"
+    assert RELOADED["wordpiece"].pieces(RELOADED["wordpiece"].encode("12")) == ["1", "##2"]
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"{}", b"\xff"])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,14 @@ with Workers(Encoder(tokenizer, tokenizer, Filters()), 2) as workers:
     for process in workers.processes:
         process.kill()
     list(workers.map([[("a", "b")]] * 50))
+"""
+
+
+NO_MEMORY = """
+import heedful.data.encoding
+def full(self, pairs):
+    raise MemoryError
+heedful.data.encoding.Encoder.__call__ = full
 """
 
 
@@ -165,9 +173,57 @@ def test_a_killed_process_is_said_in_one_line_and_leaves_nothing(
 def test_dead_processes_keep_nobody_waiting() -> None:
     """In a program of its own, which can be ended where this fails."""
     program = [sys.executable, "-c", WITHOUT_MAIN_GUARD + ALL_KILLED]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
     assert done.stdout == "5\n"
     assert "MachineError: A process that tokenized was killed (SIGKILL)" in done.stderr
+
+
+@pytest.fixture
+def at_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets every interpreter that is started from now on begin with a program."""
+
+    def begin(program: str) -> None:
+        (tmp_path / "start").mkdir()
+        (tmp_path / "start" / "sitecustomize.py").write_text(program)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "start"))
+
+    return begin
+
+
+def test_what_is_printed_at_the_start_of_an_interpreter_disturbs_nobody(at_start: Callable[[str], None]) -> None:
+    """In a program of its own, which can be ended where this fails."""
+    at_start("print('hello from the site', flush=True)")
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MAIN_GUARD], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "hello from the site\n5\n"  # the program's own interpreter was started too
+    assert done.stderr.count("hello from the site") == 2  # two processes write at once
+
+
+def test_a_process_without_memory_is_said_in_one_line(
+    at_start: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    at_start(NO_MEMORY)
+    monkeypatch.syspath_prepend(str(tmp_path / "start"))
+    made = Workers(Encoder(TOKENIZER, TOKENIZER, Filters()), 1)
+    message = r"^A process that tokenized found no memory: free some memory and run the same command again\.$"
+    with pytest.raises(MachineError, match=message), made:
+        list(made.map([[("a", "b")]]))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_process_knows_how_many_share_the_room_for_words() -> None:
+    with Workers(Encoder(TOKENIZER, TOKENIZER, Filters()), 3) as made:
+        commands: list[Any] = [process.args for process in made.processes]
+        assert [command[-1] for command in commands] == ["3"] * 3
+    program = (
+        "from heedful.data.known_words import KnownWords; from heedful.data.worker import main; main(); "
+        "print(KnownWords.sharers)"
+    )
+    command = [sys.executable, "-c", program, "2", "3"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "3\n"
 
 
 def test_a_process_that_fails_is_a_mistake_of_ours(

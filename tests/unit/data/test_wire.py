@@ -82,7 +82,22 @@ def test_a_worker_that_is_told_nothing_ends() -> None:
     serve(BytesIO(), BytesIO())
 
 
-@pytest.mark.parametrize("size", [3, 10, -1])
+class Pipe(BytesIO):
+    """Refuses to be read beyond its end: there a pipe would wait."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        assert len(data) == size, "waits for ever"
+        return data
+
+
+@pytest.mark.parametrize("noise", [b"hello", b"\x02\0\0\0{}", b"\xff\xff\xff\x7f"])
+def test_what_is_no_message_is_an_error_and_no_wait(noise: bytes) -> None:
+    with pytest.raises(RuntimeError, match=r"^a message between tokenizing processes begins with b'.+', not b'HFL"):
+        read_frame(Pipe(noise))
+
+
+@pytest.mark.parametrize("size", [3, 6, 14, -1])
 def test_a_message_that_breaks_off_is_no_message(size: int) -> None:
     pipe = BytesIO()
     write_frame(pipe, pairs_frame(PAIRS))

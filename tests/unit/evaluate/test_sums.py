@@ -84,13 +84,17 @@ def test_signatures_are_sacrebleus() -> None:
     assert measure("bleu", references, "none").signature == (
         f"nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:{version}"
     )
-    assert "case:lc" in measure("bleu", references, "13a", bleu_lowercase=True).signature
+    assert "case:lc" in measure("bleu", references, "13a", lowercase=True).signature
     assert measure("chrf", references).signature == f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{version}"
+    assert measure("chrf", references, lowercase=True).signature == (
+        f"nrefs:1|case:lc|eff:yes|nc:6|nw:0|space:no|version:{version}"
+    )
     assert measure("ter", references).signature.startswith("nrefs:1|case:lc|tok:tercom")
 
 
-def test_lowercased_bleu_does_not_see_case() -> None:
-    metric = measure("bleu", ["The Cat sat on a Mat"], bleu_lowercase=True)
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_lowercased_scores_do_not_see_case(name: MetricName) -> None:
+    metric = measure(name, ["The Cat sat on a Mat"], lowercase=True)
     assert float(metric.scores(metric.counts(["the cat sat on a mat"]).sum(axis=0))) == pytest.approx(100)
 
 

@@ -1,9 +1,11 @@
 """Two sides compared: every figure against its own definition, and the rule of the verdict."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
@@ -104,9 +106,32 @@ def test_bleus_words_and_case_can_be_chosen() -> None:
     plain = compare(systems[:1], systems[1:], references, bleu_tokenize="none", samples=100).metrics[0]
     assert "tok:none" in plain.signature
     assert plain.a.mean != pytest.approx(plain.b.mean)
-    low = compare(systems[:1], systems[1:], references, bleu_lowercase=True, samples=100).metrics[0]
-    assert "case:lc" in low.signature
-    assert low.a.mean == pytest.approx(100) == low.b.mean
+    for low in compare(systems[:1], systems[1:], references, lowercase=True, samples=100).metrics:
+        assert "case:lc" in low.signature
+        assert low.a.mean == pytest.approx(100) == low.b.mean
+
+
+def test_a_side_can_be_plain_lines() -> None:
+    a, b = list(POOR[0].translations), list(GOOD[0].translations)
+    plain = compare(a, b, REFERENCES, samples=100)
+    assert plain == compare([System("A", tuple(a))], [System("B", tuple(b))], REFERENCES, samples=100)
+    mixed = compare(a, GOOD, REFERENCES, samples=100)
+    assert (mixed.a, mixed.b) == (("A",), tuple(system.name for system in GOOD))
+
+
+def test_the_snippet_of_the_manual_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, lines in (("test", REFERENCES), ("theirs", POOR[0].translations), ("ours", GOOD[0].translations)):
+        (tmp_path / f"{name}.de").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    manual = (Path(__file__).parents[3] / "docs" / "compare.md").read_text()
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", manual, re.DOTALL | re.MULTILINE)
+    exec(compile(snippet, "docs/compare.md", "exec"), {})
+    shown = compare(POOR[0].translations, GOOD[0].translations, REFERENCES).metrics
+    assert capsys.readouterr().out.splitlines() == [
+        f"{judgement.metric} {judgement.difference:+.2f} {judgement.better}" for judgement in shown
+    ]
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------

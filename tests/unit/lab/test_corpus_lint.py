@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -221,6 +224,34 @@ def test_swapped_lines_are_found_and_no_others(tmp_path: Path) -> None:
     seen = found(tmp_path, write(tmp_path, "a", pairs))["swapped", "a.en, a.de"]
     assert set(seen.lines) <= {i + 1 for i in swapped}
     assert seen.count == len(swapped) >= 2
+
+
+def test_typical_words_are_the_same_in_every_process() -> None:
+    """Of 400 words that are equally frequent 300 count: which ones must not be left to the order of a set."""
+    program = (
+        "from heedful.lab.sides import SideWords; words = [f'w{n}' for n in range(400)]; "
+        "print(*sorted(SideWords.learn([(' '.join(words), 'x')] * 5).source))"
+    )
+    learned = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert learned == {" ".join(sorted(f"w{n}" for n in range(400))[:300]) + "\n"}
+
+
+def test_the_most_frequent_words_are_typical_before_all_others() -> None:
+    words = [f"w{n}" for n in range(400)]
+    pairs = [(" ".join(words), "x")] * 5 + [("w99 w98", "x")]
+    typical = SideWords.learn(pairs).source
+    assert {"w98", "w99"} <= typical
+    assert len(typical) == 300
 
 
 def test_sides_that_share_their_words_never_look_swapped() -> None:

@@ -193,6 +193,7 @@ def test_adam_holds_two_numbers_a_weight_beside_weight_and_gradient() -> None:
     model = build_model(config(), VOCABULARY, VOCABULARY)
     weights = 4 * sum(p.numel() for p in model.parameters())
     assert (memory.parameters, memory.gradients, memory.optimizer) == (weights, weights, 2 * weights)
+    assert memory.activations is not None
     assert memory.total == 4 * weights + memory.activations
     optimizer = torch.optim.Adam(model.parameters())
     for parameter in model.parameters():
@@ -288,7 +289,33 @@ def test_findings_about_pieces_say_what_and_how_bad() -> None:
         ("unknown", "problem", "66.7% of the source pieces of valid are unknown"),
         ("unknown", "problem", "66.7% of the target pieces of valid are unknown"),
         ("small_vocabulary", "note", "the vocabulary has 9 pieces, not the 100 asked for"),
-        ("rare_pieces", "warning", "3 of 5 pieces of the vocabulary are used fewer than 10 times"),
+        ("rare_pieces", "warning", "3 of 5 learned pieces of the vocabulary are used fewer than 10 times"),
+    ]
+
+
+@pytest.mark.parametrize(("size", "found"), [(260, []), (262, ["rare_pieces"])])
+def test_the_single_bytes_that_a_vocabulary_always_has_are_not_rare_pieces(size: int, found: list[str]) -> None:
+    config = ByteBpe(size=size)
+    tokenizer = train_tokenizer(config, ["plain text only"] * 20)
+    assert [len(tokenizer.encode_batch([chr(byte)])[0]) for byte in range(128)] == [1] * 128
+    recipe = words_recipe().model_copy(update={"tokenizer": config})
+    pieces = pieces_of(recipe, tokenizer, [("abc", "abc")] * 3, ["a"])
+    (vocabulary,) = pieces.vocabularies
+    assert (vocabulary.learned, vocabulary.hardly) == (size - 260, size - 260)
+    assert vocabulary.never == size - 4 - 3
+    assert [kind for kind, _, _ in kinds(pieces)] == found
+
+
+def test_a_vocabulary_that_is_kept_gets_no_advice_to_change_it() -> None:
+    tokenizer = train_tokenizer(Words(kind="word", size=100), ["a b c d e"])
+    recipe = words_recipe()
+    recipe = recipe.model_copy(update={"train": recipe.train.model_copy(update={"start_from": "runs/first"})})
+    findings = list(piece_findings(pieces_of(recipe, tokenizer, [("a b", "a b")] * 40 + [("c x", "c")], ["a"])))
+    assert [(finding.kind, finding.advice) for finding in findings] == [
+        (
+            "unknown",
+            "The vocabulary is that of `train.start_from`: start from a model that knows such text, or from none.",
+        )
     ]
 
 

@@ -1,8 +1,9 @@
 """The doctor's report: the same data, plan and model that training uses, and honest figures."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -12,11 +13,11 @@ from rich.console import Console
 from heedful.api.forecast import Forecast
 from heedful.api.job import Job
 from heedful.api.training import train
-from heedful.config.load import recipe_from_json
+from heedful.config.load import recipe_from_json, recipe_to_toml
 from heedful.config.schema import Recipe
 from heedful.data.loader import pair_costs
 from heedful.errors import UserError
-from heedful.lab import doctor
+from heedful.lab import doctor, memory
 from heedful.lab.costs import STEP, forward_flop
 from heedful.lab.doctor import Report, examine
 from heedful.lab.memory import LargestBatch, Memory
@@ -143,6 +144,67 @@ def test_a_step_that_does_not_fit_is_a_problem_and_is_not_tried(make: Make, monk
     assert report.time is None
     assert ("problem", "memory") in kinds(report)
     assert "a step holds 8.0 GiB, but the device has 6.0 GiB" in [finding.what for finding in report.findings]
+
+
+def out_of_memory(*_: object) -> NoReturn:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40.00 GiB.")
+
+
+def test_a_forward_pass_that_finds_no_memory_is_a_problem_in_the_report(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = examine(make(), quick=True).memory
+    monkeypatch.setattr(memory, "saved_bytes", out_of_memory)
+    monkeypatch.setattr(memory, "_available", lambda device: 6 * 2**30)
+    report = examine(make())
+    assert report.time is None
+    assert (report.memory.activations, report.memory.total, report.memory.fits) == (None, None, False)
+    assert (report.memory.parameters, report.memory.optimizer) == (whole.parameters, whole.optimizer)
+    assert ("problem", "memory") in kinds(report)
+    what = "a step holds more memory than is free, but the device has 6.0 GiB"
+    assert what in [finding.what for finding in report.findings]
+
+
+def test_ten_steps_that_find_no_memory_are_a_problem_in_the_report(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "dry_run", out_of_memory)
+    monkeypatch.setattr(memory, "_available", lambda device: None)
+    report = examine(make())
+    assert report.time is None
+    assert report.memory.total is not None  # it was measured all the same
+    assert "a step holds more memory than is free" in [finding.what for finding in report.findings]
+
+
+@pytest.mark.parametrize(
+    ("activations", "available", "fits"),
+    [(10, 51, True), (10, 50, False), (10, None, True), (None, 10**9, False), (None, None, False)],
+)
+def test_a_step_fits_where_the_device_has_more(activations: int | None, available: int | None, fits: bool) -> None:
+    assert Memory(10, 10, 20, activations, LargestBatch(1, 1, 1, 1), available).fits == fits
+
+
+# --- as a library ---------------------------------------------------------------------------------------------------
+
+
+def test_a_recipe_can_be_a_file(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(recipe_to_toml(make()))
+    expected = examine(make(), quick=True)
+    assert examine(tmp_path / "my.toml", quick=True) == examine(str(tmp_path / "my.toml"), quick=True) == expected
+    with pytest.raises(UserError, match="`no-recipe-has-this-name` is neither a file nor a shipped recipe"):
+        examine("no-recipe-has-this-name", quick=True)
+
+
+def test_the_snippet_of_the_manual_runs(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my.toml").write_text(recipe_to_toml(make()))
+    monkeypatch.chdir(tmp_path)
+    manual = (Path(__file__).parents[3] / "docs" / "doctor.md").read_text()
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", manual, re.DOTALL | re.MULTILINE)
+    exec(compile(snippet, "docs/doctor.md", "exec"), {})
+    report = examine(make(), quick=True)
+    *findings, last = capsys.readouterr().out.splitlines()
+    assert findings == [f"{finding.severity} {finding.part} {finding.what}" for finding in report.findings]
+    assert last == f"{report.run.parameters.total:,} parameters, {report.run.epochs:.1f} epochs"
 
 
 def test_a_run_that_ends_before_it_began_is_told(make: Make) -> None:

@@ -1,6 +1,8 @@
 """Checkpoints: what is read is what was written, and a damaged file is refused before anything changes."""
 
 import copy
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,7 +87,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_model_stays_as_it_was(name: str
     (path / name).write_bytes(data)
     before = copy.deepcopy(model.state_dict())
     with pytest.raises(
-        UserError, match=rf"{name} is damaged \(its sha256 is not the manifest's\): resume from another"
+        UserError, match=rf"{name} is damaged \(its sha256 is not the manifest's\): train again into another folder\.$"
     ):
         load_checkpoint(path, model, optimizer)
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
@@ -94,9 +96,9 @@ def test_a_damaged_checkpoint_is_refused_and_the_model_stays_as_it_was(name: str
 def test_a_missing_file_of_a_checkpoint_is_named(tmp_path: Path) -> None:
     model = small_model(0)
     path = save_checkpoint(tmp_path, model, build_optimizer(Adam(), model), Position(step=3), Retention(1))
-    (path / "optimizer.safetensors").unlink()
-    with pytest.raises(UserError, match=r"optimizer.safetensors: no such file"):
-        load_checkpoint(path, model, build_optimizer(Adam(), model))
+    for name in ("optimizer.safetensors", "manifest.json"):
+        (path / name).unlink()
+        refuse(path, model, f"{name} is missing: train again into another folder.")
 
 
 def test_a_damaged_pointer_is_named(tmp_path: Path) -> None:
@@ -108,13 +110,28 @@ def test_a_damaged_pointer_is_named(tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     model = small_model(0)
     path = save_checkpoint(tmp_path, model, build_optimizer(Adam(), model), Position(step=3), Retention(1))
-    for damaged in ("[]", "{}"):
+    for damaged in ("[]", "{}", '{"model', "[" * 100_000):
         (path / "manifest.json").write_text(damaged)
-        refuse(path, model)
+        refuse(path, model, "manifest.json is damaged: train again into another folder.")
 
 
-def refuse(path: Path, model: nn.Module) -> None:
-    with pytest.raises(UserError, match=r"manifest.json is damaged: resume from another checkpoint"):
+def test_where_another_checkpoint_was_kept_the_way_out_names_the_newest(tmp_path: Path) -> None:
+    model = small_model(0)
+    optimizer = build_optimizer(Adam(), model)
+    for step in (100, 200, 300):
+        path = save_checkpoint(tmp_path, model, optimizer, Position(step=step), Retention(3))
+    (path / "position.json").write_text("{}")
+    pointer = '{"folder": "step-00000200"}'
+    refuse(path, model, f"delete {path}, write {pointer} into {tmp_path / 'last.json'} and resume from there.")
+    shutil.rmtree(path)
+    (tmp_path / "last.json").write_text(pointer)
+    other = last_checkpoint(tmp_path)
+    assert other is not None
+    assert load_checkpoint(other, model, optimizer).step == 200
+
+
+def refuse(path: Path, model: nn.Module, words: str) -> None:
+    with pytest.raises(UserError, match=f"{re.escape(words)}$"):
         load_checkpoint(path, model, build_optimizer(Adam(), model))
 
 
@@ -197,9 +214,9 @@ def test_the_weights_of_a_checkpoint_are_read_without_the_rest_and_verified(tmp_
     data = bytearray((path / "model.safetensors").read_bytes())
     data[-1] ^= 1
     (path / "model.safetensors").write_bytes(data)
-    with pytest.raises(
-        UserError, match=r"step-00000003/model.safetensors is damaged \(its sha256 is not the manifest's"
-    ):
+    damage = "is damaged (its sha256 is not the manifest's)"
+    words = f"{path / 'model.safetensors'} {damage}: delete {path} to average without it."
+    with pytest.raises(UserError, match=f"^{re.escape(words)}$"):
         checkpoint_weights(path)
 
 
@@ -214,3 +231,30 @@ def test_a_run_tells_how_long_it_trained(tmp_path: Path) -> None:
     assert seconds_trained(tmp_path) is None
     (path / "position.json").unlink()
     assert seconds_trained(tmp_path) is None
+
+
+def steps_kept(folder: Path) -> list[int]:
+    return sorted(int(path.name.removeprefix("step-")) for path in folder.glob("step-*"))
+
+
+def test_another_distance_of_checkpoints_removes_none_of_the_earlier_ones(tmp_path: Path) -> None:
+    model = small_model(0)
+    optimizer = build_optimizer(Adam(), model)
+    for step in range(1000, 6000, 1000):
+        save_checkpoint(tmp_path, model, optimizer, Position(step=step), Retention(5, every=1000))
+    save_checkpoint(tmp_path, model, optimizer, Position(step=5600), Retention(5, every=700))
+    assert steps_kept(tmp_path) == [2000, 3000, 4000, 5000, 5600]
+
+
+def test_a_checkpoint_between_two_regular_ones_pushes_none_of_the_best_out(tmp_path: Path) -> None:
+    """A run that was stopped at 2500, and one that was not, keep the same in the end."""
+    model = small_model(0)
+    optimizer = build_optimizer(Adam(), model)
+    for name, steps in (("whole", [1000, 2000, 3000]), ("stopped", [1000, 2000, 2500, 3000])):
+        for step in steps:
+            score = {1000: 3.0, 2000: 2.5, 2500: 2.0, 3000: 4.0}[step]
+            save_checkpoint(
+                tmp_path / name, model, optimizer, Position(step=step, score=score), Retention(1, 2, every=1000)
+            )
+    assert steps_kept(tmp_path / "whole") == steps_kept(tmp_path / "stopped") == [1000, 2000, 3000]
+    assert [step_of(path) for path in best_checkpoints(tmp_path / "stopped", 2, higher_is_better=False)] == [2000, 1000]

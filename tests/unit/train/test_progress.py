@@ -1,6 +1,8 @@
 """What a run shows and records."""
 
 import json
+import os
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -52,6 +54,20 @@ def test_a_terminal_has_one_live_line_that_disappears() -> None:
         progress.say("a line above it")
     assert "step 1,500" in out.getvalue()
     assert "a line above it" in out.getvalue()
+
+
+def test_metrics_go_on_where_nobody_reads_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as pipe:
+        monkeypatch.setattr(sys, "stderr", pipe)
+        with Progress() as progress:
+            progress.begin(tmp_path, 0)
+            progress.reading(READING, logged=True)
+            assert b"step 1,500/8,000" in os.read(reader, 1000)
+            os.close(reader)
+            for _ in range(3):
+                progress.reading(READING, logged=True)
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
 
 
 def test_metrics_after_the_resumed_step_are_forgotten_even_a_torn_line(tmp_path: Path) -> None:

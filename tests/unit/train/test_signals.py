@@ -9,7 +9,7 @@ import pytest
 from heedful.train.signals import StopRequest
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with StopRequest() as stop:
@@ -17,6 +17,26 @@ def test_a_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals
         os.kill(os.getpid(), number)
         assert stop.signal == number
     assert signal.getsignal(number) == before
+
+
+def test_a_hang_up_that_is_ignored_already_stays_ignored() -> None:
+    """`nohup` asks for that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopRequest() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert stop.signal is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_where_there_is_no_hang_up_the_other_signals_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    monkeypatch.delattr(signal, "SIGHUP")
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.signal == signal.SIGTERM
 
 
 def test_outside_the_main_thread_signals_are_left_alone() -> None:

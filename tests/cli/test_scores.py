@@ -1,0 +1,19 @@
+"""The scores of a test set as a person reads them."""
+
+from dataclasses import replace
+
+from heedful.api.evaluation import evaluate
+from heedful.api.model import Model
+from heedful.cli.scores import Judged, Scored, as_text
+
+
+def test_the_last_line_tells_the_time_then_what_was_cut(reversing: Model) -> None:
+    found = replace(evaluate(reversing, ["ant bee", "cat"], ["bee ant", "cat"]), seconds=1.4, cut=0)
+    speed = f"{found.tokens_per_second:,.0f} tokens/s"
+
+    def last(cut: int) -> str:
+        result = Scored("1", True, replace(found, cut=cut))
+        return as_text([Judged("model", 1, [result], None)]).splitlines()[-1]
+
+    assert last(0) == f"2 sentences in 1.4 s, {speed}"
+    assert last(1) == f"2 sentences in 1.4 s, 1 of them cut at the maximum length, {speed}"
