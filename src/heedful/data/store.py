@@ -77,6 +77,10 @@ class TokenStore:
         """The number of pieces of every sentence, or of some, without markers."""
         return self.streams[stream].lengths(rows)
 
+    def tokens(self, stream: str) -> int:
+        """The number of pieces of all sentences, without markers."""
+        return len(self.streams[stream].values)
+
     def sentence(self, stream: str, index: int) -> Ids:
         """The pieces of one sentence."""
         return self.streams[stream][index]

@@ -35,7 +35,7 @@ from heedful.decode.choices import Scores
 from heedful.decode.constraints import Constraint, follow, select
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Coverage
-from heedful.decode.rows import pick
+from heedful.decode.rows import Rows, pick
 from heedful.decode.settings import Settings
 from heedful.decode.standing import listed, standing
 
@@ -88,7 +88,7 @@ class Finished:
 
 
 @dataclass(frozen=True, eq=False)
-class Beam:
+class Beam(Rows):
     """The K best hypotheses of each sentence that did not end, best first, and those that did."""
 
     settings: Settings
@@ -128,21 +128,6 @@ class Beam:
     def beams(self) -> int:
         """K: rows of each sentence."""
         return self.settings.beam
-
-    @property
-    def aligned(self) -> bool:
-        """Whether the attention of each step is needed."""
-        return self.attended is not None
-
-    @property
-    def length(self) -> int:
-        """How many tokens were decoded; `<s>` is none of them."""
-        return self.tokens_BKT.shape[2] - 1
-
-    @property
-    def last_R(self) -> Int[Tensor, "R"]:
-        """The last token of each row."""
-        return self.tokens_BKT[:, :, -1].flatten()
 
     def extend(
         self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None

@@ -14,6 +14,7 @@ from heedful.decode.attended import Attended
 from heedful.decode.choices import Scores
 from heedful.decode.constraints import Constraint, follow, select
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.rows import Rows
 from heedful.decode.settings import Settings
 from heedful.decode.standing import standing
 
@@ -32,7 +33,7 @@ class Chooser(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class Walk(Rows):
     """K rows a sentence, in the order they began in. A row that is over, by `</s>` or for want of a token, stays."""
 
     settings: Settings
@@ -71,21 +72,6 @@ class Walk:
     def beams(self) -> int:
         """K: rows of each sentence."""
         return self.tokens_BKT.shape[1]
-
-    @property
-    def aligned(self) -> bool:
-        """Whether the attention of each step is needed."""
-        return self.attended is not None
-
-    @property
-    def length(self) -> int:
-        """How many tokens were decoded; `<s>` is none of them."""
-        return self.tokens_BKT.shape[2] - 1
-
-    @property
-    def last_R(self) -> Int[Tensor, "R"]:
-        """The last token of each row."""
-        return self.tokens_BKT[:, :, -1].flatten()
 
     def extend(self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None) -> "tuple[Walk, None]":
         """Choose a token for each row that is not over."""

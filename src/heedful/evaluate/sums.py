@@ -12,11 +12,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from heedful.errors import UserError
+from heedful.evaluate.translation import bleu_metric
 
 Floats = NDArray[np.float64]
 Scoring = Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]
@@ -50,7 +49,7 @@ def measure(
     """The metric of this name against these references; `lowercase` compares without case, as TER always does."""
     match name:
         case "bleu":
-            return Measure("BLEU", bleu_of_sums, False, _bleu(bleu_tokenize, lowercase, references))
+            return Measure("BLEU", bleu_of_sums, False, bleu_metric(bleu_tokenize, lowercase, references))
         case "chrf":
             return Measure("chrF", chrf_of_sums, False, CHRF(lowercase=lowercase, references=[references]))
         case "ter":
@@ -59,7 +58,7 @@ def measure(
 
 def words_cutter(bleu_tokenize: str = "13a") -> Callable[[str], list[str]]:
     """A function that cuts a text into the words that BLEU counts."""
-    tokenizer = _bleu(bleu_tokenize).tokenizer
+    tokenizer = bleu_metric(bleu_tokenize).tokenizer
     return lambda text: str(tokenizer(text.rstrip())).split()
 
 
@@ -106,13 +105,3 @@ def ter_of_sums(sums: Floats) -> Floats:
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     """A quotient that is 0 where it has no meaning."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
-
-
-def _bleu(tokenize: str, lowercase: bool = False, references: Sequence[str] | None = None) -> BLEU:
-    known = None if references is None else [references]
-    try:
-        return BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none", references=known)
-    except RuntimeError as error:  # a tokenizer whose own dependencies are missing
-        raise UserError(
-            f"BLEU's tokenizer `{tokenize}` needs a dictionary: `pip install sacrebleu[{tokenize[:2]}]`."
-        ) from error

@@ -23,17 +23,23 @@ class Score:
 
 
 def bleu(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> Score:
-    """Corpus BLEU; `tokenize` is one of sacreBLEU's tokenizers, "none" for text that is already tokenized.
+    """Corpus BLEU, of `bleu_metric`."""
+    return _score("BLEU", bleu_metric(tokenize, lowercase), outputs, references)
 
-    `lowercase` compares without case, and the signature says so.
+
+def bleu_metric(tokenize: str = "13a", lowercase: bool = False, references: Sequence[str] | None = None) -> BLEU:
+    """SacreBLEU's BLEU; `tokenize` is one of its tokenizers, "none" for text that is already tokenized.
+
+    `lowercase` compares without case, and the signature says so. References that are given are counted once.
     """
+    known = None if references is None else [references]
     try:
-        metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
+        return BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none", references=known)
     except RuntimeError as error:  # a tokenizer whose own dependencies are missing
         raise UserError(
-            f"`evaluate.bleu_tokenize` is `{tokenize}`, which needs `pip install sacrebleu[{tokenize[:2]}]`."
+            f"BLEU's tokenizer `{tokenize}` (`evaluate.bleu_tokenize`) needs a dictionary: "
+            f"`pip install sacrebleu[{tokenize[:2]}]`."
         ) from error
-    return _score("BLEU", metric, outputs, references)
 
 
 def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:

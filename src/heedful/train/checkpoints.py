@@ -8,6 +8,7 @@ Nothing random is saved: generators are seeded from the position (see `seeding`)
 
 import hashlib
 import json
+import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -124,9 +125,10 @@ def last_checkpoint(folder: Path) -> Path | None:
     if not pointer.exists():
         return None
     value = read_json(pointer)
-    if not isinstance(value, dict) or not isinstance(value.get("folder"), str):
+    name = value.get("folder") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not re.fullmatch(r"step-\d+", name):
         raise UserError(f"{pointer} names no checkpoint: the file is damaged. Delete the run folder or restore it.")
-    return folder / value["folder"]
+    return folder / name
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:

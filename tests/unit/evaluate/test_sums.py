@@ -11,8 +11,6 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from heedful.errors import UserError
-from heedful.evaluate import sums
 from heedful.evaluate.sums import MetricName, measure, words_cutter
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", ",", "and", "dogs", "ran", "over", "green", "hills", "far", "away", ".")
@@ -107,16 +105,6 @@ def test_words_are_what_bleu_counts() -> None:
     assert words_cutter("none")("A dog, isn't it?") == ["A", "dog,", "isn't", "it?"]
     text = "Der Hund (braun) läuft 3.5 km."
     assert words_cutter()(text) == BLEU().tokenizer(text).split()
-
-
-def test_a_tokenizer_without_its_dictionary_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(**options: object) -> None:
-        raise RuntimeError("Please install them like so.")
-
-    monkeypatch.setattr(sums, "BLEU", missing)
-    with pytest.raises(UserError) as caught:
-        measure("bleu", ["a"], "ja-mecab")
-    assert str(caught.value) == "BLEU's tokenizer `ja-mecab` needs a dictionary: `pip install sacrebleu[ja]`."
 
 
 def test_counts_are_one_row_a_sentence() -> None:

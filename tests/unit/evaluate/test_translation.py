@@ -45,8 +45,10 @@ def test_a_tokenizer_without_its_dictionary_says_what_to_install(
     monkeypatch.setattr(translation, "BLEU", missing)
     with pytest.raises(UserError) as caught:
         bleu(OUTPUTS, REFERENCES, tokenize)
-    expected = f"`evaluate.bleu_tokenize` is `{tokenize}`, which needs `pip install sacrebleu[{extra}]`."
-    assert str(caught.value) == expected
+    assert str(caught.value) == (
+        f"BLEU's tokenizer `{tokenize}` (`evaluate.bleu_tokenize`) needs a dictionary: "
+        f"`pip install sacrebleu[{extra}]`."
+    )
 
 
 @pytest.mark.parametrize(("outputs", "references"), [(["a"], ["a", "b"]), ([], [])])

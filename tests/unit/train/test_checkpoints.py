@@ -101,8 +101,9 @@ def test_a_missing_file_of_a_checkpoint_is_named(tmp_path: Path) -> None:
         refuse(path, model, f"{name} is missing: train again into another folder.")
 
 
-def test_a_damaged_pointer_is_named(tmp_path: Path) -> None:
-    (tmp_path / "last.json").write_text("[]")
+@pytest.mark.parametrize("text", ["[]", "{}", '{"folder": "../elsewhere"}', '{"folder": "/step-00000003"}'])
+def test_a_damaged_pointer_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "last.json").write_text(text)
     with pytest.raises(UserError, match=r"last.json names no checkpoint: the file is damaged"):
         last_checkpoint(tmp_path)
 
