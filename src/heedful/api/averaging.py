@@ -13,7 +13,7 @@ from heedful.errors import UserError, counted
 from heedful.files import new_folder, refuse_file_in_the_way
 from heedful.models.build import build_model
 from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
-from heedful.models.weights import set_weights, shapes_of
+from heedful.models.weights import first_difference, set_weights, shapes_of
 from heedful.train.averaging import mean_weights
 from heedful.train.checkpoints import checkpoint_weights
 
@@ -69,16 +69,16 @@ def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
     shapes = None
     for folder in folders:
         bundle = read_bundle(folder)
-        for side in ("source", "target"):
-            if getattr(bundle.tokenizers, side).fingerprint != getattr(first, side).fingerprint:
-                raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")
+        side = bundle.tokenizers.other_side(first)
+        if side:
+            raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")
         _refuse_another_kind(bundle.recipe, recipe, folder, folders[0])
         weights = {name: parameter.data for name, parameter in bundle.model.named_parameters()}
-        shapes = shapes or shapes_of(weights)
-        name = next((name for name in shapes | weights if shapes.get(name) != shapes_of(weights).get(name)), None)
+        shapes, here = shapes or shapes_of(weights), shapes_of(weights)
+        name = first_difference(shapes, here)
         if name:
             raise UserError(
-                f"{folder / WEIGHTS}: `{name}` is {shapes_of(weights).get(name, 'missing')}, but in {folders[0]} it is "
+                f"{folder / WEIGHTS}: `{name}` is {here.get(name, 'missing')}, but in {folders[0]} it is "
                 f"{shapes.get(name, 'missing')}: only models of the same shape have a mean."
             )
         yield weights

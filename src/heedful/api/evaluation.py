@@ -1,5 +1,6 @@
 """A model judged on sentence pairs: what it translates, and how well it foresees the references."""
 
+import operator
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,30 +64,56 @@ def evaluate(
         raise UserError(f"There are {len(sources):,} sources but {len(references):,} references: each needs one.")
     if not any(source.strip() for source in sources):
         raise UserError(f"{name} has no sentence to translate.")
-    recipe, wording, raw = model.recipe, model.wording, options.get("raw", False)
+    wording, raw = model.wording, options.get("raw", False)
     inputs = model.encode(sources, options.get("to"), raw=raw, name=name)
     languages = [wording.language(source) for source in inputs]
-    expected = tuple(map(wording.normalise, references))
     split = tuple(map(wording.split_target, references, languages)) if raw else references
     foreseen = perplexity(model, inputs, split, name=name)
     began = time.perf_counter()
     found = [best for best, *_ in model.translate_detailed(sources, name=name, progress=progress, **options)]
     seconds = time.perf_counter() - began
-    outputs = tuple(best.text for best in found)
-    if recipe.evaluate.detokenize and not raw:
-        outputs = tuple(map(wording.ordinary, outputs, languages))
-        expected = tuple(map(wording.ordinary, expected, languages))
-    tokenize = recipe.evaluate.bleu_tokenize
+    compared = compare(model, [best.text for best in found], references, languages, raw)
     return Evaluation(
-        outputs,
-        expected,
-        bleu(outputs, expected, "13a" if raw and tokenize == "none" else tokenize, recipe.data.lowercase),
-        chrf(outputs, expected, recipe.data.lowercase),
-        sum(output == reference for output, reference in zip(outputs, expected, strict=True)),
+        compared.translations,
+        compared.references,
+        compared.bleu,
+        compared.chrf,
+        sum(map(operator.eq, compared.translations, compared.references)),
         foreseen,
         cut=sum(not best.complete for best in found),
         seconds=seconds,
         decoded=sum(len(best.tokens) + best.complete for best in found),
+    )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Translations beside their references, both in the form that they were scored in."""
+
+    translations: tuple[str, ...]
+    references: tuple[str, ...]
+    bleu: Score
+    chrf: Score
+
+
+def compare(
+    model: Model,
+    translations: Sequence[str],
+    references: Sequence[str],
+    languages: Sequence[str | None],
+    raw: bool = False,
+) -> Compared:
+    """Score translations as the model's recipe says; `raw` ones are ordinary text already."""
+    recipe, wording = model.recipe, model.wording
+    outputs, expected = tuple(translations), tuple(map(wording.normalise, references))
+    if recipe.evaluate.detokenize and not raw:
+        outputs, expected = (tuple(map(wording.ordinary, texts, languages)) for texts in (outputs, expected))
+    tokenize, lowercase = recipe.evaluate.bleu_tokenize, recipe.data.lowercase
+    return Compared(
+        outputs,
+        expected,
+        bleu(outputs, expected, "13a" if raw and tokenize == "none" else tokenize, lowercase),
+        chrf(outputs, expected, lowercase),
     )
 
 

@@ -257,13 +257,14 @@ def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemb
 
 
 def _refuse_other_vocabulary(folder: Path, bundle: Bundle, first: Path, of_first: Bundle) -> None:
-    for side in ("source", "target"):
-        ours, theirs = getattr(bundle.tokenizers, side), getattr(of_first.tokenizers, side)
-        if ours.fingerprint != theirs.fingerprint:
-            raise UserError(
-                f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than {first} "
-                f"({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share theirs."
-            )
+    side = bundle.tokenizers.other_side(of_first.tokenizers)
+    if side is None:
+        return
+    ours, theirs = getattr(bundle.tokenizers, side), getattr(of_first.tokenizers, side)
+    raise UserError(
+        f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than {first} "
+        f"({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share theirs."
+    )
 
 
 def _device(name: str) -> torch.device:

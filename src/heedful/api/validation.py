@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 
+from heedful.api.evaluation import compare
 from heedful.api.model import Model
 from heedful.data.batches import CPU_MULTIPLE, collate
 from heedful.data.loader import pair_costs
@@ -16,7 +17,6 @@ from heedful.data.text import TextForm
 from heedful.decode.limits import position_limit
 from heedful.errors import UserError
 from heedful.evaluate.perplexity import likelihood
-from heedful.evaluate.translation import bleu, chrf
 from heedful.models.bundle import Bundle
 
 
@@ -57,14 +57,10 @@ class Judge:
         return {"loss": found.loss, "perplexity": found.perplexity}
 
     def _translation(self) -> dict[str, float]:
-        recipe, wording = self._model.recipe, self._model.wording
         sources, references, languages = zip(*self._pairs, strict=True)
         outputs = self._model.translate(sources, to=languages if any(languages) else None)
-        if recipe.evaluate.detokenize:
-            outputs = list(map(wording.ordinary, outputs, languages))
-            references = tuple(map(wording.ordinary, references, languages))
-        found = bleu(outputs, references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase)
-        return {"bleu": found.score, "chrf": chrf(outputs, references, recipe.data.lowercase).score}
+        compared = compare(self._model, outputs, references, languages)
+        return {"bleu": compared.bleu.score, "chrf": compared.chrf.score}
 
     def _texts(self) -> list[tuple[str, str, str]]:
         """Sources, references and target languages."""

@@ -38,6 +38,12 @@ class Tokenizers:
         """Whether both sides share one vocabulary."""
         return self.source is self.target
 
+    def other_side(self, others: "Tokenizers") -> str | None:
+        """The first side whose vocabulary is not the other tokenizers'; None where both are."""
+        if self.source.fingerprint != others.source.fingerprint:
+            return "source"
+        return "target" if self.target.fingerprint != others.target.fingerprint else None
+
 
 @dataclass(frozen=True, eq=False)
 class Bundle:

@@ -27,8 +27,12 @@ def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
     """Read parameters into a model, or say what is wrong with the file and leave the model as it was."""
     tensors = tensors_from_bytes(data, where)
     expected, found = shapes_of(dict(model.named_parameters())), shapes_of(tensors)
-    if expected != found:
-        raise UserError(f"{where} does not fit its config.json: {_difference(expected, found)}.")
+    name = first_difference(expected, found)
+    if name:
+        raise UserError(
+            f"{where} does not fit its config.json: `{name}` is {found.get(name, 'missing')} there, but must be "
+            f"{expected.get(name, 'absent')}."
+        )
     set_weights(model, tensors)
 
 
@@ -41,6 +45,11 @@ def set_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter by name."""
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def first_difference(ours: Mapping[str, tuple[int, ...]], theirs: Mapping[str, tuple[int, ...]]) -> str | None:
+    """The first parameter that is missing on a side or has another shape; None where there is none."""
+    return next((name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)), None)
 
 
 def tensors_from_bytes(data: bytes, where: Path) -> dict[str, Tensor]:
@@ -64,10 +73,3 @@ def _digest(tensors: dict[str, Tensor]) -> str:
         digest.update(f"{name} {tensors[name].dtype}".encode())
         digest.update(tensors[name].flatten().view(torch.uint8).numpy().data)  # numpy knows no bfloat16
     return digest.hexdigest()
-
-
-def _difference(expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> str:
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            return f"`{name}` is {found.get(name, 'missing')} there, but must be {expected.get(name, 'absent')}"
-    raise ValueError("there is no difference")

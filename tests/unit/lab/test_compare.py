@@ -2,6 +2,8 @@
 
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -119,17 +121,14 @@ def test_a_side_can_be_plain_lines() -> None:
     assert (mixed.a, mixed.b) == (("A",), tuple(system.name for system in GOOD))
 
 
-def test_the_snippet_of_the_manual_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_snippet_of_the_manual_runs(tmp_path: Path) -> None:
     for name, lines in (("test", REFERENCES), ("theirs", POOR[0].translations), ("ours", GOOD[0].translations)):
         (tmp_path / f"{name}.de").write_text("\n".join(lines) + "\n")
-    monkeypatch.chdir(tmp_path)
     manual = (Path(__file__).parents[3] / "docs" / "compare.md").read_text()
     (snippet,) = re.findall(r"^```python\n(.*?)^```$", manual, re.DOTALL | re.MULTILINE)
-    exec(compile(snippet, "docs/compare.md", "exec"), {})
+    ran = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=True)
     shown = compare(POOR[0].translations, GOOD[0].translations, REFERENCES).metrics
-    assert capsys.readouterr().out.splitlines() == [
+    assert ran.stdout.splitlines() == [
         f"{judgement.metric} {judgement.difference:+.2f} {judgement.better}" for judgement in shown
     ]
 
