@@ -1,14 +1,15 @@
 """What every test shares: shapes are checked types, one thread a worker, the same examples in every run."""
 
+import os
 import random
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.attention.varlen  # what is first imported under the hook is compiled from source in every run: 10 s
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
     from heedful.data.tokenizer import Tokenizer
     from heedful.models.families import EncoderDecoder
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton: the kernels then run on the CPU
+import_module("torch.nn.attention.varlen")  # under the hook it would be compiled from source in every run: 10 s
+
 # Before anything imports them: from here on a wrong shape in a call is an error.
-CHECKED = ("packed", "nn", "models", "decode.attended", "decode.beam", "decode.choices", "decode.constraints",
+# Not the kernels: what Triton compiles has no types of Python.
+LAYERS = sorted(f"nn.{file.stem}" for file in Path(__file__).parents[1].glob("src/heedful/nn/*.py"))
+CHECKED = ("packed", *LAYERS, "models", "decode.attended", "decode.beam", "decode.choices", "decode.constraints",
            "decode.ensemble", "decode.greedy", "decode.penalties", "decode.rows", "decode.sampling", "decode.standing",
            "decode.walk")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")

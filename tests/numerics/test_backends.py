@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from heedful.packed import Layout
 HEADS, WIDTH = 2, 8  # of one head
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed here")
 
 # Widest difference from a float64 loop over sentences, on the scale of the largest value where that is above one.
 # bfloat16 has 8 bits, so one rounding is up to 2^-9 = 0.002: `padded` computes in float32 on the CPU and rounds once,
@@ -30,13 +32,14 @@ EVERYWHERE = [
         "automatic": (torch.float32,),
     }.items()
     for dtype in dtypes
-]
+] + [pytest.param("short", CPU, torch.float32, id="short-interpreted-float32", marks=needs_triton)]
 ON_CUDA = [
     pytest.param(name, CUDA, dtype, id=f"{name}-cuda-{dtype}", marks=needs_cuda)
     for name, dtypes in {
         "padded": (torch.float32, torch.bfloat16),
         "explicit": (torch.float64, torch.float32),
         "varlen": (torch.bfloat16,),
+        "short": (torch.float32, torch.bfloat16),
         "automatic": (torch.float32, torch.bfloat16),
     }.items()
     for dtype in dtypes
@@ -135,7 +138,7 @@ def test_weights_are_distributions_over_what_may_be_seen(lengths: list[int], cau
         assert (rows[..., :length] > 0).all(dim=0).sum() == (length * (length + 1) // 2 if causal else length**2)
 
 
-@pytest.mark.parametrize("name", ["padded", "explicit", "automatic"])
+@pytest.mark.parametrize("name", ["padded", "explicit", "automatic"])  # `short` has a file of its own
 def test_dropped_weights_leave_the_mean_and_a_share_of_zeros(name: str) -> None:
     """With one key a weight is 0 or 1 / (1 - p): its mean over many sentences is 1 within five sigma."""
     share, sentences = 0.3, 5000

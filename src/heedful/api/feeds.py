@@ -6,7 +6,7 @@ from heedful.config.schema import Recipe
 from heedful.data.batches import CPU_MULTIPLE, StaticShape
 from heedful.data.loader import PairFeed
 from heedful.data.prepare import Prepared
-from heedful.nn.backends import flash_takes
+from heedful.nn.backends import packed_takes
 
 
 def ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
@@ -19,7 +19,7 @@ def ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
 def static_shape(recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
     """The one shape of a GPU's batches, where attention runs straight on it: padding it would be wasteful."""
     data, model = recipe.data, recipe.model
-    if not flash_takes(precision, model.width // model.heads, model.dropout_attention):
+    if not packed_takes(precision, model.width // model.heads):
         return None
     longest = min(data.max_length + 1, data.batch_tokens)
     return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // 8), longest)

@@ -20,9 +20,10 @@ from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.limits import position_limit
 from heedful.decode.search import Progress, search
+from heedful.decode.translator import OneModel
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, Tokenizers, read_bundle
-from heedful.models.families import EncoderDecoder, set_precision
+from heedful.models.families import EncoderDecoder, set_precision, store_in
 from heedful.train.hardware import PRECISIONS, choose_device, has_bfloat16
 
 
@@ -53,7 +54,7 @@ class Model:
         self.wording = Wording(bundle.recipe, bundle.tokenizers)
         limits = [position_limit(cast(nn.Module, network.encoder)) for network in self.networks]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
-        self._searched = Ensemble(self.networks) if others else bundle.model
+        self._searched = Ensemble(self.networks) if others else OneModel(bundle.model)
 
     @property
     def recipe(self) -> Recipe:
@@ -251,7 +252,7 @@ def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemb
     for folder, bundle in zip((path, *ensemble), bundles, strict=True):
         _refuse_other_vocabulary(Path(folder), bundle, Path(path), bundles[0])
         bundle.model.to(place)
-        _store_in(bundle.model, chosen)
+        store_in(bundle.model, chosen)
         set_precision(bundle.model, chosen)
     return Model(*bundles)
 
@@ -279,11 +280,3 @@ def _precision(name: str, device: torch.device) -> torch.dtype:
     if name not in PRECISIONS:
         raise UserError(f"`{name}` is not a precision: use `auto`, `float32` or `bfloat16`.")
     return PRECISIONS[name]
-
-
-def _store_in(network: nn.Module, precision: torch.dtype) -> None:
-    """Keep the matrices in the type they compute in, so that no step converts them; norms stay as they are."""
-    for module in network.modules():
-        if not isinstance(module, nn.LayerNorm):
-            for parameter in module.parameters(recurse=False):
-                parameter.data = parameter.data.to(precision)

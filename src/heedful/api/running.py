@@ -1,8 +1,7 @@
 """A run and its folder: trains to the end, judges, saves, shows, and averages."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,7 @@ from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
 from heedful.models.weights import set_weights
 from heedful.train.averaging import mean_weights
+from heedful.train.capture import Captured
 from heedful.train.checkpoints import (
     Position,
     Retention,
@@ -28,10 +28,11 @@ from heedful.train.checkpoints import (
     save_checkpoint,
     step_of,
 )
+from heedful.train.computing import Computation, Eager, Tallying
 from heedful.train.progress import Progress, duration
 from heedful.train.schedules import learning_rate
 from heedful.train.signals import StopRequest
-from heedful.train.trainer import Observer, Reading, Settings, Tallying, Trainer, is_better
+from heedful.train.trainer import Computing, Observer, Reading, Settings, Trainer, is_better
 
 CHECKPOINTS: Final = "checkpoints"
 SINGLE: Final = "single"  # the best single model, where the one in the run folder is a mean of several
@@ -162,16 +163,23 @@ def build_trainer(job: Job, observer: Observer) -> Trainer[PairBatch]:
     )
     rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
     return Trainer(
-        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _compilation(job)
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _computing(job)
     )
 
 
-def _compilation(job: Job) -> Callable[[Tallying[PairBatch]], Tallying[PairBatch]]:
-    """Compile when asked to; with `auto` where every batch has one shape."""
-    static = job.feed.static is not None
-    if not (static if job.recipe.train.compile == "auto" else job.recipe.train.compile):
-        return lambda tally: tally
-    return partial(torch.compile, dynamic=not static)
+def _computing(job: Job) -> Computing[PairBatch]:
+    """Compile and capture when asked to; with `auto` where every batch has one shape."""
+    train, static = job.recipe.train, job.feed.static is not None
+    computation = Captured if (static if train.capture == "auto" else train.capture) else Eager
+    if not (static and not train.deterministic if train.compile == "auto" else train.compile):
+        return computation
+
+    def compiled(
+        tallying: Tallying[PairBatch], optimizer: torch.optim.Optimizer, clip_norm: float | None, device: torch.device
+    ) -> Computation[PairBatch]:
+        return computation(torch.compile(tallying, dynamic=not static), optimizer, clip_norm, device)
+
+    return compiled
 
 
 def checkpoints_to_average(folder: Path, average: Average, recipe: Recipe) -> list[Path]:

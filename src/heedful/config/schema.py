@@ -334,6 +334,7 @@ class Train(Section):
     device: Device = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: Literal["auto"] | bool = "auto"
+    capture: Literal["auto"] | bool = "auto"  # whether a GPU's steps are recorded once and replayed
     deterministic: bool = False
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # of the CPU; by default what torch chooses
     log_every: PositiveInt = 50

@@ -62,6 +62,15 @@ class PairBatch:
             self.labels.to(device, non_blocking=non_blocking),
         )
 
+    def copy_(self, other: "PairBatch") -> None:
+        """Take over the tokens and layouts of another batch of the same shape; the counts stay."""
+        for mine, theirs in zip(self._tensors(), other._tensors(), strict=True):
+            mine.copy_(theirs, non_blocking=True)
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        sides = ((side.values, side.layout.offsets, side.layout.positions) for side in (self.source, self.target))
+        return (*(tensor for side in sides for tensor in side), self.labels)
+
     def pin_memory(self) -> "PairBatch":
         """Copy to page-locked memory, from which a GPU fetches while it computes."""
         return self._with(_pinned(self.source), _pinned(self.target), self.labels.pin_memory())

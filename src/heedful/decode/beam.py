@@ -120,7 +120,7 @@ class Beam(Rows):
             log_p_BK,
             Finished.none(sentences, settings.nbest, settings.aligned, device),
             torch.tensor(limits, device=device),
-            torch.tensor([_greatest(settings, limit) for limit in limits], dtype=torch.float64, device=device),
+            torch.tensor([greatest_penalty(settings, limit) for limit in limits], dtype=torch.float64, device=device),
             attended,
         )
 
@@ -214,7 +214,8 @@ class Beam(Rows):
         ]
 
 
-def _greatest(settings: Settings, limit: int) -> float:
+def greatest_penalty(settings: Settings, limit: int) -> float:
+    """The greatest length penalty of a hypothesis with so many tokens at most."""
     return max(settings.penalty(length) for length in range(1, limit + 1))
 
 

@@ -14,6 +14,7 @@ from heedful.decode.sentence import Sentence, sentences_of
 from heedful.decode.settings import Settings
 from heedful.decode.translator import OneModel, Translator
 from heedful.models.families import EncoderDecoder
+from heedful.nn.kernels import kernels_take
 from heedful.packed import Packed
 
 Progress = Callable[[int], None]  # called with the number of sentences that just got ready
@@ -39,6 +40,8 @@ def search(
     """
     translator = OneModel(model) if isinstance(model, EncoderDecoder) else model
     sentences = sentences_of(translator, sources, settings, prefixes, numbers)
+    if isinstance(translator, OneModel) and _recordable(translator, sentences, settings):
+        return translator.in_slots(sentences, settings, batch_tokens, progress)
     costs = np.array([(len(source) + 1) * settings.rows for source in sources], dtype=np.int64)
     found: dict[int, list[Hypothesis]] = {}
     for indices in batches_by_length([costs], batch_tokens=batch_tokens):
@@ -47,6 +50,10 @@ def search(
         found.update(zip(places, results, strict=True))
         progress(len(places))
     return [found[place] for place in range(len(sources))]
+
+
+def _recordable(translator: OneModel, sentences: Sequence[Sentence], settings: Settings) -> bool:
+    return kernels_take(translator.model.decoder.output.weight) and translator.in_slots.takes(settings, sentences)
 
 
 @torch.inference_mode()

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from heedful.data.tokenizer import UNKNOWN
 from heedful.decode.settings import Settings
-from heedful.decode.translator import Translator
 from heedful.errors import UserError
+
+if TYPE_CHECKING:
+    from heedful.decode.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Sentence:
 
 
 def sentences_of(
-    translator: Translator,
+    translator: "Translator",
     sources: Sequence[Sequence[int]],
     settings: Settings,
     prefixes: Sequence[Sequence[int]] | None,

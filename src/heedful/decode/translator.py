@@ -1,6 +1,7 @@
 """What a search asks of what it searches with: one model, or several that decode as one."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, cast
 
 import torch
@@ -8,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.decode.limits import position_limit
+from heedful.decode.slot_search import SlotSearch
 from heedful.models.families import EncoderDecoder
 from heedful.models.protocols import State
 from heedful.packed import Packed
@@ -42,9 +44,14 @@ class Translator(Protocol):
 
 @dataclass(frozen=True)
 class OneModel:
-    """A model by itself, used as it is: put it into `eval` mode."""
+    """A model by itself, used as it is: put it into `eval` mode. Keep it: it remembers what it recorded on a GPU."""
 
     model: EncoderDecoder
+
+    @cached_property
+    def in_slots(self) -> SlotSearch:
+        """Its fast search, for what a GPU can record."""
+        return SlotSearch(self.model)
 
     @property
     def device(self) -> torch.device:

@@ -3,6 +3,7 @@
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from heedful.models.slots import Slots
 from heedful.nn.attention import CrossAttention, SelfAttention
 from heedful.nn.residual import Residual
 from heedful.packed import Layout, Packed
@@ -53,6 +54,14 @@ class DecoderBlock(nn.Module):
         """Transform one new token a row; its keys and values go to the cache's last places."""
         x = self.around_attention(x, lambda h: self.attention.step(h, cache, descent))
         x = self.around_cross(x, lambda h: self.cross.step(h, memory, keep))
+        return self.around_network(x, self.network)
+
+    def step_slots(self, x: Float[Tensor, "R E"], slots: Slots, layer: int) -> Float[Tensor, "R E"]:
+        """The same in slots; the block is number `layer` of its decoder."""
+        past = slots.cache[layer], slots.ancestors_SKP, slots.positions_S
+        memory = slots.memory[layer], slots.starts_S, slots.lengths_S
+        x = self.around_attention(x, lambda h: self.attention.step_slots(h, *past))
+        x = self.around_cross(x, lambda h: self.cross.step_slots(h, *memory))
         return self.around_network(x, self.network)
 
     def step_aligned(

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.models.block import DecoderBlock
+from heedful.models.slots import Slots, SlotShape
 from heedful.nn.embedding import Embedding, Output
 from heedful.nn.padding import pad
 from heedful.packed import Packed
@@ -137,3 +138,26 @@ class TransformerDecoder(nn.Module):
             else:
                 x = block.step(x, *held)
         return self.output(self.final(x)), replace(state, position=state.position + 1, attention_RL=attention_RL)
+
+    def slots(self, shape: SlotShape) -> Slots:
+        """Make buffers of this shape, all slots idle."""
+        heads = self._block(0).cross.heads
+        weight = self.output.weight
+        width = weight.shape[1] // heads
+        return Slots.empty(shape, len(self.blocks), heads, width, self.embedding.precision, weight.device)
+
+    def remember(self, memory: Packed, slots: Slots) -> None:
+        """Project the memories' keys and values into the buffers, from the first place on."""
+        for layer in range(len(self.blocks)):
+            projected = torch.stack(self._block(layer).cross.keys_and_values(memory.values), dim=1)
+            slots.memory[layer, : len(projected)] = projected
+
+    def step_slots(self, tokens_R: Int[Tensor, "R"], slots: Slots) -> Float[Tensor, "R V"]:
+        """Decode one token a row, each slot at its own position."""
+        x = self.embedding.at(tokens_R, slots.positions_R, slots.room)
+        for layer in range(len(self.blocks)):
+            x = self._block(layer).step_slots(x, slots, layer)
+        return self.output(self.final(x))
+
+    def _block(self, layer: int) -> DecoderBlock:
+        return cast(DecoderBlock, self.blocks[layer])

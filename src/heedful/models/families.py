@@ -33,3 +33,11 @@ def set_precision(model: nn.Module, precision: torch.dtype) -> None:
     for module in model.modules():
         if isinstance(module, Embedding):
             module.precision = precision
+
+
+def store_in(network: nn.Module, precision: torch.dtype) -> None:
+    """Keep the matrices in the type they compute in, so that no step converts them; norms stay as they are."""
+    for module in network.modules():
+        if not isinstance(module, nn.LayerNorm):
+            for parameter in module.parameters(recurse=False):
+                parameter.data = parameter.data.to(precision)

@@ -8,11 +8,12 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.nn.backends import Backend, automatic
 from heedful.nn.linear import Linear
+from heedful.nn.step_attention import attend_memory, attend_past
 from heedful.packed import Layout
 
 
@@ -52,6 +53,17 @@ class SelfAttention(nn.Module):
         y_BHKD = F.scaled_dot_product_attention(q_BHKD, keys, values, attn_mask=keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 
+    def step_slots(
+        self,
+        x_RE: Float[Tensor, "R E"],
+        cache_2SPKHD: Float[Tensor, "2 S P K H D"],
+        ancestors_SKP: Int[Tensor, "S K P"],
+        positions_S: Int[Tensor, "S"],
+    ) -> Float[Tensor, "R E"]:
+        """The same from buffers that never move, each slot at a position of its own: see `models.slots`."""
+        q, k, v = self._heads(x_RE)
+        return self.output(attend_past(q, k, v, cache_2SPKHD, ancestors_SKP, positions_S).flatten(1))
+
     def _heads(self, x: Float[Tensor, "N E"]) -> tuple[Tensor, ...]:
         return self.project(x).unflatten(1, (3, self.heads, -1)).unbind(1)
 
@@ -89,6 +101,18 @@ class CrossAttention(nn.Module):
         keys, values = memory_2BHLD
         y_BHKD = F.scaled_dot_product_attention(self._queries(x_RE, keys), keys, values, attn_mask=keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
+
+    def step_slots(
+        self,
+        x_RE: Float[Tensor, "R E"],
+        memory_M2HD: Float[Tensor, "M 2 H D"],
+        starts_S: Int[Tensor, "S"],
+        lengths_S: Int[Tensor, "S"],
+    ) -> Float[Tensor, "R E"]:
+        """The same over packed memories, of which each slot has its own: see `models.slots`."""
+        q = self.project_query(x_RE).unflatten(1, (self.heads, -1))
+        keys, values = memory_M2HD.unbind(1)
+        return self.output(attend_memory(q, keys, values, starts_S, lengths_S).flatten(1))
 
     def step_weights(
         self,

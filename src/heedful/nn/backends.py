@@ -14,8 +14,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedful.nn.kernels import kernels_take
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
+
+_SHORT: Final = 256  # tokens: bounds of sentences up to which a kernel of our own is faster than flash attention
 
 
 @runtime_checkable
@@ -79,6 +82,23 @@ def varlen(
     )
 
 
+def short(
+    q_NHD: Float[Tensor, "N H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+    dropout: float,
+) -> Float[Tensor, "N H D"]:
+    """A kernel of our own for many short sentences: CUDA, any type, with dropout of weights."""
+    from heedful.nn.kernels.short_attention import short_attention
+
+    seed = torch.randint(2**62, (1,), device=q_NHD.device) if dropout else queries.offsets[:1]
+    y_NHD, _ = short_attention(q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, seed, causal, dropout)
+    return y_NHD
+
+
 def explicit(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
@@ -122,14 +142,19 @@ def automatic(
     causal: bool,
     dropout: float,
 ) -> Float[Tensor, "N H D"]:
-    """The fastest backend for this device and type."""
-    flash = q_NHD.device.type == "cuda" and flash_takes(q_NHD.dtype, q_NHD.shape[2], dropout)
-    return (varlen if flash else padded)(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout)
+    """The fastest backend for this device, type and length."""
+    if not q_NHD.is_cuda or not packed_takes(q_NHD.dtype, q_NHD.shape[2]):
+        backend = padded
+    elif kernels_take(q_NHD) and (dropout or max(queries.bound, keys.bound) <= _SHORT):
+        backend = short
+    else:
+        backend = padded if dropout else varlen
+    return backend(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout)
 
 
-def flash_takes(dtype: torch.dtype, head_width: int, dropout: float) -> bool:
-    """Whether flash attention knows heads of this type and width, with this share of weights dropped."""
-    return dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256 and dropout == 0
+def packed_takes(dtype: torch.dtype, head_width: int) -> bool:
+    """Whether a GPU attends straight on the packed layout, with heads of this type and width."""
+    return dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256
 
 
 def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:
@@ -144,5 +169,6 @@ BACKENDS: Final[Mapping[str, Backend]] = {
     "automatic": automatic,
     "padded": padded,
     "varlen": varlen,
+    "short": short,
     "explicit": explicit,
 }

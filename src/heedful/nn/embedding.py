@@ -25,14 +25,15 @@ class Embedding(nn.Module):
 
     def forward(self, tokens_N: Int[Tensor, "N"], layout: Layout) -> Float[Tensor, "N E"]:
         """Embed packed tokens."""
-        return self._embed(tokens_N, layout.positions, layout.bound)
+        return self.at(tokens_N, layout.positions, layout.bound)
 
     def step(self, tokens_R: Int[Tensor, "R"], position: int) -> Float[Tensor, "R E"]:
         """Embed one token a row, all at the same position."""
-        return self._embed(tokens_R, torch.full_like(tokens_R, position), position + 1)
+        return self.at(tokens_R, torch.full_like(tokens_R, position), position + 1)
 
-    def _embed(self, tokens: Tensor, positions: Tensor, bound: int) -> Tensor:
-        x = F.embedding(tokens, self.weight) * self.scale + self.positions(positions, bound)
+    def at(self, tokens_N: Int[Tensor, "N"], positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
+        """Embed tokens at given positions, all of them below `bound`."""
+        x = F.embedding(tokens_N, self.weight) * self.scale + self.positions(positions_N, bound)
         dropped: Tensor = self.drop(x.to(self.precision))
         return dropped
 

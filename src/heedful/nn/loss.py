@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.nn.kernels import kernels_take
 from heedful.packed import IGNORED
 
 _CHUNK_BYTES: Final = 8 * 2**20  # of float32 scores: stays in a CPU's cache, and below malloc's threshold for mapping
@@ -27,6 +28,10 @@ def smoothed_cross_entropy(
     smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return the summed smoothed loss, which has gradients, and the summed negative log-likelihood, which has none."""
+    if kernels_take(x_NE) and x_NE.dtype != torch.float64:
+        from heedful.nn.loss_gpu import chunked_cross_entropy  # brings Triton, which only GPUs need
+
+        return chunked_cross_entropy(x_NE, weight_VE, bias_V, labels_N, smoothing)
     if x_NE.device.type == "cpu":
         wanted = torch.is_grad_enabled()  # inside `forward` it never is
         loss, likelihood = _Chunked.apply(  # type: ignore[no-untyped-call]
@@ -43,7 +48,7 @@ def reference(
     labels_N: Int[Tensor, "N"],
     smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The same by PyTorch's own parts: for compilers, and for comparison."""
+    """The same by PyTorch's own parts: for float64 on a GPU, for other devices, and for comparison."""
     bias = None if bias_V is None else bias_V.to(x_NE.dtype)
     scores_NV = F.linear(x_NE, weight_VE.to(x_NE.dtype), bias)
     scores_NV = scores_NV.to(torch.promote_types(scores_NV.dtype, torch.float32))

@@ -70,3 +70,4 @@ def make_deterministic() -> None:
     """Refuse every kernel whose result may differ between two runs."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # finds bugs, at a price

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, Self, TypeVar
+from typing import Final, Generic, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -17,24 +17,13 @@ from torch import Tensor, nn
 from heedful.data.loader import Feed, Loader, MicroBatch
 from heedful.errors import Stopped, UserError
 from heedful.train.checkpoints import Position
+from heedful.train.computing import BatchType, Computation, Eager, Tallying
 from heedful.train.objectives import Objective, Tally
 from heedful.train.seeding import seed_micro_batch
 from heedful.train.signals import StopRequest
 
 _HOPELESS_UPDATES: Final = 5  # in a row without a finite gradient end a run
 _REFRESH_SECONDS: Final = 0.5  # between two live readings where reading costs nothing
-
-
-class Batch(Protocol):
-    """What the loop itself asks of a batch."""
-
-    def to(self, device: torch.device, non_blocking: bool = False) -> Self:
-        """Copy to a device."""
-        ...
-
-
-BatchType = TypeVar("BatchType", bound=Batch)
-Tallying = Callable[[BatchType], Tally]
 
 
 @dataclass(frozen=True)
@@ -89,6 +78,20 @@ class Observer(Protocol):
         ...
 
 
+class Computing(Protocol[BatchType]):
+    """Makes the computation of a run."""
+
+    def __call__(
+        self,
+        tallying: Tallying[BatchType],
+        optimizer: torch.optim.Optimizer,
+        clip_norm: float | None,
+        device: torch.device,
+    ) -> Computation[BatchType]:
+        """Make it."""
+        ...
+
+
 class Trainer(Generic[BatchType]):
     """Trains one model from a position to the last step."""
 
@@ -102,12 +105,11 @@ class Trainer(Generic[BatchType]):
         device: torch.device,
         settings: Settings,
         observer: Observer,
-        transform: Callable[[Tallying[BatchType]], Tallying[BatchType]] = lambda tally: tally,
+        computation: Computing[BatchType] = Eager,
     ) -> None:
         self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
-        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self._tally = transform(lambda batch: objective(model, batch))
+        self._computation = computation(lambda batch: objective(model, batch), optimizer, settings.clip_norm, device)
         self._not_finite = 0  # updates in a row, as far as they were read
 
     def run(self, position: Position, stop: StopRequest) -> Position:
@@ -132,29 +134,15 @@ class Trainer(Generic[BatchType]):
     def _update(
         self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: "_Meter"
     ) -> tuple[int, Tensor]:
-        """Sum gradients over the micro-batches, divide once, clip, and step unless something is not finite."""
+        """Sum gradients over the micro-batches, and step; the units, and the norm of the gradient."""
         units = 0
         for number, micro in enumerate(update):
             seed_micro_batch(self.settings.seed, position.step, number)
-            batch = micro.batch.to(self.device, non_blocking=True)
-            tally = self._tally(batch)
-            tally.loss.backward()
-            units += self.objective.units(batch)
-            meter.add(tally)
+            meter.add(self._computation.add(micro.batch, first=number == 0))
+            units += self.objective.units(micro.batch)
         meter.units += units
-        norm = torch.nn.utils.get_total_norm(p.grad for p in self.parameters if p.grad is not None) / units
-        finite = norm.isfinite()
-        meter.skipped += ~finite
-        scale = torch.full((), float(units), device=norm.device)
-        if self.settings.clip_norm is not None:
-            scale = scale * (norm / self.settings.clip_norm).clamp(min=1)
-        # The fused kernels divide by `grad_scale` and pass over the update where `found_inf` is 1, on the device.
-        self.optimizer.grad_scale = torch.where(finite, scale, 1).float()  # type: ignore[attr-defined]
-        self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate(position.step + 1)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        norm = self._computation.step(units, self.learning_rate(position.step + 1))
+        meter.skipped += ~norm.isfinite()
         return units, norm
 
     def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
@@ -260,8 +248,8 @@ class _Meter:
 
     def add(self, tally: Tally) -> None:
         """Add a micro-batch, without asking the device."""
-        self.loss += tally.loss.detach()
-        self.likelihood += tally.likelihood.detach()
+        self.loss += tally.loss
+        self.likelihood += tally.likelihood
 
     @property
     def seconds(self) -> float:

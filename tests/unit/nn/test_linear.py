@@ -1,7 +1,11 @@
 import pytest
 import torch
+from torch import Tensor
 
+from heedful.nn.kernels import without_kernels
 from heedful.nn.linear import LayerNorm, Linear
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -48,3 +52,24 @@ def test_a_norms_weights_learn_in_float32_from_bfloat16_values() -> None:
     normal = (wide - wide.mean(1, keepdim=True)) / (wide.var(1, unbiased=False, keepdim=True) + norm.eps).sqrt()
     expected = (normal * factors.bfloat16().double()).sum(0)
     torch.testing.assert_close(norm.weight.grad.double(), expected, atol=0.01, rtol=0.01)
+
+
+@pytest.mark.parametrize("shape", [(12,), (5, 12), (2, 3, 12), (0, 12)])
+def test_a_norm_by_the_kernel_is_the_same_norm(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    norm = LayerNorm(12, device=DEVICE)
+    with torch.no_grad():
+        norm.weight.copy_(torch.randn(12))
+        norm.bias.copy_(torch.randn(12))
+    x, slopes = torch.randn(2, *shape, device=DEVICE)
+    x.requires_grad_()
+
+    def answers() -> list[Tensor]:
+        y = norm(x)
+        return [y, *torch.autograd.grad(y, [x, norm.weight, norm.bias], slopes)]
+
+    with without_kernels():
+        plain = answers()
+    monkeypatch.setattr("heedful.nn.linear.kernels_take", lambda _: True)
+    for found, expected in zip(answers(), plain, strict=True):
+        torch.testing.assert_close(found, expected)

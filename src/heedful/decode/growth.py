@@ -1,0 +1,56 @@
+"""What grows in slots: hypotheses in buffers that never move, so that a step can be recorded.
+
+A `Frontier` makes new tensors at every step, and finished sentences leave it; a `Growth` writes in place, and finished
+sentences stand still until their slot is taken. Both find the same; the frontiers know more wishes.
+
+Shape letters here and in the files of growths: S  slots    P  positions that a slot has room for
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.decode.constraints import Never
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.settings import Settings
+
+
+class Growth(Protocol):
+    """The hypotheses of S sentences, K rows each, and the rule by which they grow and are done."""
+
+    @property
+    def last_R(self) -> Int[Tensor, "R"]:
+        """The last token of each row, which the decoder has not seen yet."""
+        ...
+
+    @property
+    def done_S(self) -> Bool[Tensor, "S"]:
+        """Which slots need no further step: those that are done, and idle ones."""
+        ...
+
+    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int]) -> None:
+        """Begin sentences in these slots, of at most so many tokens each."""
+        ...
+
+    def grow(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Int[Tensor, "S K"], Bool[Tensor, "S"]]:
+        """Grow by one token; the row that each row goes on from, and which slots go on."""
+        ...
+
+    def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
+        """What was found in these slots. Asks the device."""
+        ...
+
+
+def grows(settings: Settings) -> bool:
+    """Whether hypotheses can grow in slots as the settings wish."""
+    return settings.sampling is None and not settings.attentive and not settings.no_repeat
+
+
+def allowed(settings: Settings, vocab_size: int, device: torch.device) -> Bool[Tensor, "V"]:
+    """Which tokens a search may propose."""
+    allowed_V = torch.ones(vocab_size, dtype=torch.bool, device=device)
+    allowed_V[Never.of(settings.never, device).tokens] = False
+    return allowed_V

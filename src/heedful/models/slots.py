@@ -1,0 +1,112 @@
+"""What a decoder remembers in buffers that never move, so that a step can be recorded once and replayed.
+
+S slots decode a sentence each, with K rows, and each at a position of its own: a sentence that is done makes room for
+another while the others go on.
+
+Shape letters of this file: S  slots    P  positions that a slot has room for    M  packed tokens of all memories
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.packed import Packed
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """The buffers of a Transformer's decoder.
+
+    Keys and values of row k stay where they were written when rows change places; `ancestors` says for every position
+    which row wrote what row k has there.
+    """
+
+    cache: Float[Tensor, "layers 2 S P K H D"]
+    ancestors_SKP: Int[Tensor, "S K P"]
+    positions_S: Int[Tensor, "S"]
+    memory: Float[Tensor, "layers M 2 H D"]
+    starts_S: Int[Tensor, "S"]  # of each slot's memory
+    lengths_S: Int[Tensor, "S"]  # 0 where a slot is idle
+
+    @classmethod
+    def empty(
+        cls, shape: "SlotShape", layers: int, heads: int, width: int, dtype: torch.dtype, device: torch.device
+    ) -> "Slots":
+        """Buffers of idle slots; `width` is a head's."""
+        each = torch.zeros(shape.slots, dtype=torch.int32, device=device)
+        return cls(
+            torch.zeros((layers, 2, shape.slots, shape.room, shape.beams, heads, width), dtype=dtype, device=device),
+            torch.zeros((shape.slots, shape.beams, shape.room), dtype=torch.int32, device=device),
+            each,
+            torch.zeros((layers, shape.memory, 2, heads, width), dtype=dtype, device=device),
+            each.clone(),
+            each.clone(),
+        )
+
+    @property
+    def positions_R(self) -> Int[Tensor, "R"]:
+        """The position of each row."""
+        return self.positions_S.unsqueeze(1).expand(-1, self.ancestors_SKP.shape[1]).flatten()
+
+    @property
+    def room(self) -> int:
+        """P: how many positions a slot has."""
+        return self.ancestors_SKP.shape[2]
+
+    def admit(self, slots: Int[Tensor, "A"], starts: Int[Tensor, "A"], lengths: Int[Tensor, "A"]) -> None:
+        """Begin sentences in these slots, with their memories."""
+        self.positions_S[slots] = 0
+        self.starts_S[slots] = starts.to(torch.int32)
+        self.lengths_S[slots] = lengths.to(torch.int32)
+
+    def advance(self, parents_SK: Int[Tensor, "S K"], going_S: Bool[Tensor, "S"]) -> None:
+        """Where a slot goes on, row k goes on from row parents[k]; where it does not, nothing changes that matters."""
+        parents_SK = parents_SK.to(torch.int32)
+        inherited_SKP = self.ancestors_SKP.gather(1, parents_SK.unsqueeze(2).expand(-1, -1, self.room).long())
+        here_SK1 = self.positions_S.view(-1, 1, 1).expand(-1, parents_SK.shape[1], 1).long()
+        inherited_SKP.scatter_(2, here_SK1, parents_SK.unsqueeze(2))
+        self.ancestors_SKP.copy_(inherited_SKP)
+        self.positions_S.add_(going_S.to(torch.int32)).clamp_(max=self.room - 1)
+
+
+@dataclass(frozen=True)
+class SlotShape:
+    """How much the buffers hold."""
+
+    slots: int
+    beams: int
+    room: int  # positions
+    memory: int  # tokens of all memories together
+
+
+@runtime_checkable
+class SlotDecoder(Protocol):
+    """A decoder that can decode in slots; those that cannot are stepped with a `State`."""
+
+    def slots(self, shape: SlotShape) -> Slots:
+        """Make buffers of this shape, all slots idle."""
+        ...
+
+    def remember(self, memory: Packed, slots: Slots) -> None:
+        """Put the memories of sentences into the buffers, from the first place on."""
+        ...
+
+    def step_slots(self, tokens_R: Int[Tensor, "R"], slots: Slots) -> Float[Tensor, "R V"]:
+        """Take one more token a row, and write it into the buffers; return the scores of the next.
+
+        Positions and ancestors stay: whoever chooses the next tokens calls `Slots.advance`.
+        """
+        ...
+
+
+def starts_of(lengths: Sequence[int]) -> list[int]:
+    """Where packed sentences of these lengths start."""
+    starts, start = [], 0
+    for length in lengths:
+        starts.append(start)
+        start += length
+    return starts

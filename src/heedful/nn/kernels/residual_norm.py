@@ -1,0 +1,376 @@
+"""The sum of a skip connection and the layer norm behind it, each in one pass over memory (Triton, CUDA).
+
+    z = x + m f / (1 - p),   m ~ Bernoulli(1 - p)                      Srivastava et al. 2014
+    y = (z - mean(z)) r w + b,   r = 1 / sqrt(variance(z) + epsilon)   Ba et al. 2016
+
+A program holds whole rows in registers, so that the forward pass reads x and f once and writes y once, and z where a
+backward pass is to come. That one reads dy and z once and writes dx and df once:
+
+    n = (z - mean(z)) r                  g = w dy
+    dz = r (g - mean(g) - n mean(g n))   dx = dz   df = m dz / (1 - p)   dw = sum over rows dy n   db = sum over rows dy
+
+Arithmetic is float32 whatever the type of the values; z is rounded to the type of x before its norm is taken, so that
+both passes see the same z. The sums over rows use no atomics: each of a fixed number of programs adds its rows up in
+one order, so that a run repeats bit for bit.
+
+What is dropped is a function of (seed, row, column) and is never stored: the backward pass draws it again. One Philox
+call (Salmon et al. 2011) gives eight draws of 16 bits, for eight neighbouring columns.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+_TYPES = (torch.float32, torch.bfloat16, torch.float16)
+_WIDEST = 8192  # a row has to fit the registers of one program
+_VALUES = 2048  # of one program: 16 a thread with four warps, enough bytes on their way to hide the way
+_PROGRAMS = 4  # of one multiprocessor in the backward pass: as many as the registers of 16 values a thread allow
+
+
+def takes(x: Float[Tensor, "*any E"]) -> bool:
+    """Whether the kernels are made for values of this type and width."""
+    return x.dtype in _TYPES and x.shape[-1] <= _WIDEST
+
+
+def norm_of_sum(
+    x_NE: Float[Tensor, "N E"],
+    f_NE: Float[Tensor, "N E"],
+    weight_E: Float[Tensor, "E"],
+    bias_E: Float[Tensor, "E"],
+    epsilon: float,
+    share: float,
+) -> Float[Tensor, "N E"]:
+    """Return the layer norm of x + f, a share of f dropped."""
+    return _norm(x_NE, f_NE.to(x_NE.dtype), weight_E, bias_E, epsilon, share)
+
+
+def layer_norm(
+    x_NE: Float[Tensor, "N E"], weight_E: Float[Tensor, "E"], bias_E: Float[Tensor, "E"], epsilon: float
+) -> Float[Tensor, "N E"]:
+    """Return the layer norm of x."""
+    return _norm(x_NE, None, weight_E, bias_E, epsilon, 0.0)
+
+
+def dropped_sum(x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"], share: float) -> Float[Tensor, "N E"]:
+    """Return x + f, a share of f dropped."""
+    seed = _seed(x_NE, share)
+    return x_NE + f_NE if seed is None else residual_sum(x_NE, f_NE.to(x_NE.dtype), seed, share)
+
+
+def keep_mask(seed: Int[Tensor, "1"], rows: int, width: int, share: float) -> Bool[Tensor, "N E"]:
+    """Return True where the kernels keep a value that they drop by this seed."""
+    keep = torch.empty((rows, width), dtype=torch.int8, device=seed.device)
+    (dropped, _), tile = _dropping(share), _tile(width)
+    _mask[(triton.cdiv(rows, tile["ROWS"]),)](seed, keep, rows, dropped, **tile)
+    return keep.bool()
+
+
+# --- plain references -------------------------------------------------------------------------------------------------
+
+
+def reference_dropped_sum(
+    x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"], keep_NE: Bool[Tensor, "N E"], share: float
+) -> Float[Tensor, "N E"]:
+    """z = x + m f / (1 - p)"""
+    return x_NE + f_NE * keep_NE / (1 - share)
+
+
+def reference_layer_norm(
+    x_NE: Float[Tensor, "N E"], weight_E: Float[Tensor, "E"], bias_E: Float[Tensor, "E"], epsilon: float
+) -> Float[Tensor, "N E"]:
+    """y = (x - mean(x)) / sqrt(variance(x) + epsilon) w + b"""
+    centred_NE = x_NE - x_NE.mean(1, keepdim=True)
+    variance_N1 = centred_NE.square().mean(1, keepdim=True)
+    return centred_NE / (variance_N1 + epsilon).sqrt() * weight_E + bias_E
+
+
+def reference_norm_of_sum(
+    x_NE: Float[Tensor, "N E"],
+    f_NE: Float[Tensor, "N E"],
+    keep_NE: Bool[Tensor, "N E"],
+    weight_E: Float[Tensor, "E"],
+    bias_E: Float[Tensor, "E"],
+    epsilon: float,
+    share: float,
+) -> Float[Tensor, "N E"]:
+    """y = layer norm of z, z = x + m f / (1 - p)"""
+    return reference_layer_norm(reference_dropped_sum(x_NE, f_NE, keep_NE, share), weight_E, bias_E, epsilon)
+
+
+# --- what Triton compiles ---------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _keep(seed, row, dropped, ROOM: tl.constexpr, ROWS: tl.constexpr):
+    """True where a value is kept: where its draw of 16 bits is not among the lowest `dropped`."""
+    place = tl.zeros((ROWS, ROOM // 8), tl.int32)
+    group = place + tl.arange(0, ROOM // 8)[None, :]
+    # Seven rounds are the fewest that pass every test of BigCrush (Salmon et al. 2011, table 2).
+    first, second, third, fourth = tl.philox(seed, group, place + row[:, None], place, place, 7)
+    draws = tl.interleave(tl.interleave(first, third), tl.interleave(second, fourth))
+    return tl.interleave((draws & 0xFFFF).to(tl.int32), (draws >> 16).to(tl.int32)) >= dropped
+
+
+@triton.jit
+def _places(block, count, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr):
+    """The rows of a block, where their values stand in memory, and whether there are such values."""
+    row, column = block * ROWS + tl.arange(0, ROWS), tl.arange(0, ROOM)
+    there = (row[:, None] < count) & (column[None, :] < WIDTH)
+    return row, row[:, None].to(tl.int64) * WIDTH + column[None, :], there
+
+
+@triton.jit
+def _mask(seed, keep, count, dropped, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr):
+    row, place, there = _places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
+    tl.store(keep + place, _keep(tl.load(seed), row, dropped, ROOM, ROWS).to(tl.int8), there)
+
+
+@triton.jit
+def _sum(
+    x, f, seed, z, count, dropped, scale,
+    ADDS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    row, place, there = _places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
+    added = tl.load(f + place, there, 0.0).to(tl.float32)
+    total = tl.where(_keep(tl.load(seed), row, dropped, ROOM, ROWS), added * scale, 0.0)
+    if ADDS:
+        total += tl.load(x + place, there, 0.0).to(tl.float32)
+    tl.store(z + place, total.to(z.dtype.element_ty), there)
+
+
+@triton.jit
+def _forward(
+    x, f, weight, bias, seed, y, z, means, inverses, count, dropped, scale, epsilon,
+    ADDS: tl.constexpr, DROPS: tl.constexpr, SAVES: tl.constexpr,
+    WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    row, place, there = _places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
+    column = tl.arange(0, ROOM)
+    values = tl.load(x + place, there, 0.0).to(tl.float32)
+    if ADDS:
+        added = tl.load(f + place, there, 0.0).to(tl.float32)
+        if DROPS:
+            added = tl.where(_keep(tl.load(seed), row, dropped, ROOM, ROWS), added * scale, 0.0)
+        rounded = (values + added).to(y.dtype.element_ty)
+        values = rounded.to(tl.float32)
+        if SAVES:
+            tl.store(z + place, rounded, there)
+    mean = tl.sum(values, 1) / WIDTH
+    centred = tl.where(column[None, :] < WIDTH, values - mean[:, None], 0.0)
+    inverse = tl.rsqrt(tl.sum(centred * centred, 1) / WIDTH + epsilon)
+    weights = tl.load(weight + column, column < WIDTH, 0.0).to(tl.float32)
+    biases = tl.load(bias + column, column < WIDTH, 0.0).to(tl.float32)
+    result = centred * inverse[:, None] * weights[None, :] + biases[None, :]
+    tl.store(y + place, result.to(y.dtype.element_ty), there)
+    if SAVES:
+        tl.store(means + row, mean, row < count)
+        tl.store(inverses + row, inverse, row < count)
+
+
+@triton.jit
+def _backward(
+    dy, z, means, inverses, weight, seed, dz, df, partial_sums, count, dropped, scale,
+    DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    program, programs = tl.program_id(0), tl.num_programs(0)
+    column = tl.arange(0, ROOM)
+    weights = tl.load(weight + column, column < WIDTH, 0.0).to(tl.float32)
+    drawn = tl.load(seed) if DROPS else 0
+    dweight = tl.zeros((ROWS, ROOM), tl.float32)  # rows are added up once, behind the loop
+    dbias = tl.zeros((ROWS, ROOM), tl.float32)
+    for block in range(program, tl.cdiv(count, ROWS), programs):
+        row, place, there = _places(block, count, WIDTH, ROOM, ROWS)
+        slope = tl.load(dy + place, there, 0.0).to(tl.float32)  # 0 where there is no value: it adds to no sum
+        values = tl.load(z + place, there, 0.0).to(tl.float32)
+        mean = tl.load(means + row, row < count, 0.0)
+        inverse = tl.load(inverses + row, row < count, 0.0)
+        normal = (values - mean[:, None]) * inverse[:, None]
+        dweight += slope * normal
+        dbias += slope
+        weighted = slope * weights[None, :]
+        along = tl.sum(weighted * normal, 1) / WIDTH
+        level = tl.sum(weighted, 1) / WIDTH
+        result = (weighted - level[:, None] - normal * along[:, None]) * inverse[:, None]
+        tl.store(dz + place, result.to(dz.dtype.element_ty), there)
+        if DROPS:
+            kept = tl.where(_keep(drawn, row, dropped, ROOM, ROWS), result * scale, 0.0)
+            tl.store(df + place, kept.to(df.dtype.element_ty), there)
+    tl.store(partial_sums + program * WIDTH + column, tl.sum(dweight, 0), column < WIDTH)
+    tl.store(partial_sums + (programs + program) * WIDTH + column, tl.sum(dbias, 0), column < WIDTH)
+
+
+# --- operators that autograd, compilers and CUDA graphs know ----------------------------------------------------------
+
+
+def _launch_norm(
+    x_NE: Tensor,
+    f_NE: Tensor | None,
+    weight_E: Tensor,
+    bias_E: Tensor,
+    seed: Tensor | None,
+    epsilon: float,
+    share: float,
+    saves: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return y and, where `saves` asks for them, z (if it is not x) and each row's mean and 1 / standard deviation.
+
+    `seed` is one int64 on the device; without one nothing is dropped. What was not asked for is empty.
+    """
+    y, z, means, inverses = _norm_shapes(x_NE, f_NE, weight_E, bias_E, seed, epsilon, share, saves)
+    rows, tile = x_NE.shape[0], _tile(x_NE.shape[1])
+    _forward[(triton.cdiv(rows, tile["ROWS"]),)](
+        x_NE.contiguous(), None if f_NE is None else f_NE.contiguous(), weight_E.contiguous(), bias_E.contiguous(),
+        seed, y, z, means, inverses, rows, *_dropping(share), epsilon,
+        ADDS=f_NE is not None, DROPS=seed is not None, SAVES=saves, **tile,
+    )  # fmt: skip
+    return y, z, means, inverses
+
+
+residual_norm = torch.library.custom_op("heedful::residual_norm", _launch_norm, mutates_args=())
+
+
+@residual_norm.register_fake
+def _norm_shapes(
+    x_NE: Tensor,
+    f_NE: Tensor | None,
+    weight_E: Tensor,
+    bias_E: Tensor,
+    seed: Tensor | None,
+    epsilon: float,
+    share: float,
+    saves: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    shape = x_NE.shape
+    rows = shape[0] if saves else 0
+    return (
+        x_NE.new_empty(shape),
+        x_NE.new_empty(shape if saves and f_NE is not None else (0,)),
+        x_NE.new_empty(rows, dtype=torch.float32),
+        x_NE.new_empty(rows, dtype=torch.float32),
+    )
+
+
+@torch.library.custom_op("heedful::residual_norm_backward", mutates_args=())
+def residual_norm_backward(
+    dy_NE: Tensor,
+    z_NE: Tensor,
+    means_N: Tensor,
+    inverses_N: Tensor,
+    weight_E: Tensor,
+    seed: Tensor | None,
+    share: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return dz, df (empty where nothing was dropped: it is dz then), and the float32 dweight and dbias in two rows."""
+    dz, df, _ = _gradient_shapes(dy_NE, z_NE, means_N, inverses_N, weight_E, seed, share)
+    (rows, width), tile = z_NE.shape, _tile(z_NE.shape[1])
+    programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS * _multiprocessors(z_NE.device))
+    partial_sums = torch.empty((2, programs, width), dtype=torch.float32, device=z_NE.device)
+    _backward[(programs,)](
+        dy_NE.contiguous(), z_NE.contiguous(), means_N, inverses_N, weight_E.contiguous(), seed,
+        dz, df, partial_sums, rows, *_dropping(share),
+        DROPS=seed is not None, **tile,
+    )  # fmt: skip
+    return dz, df, partial_sums.sum(1)
+
+
+@residual_norm_backward.register_fake
+def _gradient_shapes(
+    dy_NE: Tensor,
+    z_NE: Tensor,
+    means_N: Tensor,
+    inverses_N: Tensor,
+    weight_E: Tensor,
+    seed: Tensor | None,
+    share: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        z_NE.new_empty(z_NE.shape),
+        z_NE.new_empty((0,) if seed is None else z_NE.shape),
+        z_NE.new_empty((2, z_NE.shape[1]), dtype=torch.float32),
+    )
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+    x, f, weight, bias, seed, _, share, _ = inputs
+    _, z, means, inverses = output
+    ctx.save_for_backward(x if f is None else z, means, inverses, weight, seed)
+    ctx.adds, ctx.share, ctx.bias_type = f is not None, share, bias.dtype
+    ctx.set_materialize_grads(False)  # or a z full of zeros would be written for the z that nobody differentiates
+
+
+def _differentiate(ctx: Any, dy: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    z, means, inverses, weight, seed = ctx.saved_tensors
+    dz, df, (dweight, dbias) = residual_norm_backward(dy, z, means, inverses, weight, seed, ctx.share)
+    df = None if not ctx.adds else dz if seed is None else df
+    return dz, df, dweight.to(weight.dtype), dbias.to(ctx.bias_type), None, None, None, None
+
+
+residual_norm.register_autograd(_differentiate, setup_context=_save)
+
+
+@torch.library.custom_op("heedful::residual_sum", mutates_args=())
+def residual_sum(x_NE: Tensor | None, f_NE: Tensor, seed: Tensor, share: float) -> Tensor:
+    """Return x + m f / (1 - share), or without x the second term alone; `seed` is one int64 on the device."""
+    z = _sum_shape(x_NE, f_NE, seed, share)
+    rows, tile = f_NE.shape[0], _tile(f_NE.shape[1])
+    _sum[(triton.cdiv(rows, tile["ROWS"]),)](
+        None if x_NE is None else x_NE.contiguous(), f_NE.contiguous(), seed, z, rows, *_dropping(share),
+        ADDS=x_NE is not None, **tile,
+    )  # fmt: skip
+    return z
+
+
+@residual_sum.register_fake
+def _sum_shape(x_NE: Tensor | None, f_NE: Tensor, seed: Tensor, share: float) -> Tensor:
+    return f_NE.new_empty(f_NE.shape)
+
+
+def _save_seed(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, _, seed, ctx.share = inputs
+    ctx.save_for_backward(seed)
+    ctx.adds = x is not None
+
+
+def _differentiate_sum(ctx: Any, dz: Tensor) -> tuple[Tensor | None, ...]:
+    (seed,) = ctx.saved_tensors
+    return dz if ctx.adds else None, residual_sum(None, dz, seed, ctx.share), None, None
+
+
+residual_sum.register_autograd(_differentiate_sum, setup_context=_save_seed)
+
+
+# --- launching --------------------------------------------------------------------------------------------------------
+
+
+def _norm(x_NE: Tensor, f_NE: Tensor | None, weight_E: Tensor, bias_E: Tensor, epsilon: float, share: float) -> Tensor:
+    """Normalise, and save what the backward pass needs if there can be one."""
+    inputs = (x_NE, weight_E, bias_E) if f_NE is None else (x_NE, f_NE, weight_E, bias_E)
+    saves = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+    # An operator costs the host some 20 microseconds a call: in a step of decoding, more than the kernel itself.
+    norm = residual_norm if saves or torch.compiler.is_compiling() else _launch_norm
+    return norm(x_NE, f_NE, weight_E, bias_E, _seed(x_NE, share), epsilon, share, saves)[0]
+
+
+def _seed(like: Tensor, share: float) -> Tensor | None:
+    """Draw where the draws of one call begin; the generator of the device decides it, in a CUDA graph too."""
+    return torch.randint(2**62, (1,), device=like.device) if share > 0 else None
+
+
+def _dropping(share: float) -> tuple[int, float]:
+    """How many of 65536 draws drop a value, and what the others are multiplied by."""
+    return min(round(share * 65536), 65535), 1 / (1 - share)
+
+
+def _tile(width: int) -> dict[str, int]:
+    """The sizes of one program: several rows where they are short, more warps where one row is long."""
+    room = max(16, triton.next_power_of_2(width))
+    warps = max(4, room // 512)
+    return {"WIDTH": width, "ROOM": room, "ROWS": max(1, _VALUES // room), "num_warps": warps}
+
+
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1

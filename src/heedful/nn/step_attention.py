@@ -1,0 +1,108 @@
+"""Attention of one decoding step: a query a row, over what was decoded so far and over the memory.
+
+    y = sum_j p_j v_j,   p_j = softmax_j(q . k_j / sqrt(D)),   row by row, head by head
+
+S slots decode a sentence each with K beams: row r = s * K + k. Every slot stands at a position of its own. The grids
+depend on shapes alone; positions, starts and lengths are read from the device, so that a step can be captured in a CUDA
+graph. More shape letters: S slots, P positions that a slot has room for.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.nn.kernels import kernels_take
+
+
+def attend_past(
+    q_RHD: Float[Tensor, "R H D"],
+    k_RHD: Float[Tensor, "R H D"],
+    v_RHD: Float[Tensor, "R H D"],
+    cache_2SPKHD: Float[Tensor, "2 S P K H D"],
+    ancestors_SKP: Int[Tensor, "S K P"],
+    positions_S: Int[Tensor, "S"],
+) -> Float[Tensor, "R H D"]:
+    """Attend to the row's own new key and to the keys of its history; write the new key and value into the cache.
+
+    Place (s, p, k) of the cache holds the key and value that row k of slot s computed at position p. Nothing there
+    moves when beams change places: for each position t before the slot's own, `ancestors` names the row that computed
+    what row k has at t. Of a slot that stands beyond its room nothing is written.
+    """
+    if kernels_take(q_RHD):
+        from heedful.nn.kernels.step_attention import attend_past_kernel
+
+        return attend_past_kernel(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S)
+    return attend_past_reference(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S)
+
+
+def attend_memory(
+    q_RHD: Float[Tensor, "R H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    starts_S: Int[Tensor, "S"],
+    lengths_S: Int[Tensor, "S"],
+) -> Float[Tensor, "R H D"]:
+    """Attend with the rows of slot s to lengths[s] rows of the memory, from starts[s] on; no rows give zeros."""
+    if kernels_take(q_RHD):
+        from heedful.nn.kernels.step_attention import attend_memory_kernel
+
+        return attend_memory_kernel(q_RHD, k_MHD, v_MHD, starts_S, lengths_S)
+    return attend_memory_reference(q_RHD, k_MHD, v_MHD, starts_S, lengths_S)
+
+
+def attend_past_reference(
+    q_RHD: Float[Tensor, "R H D"],
+    k_RHD: Float[Tensor, "R H D"],
+    v_RHD: Float[Tensor, "R H D"],
+    cache_2SPKHD: Float[Tensor, "2 S P K H D"],
+    ancestors_SKP: Int[Tensor, "S K P"],
+    positions_S: Int[Tensor, "S"],
+) -> Float[Tensor, "R H D"]:
+    """What `attend_past` means, over the whole room."""
+    _, slots, room, beams, _, width = cache_2SPKHD.shape
+    slot_S, time_P = (torch.arange(size, device=q_RHD.device) for size in (slots, room))
+    new_2SKHD = torch.stack((k_RHD, v_RHD)).unflatten(1, (slots, beams))
+    place_S = positions_S.clamp(max=room - 1).long()
+    there_S111 = (positions_S < room)[:, None, None, None]
+    cache_2SPKHD[:, slot_S, place_S] = torch.where(there_S111, new_2SKHD, cache_2SPKHD[:, slot_S, place_S])
+
+    past_SP = time_P < positions_S[:, None]
+    origin_SKP = ancestors_SKP.long().where(past_SP[:, None], 0)  # names nothing from the slot's position on
+    gathered_2SKPHD = cache_2SPKHD[:, slot_S[:, None, None], time_P, origin_SKP].float()
+    k_SKTHD, v_SKTHD = torch.cat((gathered_2SKPHD, new_2SKHD[:, :, :, None].float()), 3)
+    seen_SKT = torch.nn.functional.pad(past_SP, (0, 1), value=True)[:, None].expand(-1, beams, -1)
+    y_RHD = _attended(q_RHD[:, None], k_SKTHD.flatten(0, 1), v_SKTHD.flatten(0, 1), seen_SKT.flatten(0, 1), width**-0.5)
+    return y_RHD[:, 0].to(q_RHD.dtype)
+
+
+def attend_memory_reference(
+    q_RHD: Float[Tensor, "R H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    starts_S: Int[Tensor, "S"],
+    lengths_S: Int[Tensor, "S"],
+) -> Float[Tensor, "R H D"]:
+    """What `attend_memory` means, slot by slot over the whole memory."""
+    slots, width = starts_S.shape[0], q_RHD.shape[-1]
+    q_SKHD, row_M = q_RHD.unflatten(0, (slots, -1)), torch.arange(k_MHD.shape[0], device=q_RHD.device)
+    attended = [
+        _attended(
+            q_KHD[None], k_MHD[None], v_MHD[None], ((row_M >= start) & (row_M < start + length))[None], width**-0.5
+        )
+        for q_KHD, start, length in zip(q_SKHD, starts_S, lengths_S, strict=True)
+    ]
+    return torch.cat(attended, 1)[0].to(q_RHD.dtype)
+
+
+def _attended(
+    q_BQHD: Float[Tensor, "B Q H D"],
+    k_BLHD: Float[Tensor, "B L H D"],
+    v_BLHD: Float[Tensor, "B L H D"],
+    seen_BL: Tensor,
+    scale: float,
+) -> Float[Tensor, "B Q H D"]:
+    """Attention in float32 to the keys that are seen; zeros where none is. What is not seen may hold anything."""
+    seen_BLHD, seen_BHQL = seen_BL[:, :, None, None], seen_BL[:, None, None, :]
+    scores_BHQL = torch.einsum("bqhd,blhd->bhql", q_BQHD.float(), k_BLHD.float()) * scale
+    weights_BHQL = scores_BHQL.masked_fill(~seen_BHQL, -1.0e30).softmax(-1).masked_fill(~seen_BHQL, 0.0)
+    return torch.einsum("bhql,blhd->bqhd", weights_BHQL, v_BLHD.float().masked_fill(~seen_BLHD, 0.0))

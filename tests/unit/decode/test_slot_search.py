@@ -1,0 +1,144 @@
+"""Search in slots finds what the reference search finds, whatever waits, stands still or is replaced beside it."""
+
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from heedful.config.schema import TransformerModel
+from heedful.decode import slot_search
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.penalties import Shifted, Wu
+from heedful.decode.sampling import Sampling
+from heedful.decode.search import search
+from heedful.decode.sentence import sentences_of
+from heedful.decode.settings import Settings
+from heedful.decode.slot_search import SlotSearch
+from heedful.decode.translator import OneModel
+from heedful.models.build import build_model
+from heedful.models.families import EncoderDecoder
+
+VOCABULARY = 30
+
+
+def model_of(sharpness: float = 2.0, **options: Any) -> EncoderDecoder:
+    """A random model whose scores differ clearly, so that rounding decides nothing."""
+    config = {"width": 16, "heads": 2, "layers": 2, "inner": 16, "dropout": 0.0} | options
+    model = build_model(TransformerModel(**config), VOCABULARY, VOCABULARY).eval()
+    with torch.no_grad():
+        model.decoder.output.weight.mul_(sharpness)
+    return model
+
+
+def sources_of(count: int, longest: int = 9) -> list[list[int]]:
+    chance = random.Random(count)
+    return [[chance.randrange(4, VOCABULARY) for _ in range(chance.randint(1, longest))] for _ in range(count)]
+
+
+def in_slots(
+    model: EncoderDecoder, sources: list[list[int]], settings: Settings, batch_tokens: int = 4096
+) -> list[list[Hypothesis]]:
+    sentences = sentences_of(OneModel(model), sources, settings, None, None)
+    finder = SlotSearch(model)
+    assert finder.takes(settings, sentences)
+    return finder(sentences, settings, batch_tokens, lambda ready: None)
+
+
+def assert_the_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    assert [[(h.tokens, h.complete) for h in nbest] for nbest in found] == [
+        [(h.tokens, h.complete) for h in nbest] for nbest in expected
+    ]
+    for some, others in zip(found, expected, strict=True):
+        assert [h.score for h in some] == pytest.approx([h.score for h in others], abs=1e-4)
+        assert [h.log_probability for h in some] == pytest.approx([h.log_probability for h in others], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 1},
+        {"beam": 1, "min_length": 4},
+        {"beam": 2},
+        {"beam": 4},
+        {"beam": 4, "nbest": 3},
+        {"beam": 5, "penalty": Wu(2.0)},
+        {"beam": 3, "penalty": Shifted(1.0), "min_length": 3},
+        {"beam": 3, "never": (7, 8, 9, 10)},
+        {"beam": 4, "max_extra": 1, "nbest": 4},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_finds_what_the_reference_finds(norm: str, options: dict[str, Any]) -> None:
+    settings = Settings(**{"max_extra": 6} | options)
+    model, sources = model_of(norm=norm), sources_of(12)
+    assert_the_same(in_slots(model, sources, settings), search(model, sources, settings, 4096))
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_few_slots_serve_many_sentences_one_after_the_other(beam: int) -> None:
+    """A budget for one slot, or two: every sentence but the first takes a place where another stood."""
+    settings, model, sources = Settings(beam=beam, max_extra=5), model_of(), sources_of(9)
+    expected = search(model, sources, settings, 4096)
+    for batch_tokens in (1, 16 * beam, 32 * beam, 10_000):
+        assert_the_same(in_slots(model, sources, settings, batch_tokens), expected)
+
+
+def test_waves_and_classes_of_length_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot_search, "_MEMORY", 20)
+    monkeypatch.setattr(slot_search, "_SMALLEST", 8)
+    settings, model, sources = Settings(beam=3, max_extra=4), model_of(), sources_of(14, longest=30)
+    assert_the_same(in_slots(model, sources, settings), search(model, sources, settings, 4096))
+
+
+def test_the_same_buffers_serve_again_and_forget_what_was_there() -> None:
+    settings, model = Settings(beam=3, max_extra=6), model_of()
+    finder = SlotSearch(model)
+    for count in (8, 7, 8):
+        sources = sources_of(count)
+        found = finder(sentences_of(OneModel(model), sources, settings, None, None), settings, 4096, lambda n: None)
+        assert_the_same(found, search(model, sources, settings, 4096))
+
+
+def test_changed_weights_change_the_result() -> None:
+    settings, model, sources = Settings(beam=2, max_extra=6), model_of(), sources_of(6)
+    finder = SlotSearch(model)
+    sentences = sentences_of(OneModel(model), sources, settings, None, None)
+    finder(sentences, settings, 4096, lambda n: None)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.3 * torch.randn_like(weight))
+    found = finder(sentences, settings, 4096, lambda n: None)
+    assert_the_same(found, search(model, sources, settings, 4096))
+
+
+def test_learned_positions_end_a_sentence() -> None:
+    settings, model = Settings(beam=2, max_extra=50), model_of(positions="learned", max_positions=8)
+    with torch.no_grad():
+        model.decoder.output.weight[2] = 0  # hardly ever ends
+    sources = [[5, 6, 7], [8]]
+    assert_the_same(in_slots(model, sources, settings), search(model, sources, settings, 4096))
+
+
+def test_progress_counts_every_sentence() -> None:
+    settings, model, ready = Settings(beam=2, max_extra=3), model_of(), list[int]()
+    sentences = sentences_of(OneModel(model), sources_of(9), settings, None, None)
+    SlotSearch(model)(sentences, settings, 8, ready.append)
+    assert sum(ready) == 9
+    assert len(ready) > 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [Settings(beam=1, sampling=Sampling()), Settings(coverage=0.2), Settings(aligned=True), Settings(no_repeat=2)],
+    ids=["sampling", "coverage", "aligned", "no_repeat"],
+)
+def test_what_cannot_be_recorded_is_left_to_the_reference(settings: Settings) -> None:
+    assert not SlotSearch(model_of()).takes(settings, [])
+
+
+def test_prefixes_are_left_to_the_reference() -> None:
+    model, settings = model_of(), Settings()
+    sentences = sentences_of(OneModel(model), [[5]], settings, [[6]], None)
+    assert not SlotSearch(model).takes(settings, sentences)
