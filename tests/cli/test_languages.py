@@ -178,8 +178,14 @@ def test_every_language_is_scored(both: Path, tmp_path: Path, capsys: Capture, m
         assert corpus["bleu"]["score"] > 60
     figures = json.loads((tmp_path / "benchmarks/results/both.json").read_text())["figures"]
     metrics = ("bleu", "chrf", "exact_match", "perplexity")
-    assert list(figures) == [f"{metric}_{to}" for to in ("de", "fr") for metric in metrics] + ["minutes"]
+    assert list(figures) == [f"{metric}_{to}" for to in ("de", "fr") for metric in metrics] + [
+        "minutes",
+        "steps",
+        "tokens_s",
+    ]
     assert 0 < figures["minutes"] < 2
+    assert figures["steps"] == 220
+    assert figures["tokens_s"] > 0
 
 
 def test_own_files_are_scored_with_their_language(both: Path, capsys: Capture) -> None:

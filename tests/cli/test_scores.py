@@ -13,7 +13,7 @@ def test_the_last_line_tells_the_time_then_what_was_cut(reversing: Model) -> Non
 
     def last(cut: int) -> str:
         result = Scored("1", True, replace(found, cut=cut))
-        return as_text([Judged("model", 1, [result], None)]).splitlines()[-1]
+        return as_text([Judged("model", 1, [result], {})]).splitlines()[-1]
 
     assert last(0) == f"2 sentences in 1.4 s, {speed}"
     assert last(1) == f"2 sentences in 1.4 s, 1 of them cut at the maximum length, {speed}"

@@ -17,7 +17,9 @@ from heedful.packed import Layout
 HEADS, WIDTH = 2, 8  # of one head
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed here")
+needs_interpreter = pytest.mark.skipif(
+    find_spec("triton") is None or torch.cuda.is_available(), reason="Triton is not installed here, or not interpreted"
+)
 
 # Widest difference from a float64 loop over sentences, on the scale of the largest value where that is above one.
 # bfloat16 has 8 bits, so one rounding is up to 2^-9 = 0.002: `padded` computes in float32 on the CPU and rounds once,
@@ -32,7 +34,7 @@ EVERYWHERE = [
         "automatic": (torch.float32,),
     }.items()
     for dtype in dtypes
-] + [pytest.param("short", CPU, torch.float32, id="short-interpreted-float32", marks=needs_triton)]
+] + [pytest.param("short", CPU, torch.float32, id="short-interpreted-float32", marks=needs_interpreter)]
 ON_CUDA = [
     pytest.param(name, CUDA, dtype, id=f"{name}-cuda-{dtype}", marks=needs_cuda)
     for name, dtypes in {

@@ -168,10 +168,15 @@ def build_trainer(job: Job, observer: Observer) -> Trainer[PairBatch]:
 
 
 def _computing(job: Job) -> Computing[PairBatch]:
-    """Compile and capture when asked to; with `auto` where every batch has one shape."""
+    """How updates are computed: recorded where every batch has one shape, and compiled when that is asked for.
+
+    With `auto` what is recorded is not compiled: kernels of our own leave a compiler little to gain, and its minutes
+    are long. Nor is what must be the same to the bit: a compiler chooses among its kernels by timing them.
+    """
     train, static = job.recipe.train, job.feed.static is not None
-    computation = Captured if (static if train.capture == "auto" else train.capture) else Eager
-    if not (static and not train.deterministic if train.compile == "auto" else train.compile):
+    captured = static if train.capture == "auto" else train.capture
+    computation = Captured if captured else Eager
+    if not (static and not captured and not train.deterministic if train.compile == "auto" else train.compile):
         return computation
 
     def compiled(

@@ -84,7 +84,7 @@ def command(
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
     from heedful.api.model import load  # after the quick checks: it takes seconds
-    from heedful.cli.scores import Judged, as_object, as_text, figures, minutes_trained
+    from heedful.cli.scores import Judged, as_object, as_text, figures, training_of
     from heedful.evaluate import record as records
 
     if record:
@@ -106,11 +106,11 @@ def command(
     _refuse_other_scores(models)
     judged: list[Judged] = []
     for model, (corpora, folder) in zip(models, tests, strict=True):
-        minutes = minutes_trained(Path(model))
+        training = training_of(Path(model))
         translator = load(model, device, precision, others or ())
         refuse_idle_length_shift(length_shift, length_penalty_kind or translator.recipe.decode.length_penalty_kind)
         results = _evaluate(translator, corpora, folder, options)
-        judged.append(Judged(model, translator.recipe.train.seed, results, minutes))
+        judged.append(Judged(model, translator.recipe.train.seed, results, training))
     print(as_object(judged) if as_json else as_text(judged))
     if output:
         _write_translations(output, judged)

@@ -2,14 +2,15 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, stdev
 
 from heedful.api.evaluation import Evaluation
 from heedful.api.running import CHECKPOINTS
 from heedful.train.checkpoints import seconds_trained
+from heedful.train.progress import training_readings
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,17 @@ class Judged:
     model: str
     seed: int
     results: Sequence[Scored]
-    minutes: float | None  # of its training, where the folder tells
+    training: Mapping[str, float]  # what its folder tells of it: minutes, steps, target tokens in a second
 
 
-def minutes_trained(folder: Path) -> float | None:
-    """How long the run in a folder trained."""
-    seconds = seconds_trained(folder / CHECKPOINTS)
-    return None if seconds is None else seconds / 60
+def training_of(folder: Path) -> dict[str, float]:
+    """How long the run in a folder trained, and how fast: as far as the folder tells."""
+    seconds, readings = seconds_trained(folder / CHECKPOINTS), training_readings(folder)
+    found = {} if seconds is None else {"minutes": seconds / 60}
+    if readings:
+        found["steps"] = readings[-1]["step"]
+        found["tokens_s"] = median(reading["tokens_per_second"] for reading in readings)
+    return found
 
 
 def figures(judged: Sequence[Judged]) -> dict[str, float]:
@@ -46,8 +51,11 @@ def figures(judged: Sequence[Judged]) -> dict[str, float]:
             found[f"{metric}{behind}"] = round(mean(scores), 4)
             if len(judged) > 1 and metric in ("bleu", "chrf"):
                 found[f"{metric}_sd{behind}"] = round(stdev(scores), 4)
-    minutes = [one.minutes for one in judged if one.minutes is not None]
-    return found | ({"minutes": round(mean(minutes), 2)} if len(minutes) == len(judged) else {})
+    for name, digits in (("minutes", 2), ("steps", 0), ("tokens_s", 0)):
+        known = [one.training[name] for one in judged if name in one.training]
+        if len(known) == len(judged):
+            found[name] = round(mean(known), digits)
+    return found
 
 
 def as_text(judged: Sequence[Judged]) -> str:

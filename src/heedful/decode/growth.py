@@ -35,8 +35,8 @@ class Growth(Protocol):
         """Begin sentences in these slots, of at most so many tokens each."""
         ...
 
-    def grow(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Int[Tensor, "S K"], Bool[Tensor, "S"]]:
-        """Grow by one token; the row that each row goes on from, and which slots go on."""
+    def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
+        """Grow by one token, and move the decoder's slots on: positions, and which rows go on from which."""
         ...
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:

@@ -81,11 +81,11 @@ class _Station:
         self._device, self._count = weight.device, shape.slots
         self._slots = slots = self._decoder.slots(shape)
         kind: type[BeamInSlots] | type[GreedyInSlots] = BeamInSlots if settings.beam > 1 else GreedyInSlots
-        self._growth = growth = kind(shape.slots, shape.room, settings, weight.shape[0], self._device)
+        self._growth = growth = kind(slots, settings, weight.shape[0])
         decoder = self._decoder
 
         def step() -> None:
-            slots.advance(*growth.grow(decoder.step_slots(growth.last_R, slots)))
+            growth.grow(decoder.step_slots(growth.last_R, slots))
 
         self._step = recorded(step, self._device)
         # What was recorded reads these addresses: a table of positions that grows later must not free its old self.

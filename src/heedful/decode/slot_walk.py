@@ -11,23 +11,23 @@ from heedful.data.tokenizer import BEGIN, END
 from heedful.decode.growth import allowed
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.settings import Settings
-from heedful.decode.standing import standing
+from heedful.models.slots import Slots
 from heedful.nn.best_tokens import best_tokens
 
 
 class GreedyInSlots:
     """One row a slot, which goes on with its best token until that is `</s>`."""
 
-    def __init__(self, slots: int, room: int, settings: Settings, vocab_size: int, device: torch.device) -> None:
-        self.settings = settings
+    def __init__(self, slots: Slots, settings: Settings, vocab_size: int) -> None:
+        self.settings, self._positions_S = settings, slots.positions_S
+        count, room, device = len(slots.positions_S), slots.room, slots.positions_S.device
         self._allowed_V = allowed(settings, vocab_size, device)
-        self.tokens_SP = torch.full((slots, room + 2), BEGIN, device=device)  # `<s>` first
-        self.log_p_S = torch.zeros(slots, device=device)
-        self.length_S = torch.zeros(slots, dtype=torch.int64, device=device)
-        self.limit_S = torch.ones(slots, dtype=torch.int64, device=device)
-        self._last_S = torch.full((slots,), BEGIN, device=device)
-        self._done_S = torch.ones(slots, dtype=torch.bool, device=device)
-        self._itself_S1 = torch.zeros((slots, 1), dtype=torch.int64, device=device)
+        self.tokens_SP = torch.full((count, room + 2), BEGIN, device=device)  # `<s>` first
+        self.log_p_S = torch.zeros(count, device=device)
+        self.length_S = torch.zeros(count, dtype=torch.int64, device=device)
+        self.limit_S = torch.ones(count, dtype=torch.int64, device=device)
+        self._last_S = torch.full((count,), BEGIN, device=device)
+        self._done_S = torch.ones(count, dtype=torch.bool, device=device)
 
     @property
     def last_R(self) -> Int[Tensor, "R"]:
@@ -41,13 +41,13 @@ class GreedyInSlots:
 
     def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int]) -> None:
         """Begin with nothing but `<s>`."""
-        self.log_p_S[slots] = 0
-        self.length_S[slots] = 0
+        for counter in (self.log_p_S, self.length_S, self._positions_S):
+            counter[slots] = 0
         self.limit_S[slots] = torch.tensor(limits, device=slots.device)
         self._last_S[slots] = BEGIN
         self._done_S[slots] = False
 
-    def grow(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Int[Tensor, "S 1"], Bool[Tensor, "S"]]:
+    def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Take the best token of each row."""
         ends_R = self.length_S >= self.settings.min_length
         scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END)
@@ -60,12 +60,12 @@ class GreedyInSlots:
         self.tokens_SP.scatter_(1, place_S1, last_S.unsqueeze(1))
         self.length_S.add_(going_S)
         self._done_S.copy_(~going_S | (last_S == END) | (self.limit_S <= self.length_S))
-        return self._itself_S1, ~self._done_S
+        self._positions_S.add_(~self._done_S)  # its own row is each row's only ancestor: there is nothing to rearrange
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
         """The one of each slot."""
-        tokens_AP, log_p_A = self.tokens_SP[slots].cpu(), self.log_p_S[slots].cpu()
+        tokens, lengths = self.tokens_SP[slots].tolist(), self.length_S[slots].tolist()
         return [
-            standing(self.settings, tokens_AP[[place], None, : length + 1], log_p_A[[place], None], None)[0]
-            for place, length in enumerate(self.length_S[slots].tolist())
+            [Hypothesis.scored(row[1 : length + 1], log_p, self.settings.penalty, 0.0, None)]
+            for row, length, log_p in zip(tokens, lengths, self.log_p_S[slots].tolist(), strict=True)
         ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.packed import Packed
@@ -58,19 +58,9 @@ class Slots:
         return self.ancestors_SKP.shape[2]
 
     def admit(self, slots: Int[Tensor, "A"], starts: Int[Tensor, "A"], lengths: Int[Tensor, "A"]) -> None:
-        """Begin sentences in these slots, with their memories."""
-        self.positions_S[slots] = 0
+        """Give these slots the memories of their sentences."""
         self.starts_S[slots] = starts.to(torch.int32)
         self.lengths_S[slots] = lengths.to(torch.int32)
-
-    def advance(self, parents_SK: Int[Tensor, "S K"], going_S: Bool[Tensor, "S"]) -> None:
-        """Where a slot goes on, row k goes on from row parents[k]; where it does not, nothing changes that matters."""
-        parents_SK = parents_SK.to(torch.int32)
-        inherited_SKP = self.ancestors_SKP.gather(1, parents_SK.unsqueeze(2).expand(-1, -1, self.room).long())
-        here_SK1 = self.positions_S.view(-1, 1, 1).expand(-1, parents_SK.shape[1], 1).long()
-        inherited_SKP.scatter_(2, here_SK1, parents_SK.unsqueeze(2))
-        self.ancestors_SKP.copy_(inherited_SKP)
-        self.positions_S.add_(going_S.to(torch.int32)).clamp_(max=self.room - 1)
 
 
 @dataclass(frozen=True)
@@ -98,7 +88,7 @@ class SlotDecoder(Protocol):
     def step_slots(self, tokens_R: Int[Tensor, "R"], slots: Slots) -> Float[Tensor, "R V"]:
         """Take one more token a row, and write it into the buffers; return the scores of the next.
 
-        Positions and ancestors stay: whoever chooses the next tokens calls `Slots.advance`.
+        Positions and ancestors stay: whoever chooses the next tokens moves them on.
         """
         ...
 

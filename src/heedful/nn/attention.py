@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.nn.backends import Backend, automatic
+from heedful.nn.heads import split_heads
 from heedful.nn.linear import Linear
 from heedful.nn.step_attention import attend_memory, attend_past
 from heedful.packed import Layout
@@ -65,7 +66,7 @@ class SelfAttention(nn.Module):
         return self.output(attend_past(q, k, v, cache_2SPKHD, ancestors_SKP, positions_S).flatten(1))
 
     def _heads(self, x: Float[Tensor, "N E"]) -> tuple[Tensor, ...]:
-        return self.project(x).unflatten(1, (3, self.heads, -1)).unbind(1)
+        return split_heads(self.project(x), 3, self.heads)
 
 
 class CrossAttention(nn.Module):
@@ -89,7 +90,7 @@ class CrossAttention(nn.Module):
 
     def keys_and_values(self, memory_ME: Float[Tensor, "M E"]) -> tuple[Tensor, ...]:
         """The memory's keys and values, [M, H, D] each."""
-        return self.project_memory(memory_ME).unflatten(1, (2, self.heads, -1)).unbind(1)
+        return split_heads(self.project_memory(memory_ME), 2, self.heads)
 
     def step(
         self,

@@ -95,7 +95,8 @@ def short(
     from heedful.nn.kernels.short_attention import short_attention
 
     seed = torch.randint(2**62, (1,), device=q_NHD.device) if dropout else queries.offsets[:1]
-    y_NHD, _ = short_attention(q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, seed, causal, dropout)
+    bound = max(queries.bound, keys.bound)
+    y_NHD, _ = short_attention(q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, seed, causal, dropout, bound)
     return y_NHD
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.dropout import Dropout
+from heedful.nn.kernels import kernels_take
 from heedful.nn.linear import Linear
 
 ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {"relu": F.relu, "gelu": F.gelu}
@@ -25,7 +26,16 @@ class FeedForward(nn.Module):
 
     def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
         """Apply to each token."""
-        return self.out(self.drop(self.activation(self.into(x_NE))))
+        return self.out(self.drop(self._inner(x_NE)))
+
+    def _inner(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N F"]:
+        """act(x W_1 + b_1), with a ReLU that is part of the product on a GPU."""
+        if self.activation is F.relu and kernels_take(x_NE):
+            from heedful.nn import linear_gpu  # not before: a CPU has no use for Triton
+
+            if linear_gpu.takes(x_NE):
+                return linear_gpu.linear_relu(x_NE, self.into.weight, self.into.bias)
+        return self.activation(self.into(x_NE))
 
 
 class SwiGLU(nn.Module):

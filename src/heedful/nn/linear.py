@@ -15,7 +15,13 @@ class Linear(nn.Linear):
     """y = x W^T + b, computed in the type of x."""
 
     def forward(self, input: Float[Tensor, "*any in"]) -> Float[Tensor, "*any out"]:
-        """Apply the map."""
+        """Apply the map; its gradient by kernels of our own where there are some."""
+        if kernels_take(input):
+            from heedful.nn import linear_gpu  # not before: a CPU has no use for Triton
+
+            if linear_gpu.takes(input):
+                y_NF = linear_gpu.linear(input.reshape(-1, self.in_features), self.weight, self.bias)
+                return y_NF.view(*input.shape[:-1], self.out_features)
         bias = None if self.bias is None else self.bias.to(input.dtype)
         return F.linear(input, self.weight.to(input.dtype), bias)
 

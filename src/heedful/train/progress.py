@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -14,6 +14,8 @@ from rich.text import Text
 
 from heedful.files import append_line, read_bytes, reader_optional, write_bytes
 from heedful.train.trainer import Reading
+
+METRICS: Final = "metrics.jsonl"  # in a run's folder
 
 
 class Progress:
@@ -45,7 +47,7 @@ class Progress:
 
     def begin(self, run: Path, step: int) -> None:
         """Record from this step on; what an interrupted run recorded after it will be recorded again."""
-        self._metrics, self._board = run / "metrics.jsonl", _tensorboard(run, step)
+        self._metrics, self._board = run / METRICS, _tensorboard(run, step)
         if self._metrics.exists():
             _forget_after(self._metrics, step)
 
@@ -109,6 +111,14 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def training_readings(run: Path) -> list[dict[str, Any]]:
+    """What a run recorded of its training, reading by reading; none where its folder has no metrics."""
+    if not (run / METRICS).exists():
+        return []
+    whole = [line for line in read_bytes(run / METRICS).splitlines() if _recorded_step(line) < math.inf]
+    return [reading for reading in map(json.loads, whole) if reading.get("part") == "train"]
 
 
 def _forget_after(metrics: Path, step: int) -> None:

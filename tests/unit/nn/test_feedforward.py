@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from heedful.nn.feedforward import ACTIVATIONS, FeedForward, SwiGLU
+from heedful.nn.kernels import without_kernels
 
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
 WIDTH, INNER = 3, 5
 
 
@@ -49,6 +51,33 @@ def test_inner_dropout_acts_in_training_alone(network: torch.nn.Module) -> None:
     assert not torch.equal(network(x), network(x))
     network.eval()
     assert torch.equal(network(x), network(x))
+
+
+@pytest.mark.parametrize(
+    "network",
+    [FeedForward(4, 9, "relu", 0.5), FeedForward(4, 9, "gelu", 0.5), SwiGLU(4, 9, 0.5)],
+    ids=["relu", "gelu", "swiglu"],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_network_by_the_kernels_is_the_same_network(
+    network: torch.nn.Module, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton")
+    network = network.to(DEVICE)
+    x, slopes = torch.randn(2, 7, 4, dtype=dtype, device=DEVICE)
+    x.requires_grad_()
+
+    def answers() -> list[Tensor]:
+        torch.manual_seed(0)  # what is dropped is the same
+        y = network(x)
+        return [y, *torch.autograd.grad(y, [x, *network.parameters()], slopes)]
+
+    with without_kernels():
+        plain = answers()
+    for module in ("linear", "feedforward"):
+        monkeypatch.setattr(f"heedful.nn.{module}.kernels_take", lambda _: True)
+    for found, expected in zip(answers(), plain, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 def test_the_table_names_the_activations_of_a_plain_network() -> None:

@@ -23,6 +23,36 @@ def test_a_map_computes_in_the_type_of_its_input_and_keeps_its_weights(bias: boo
     assert linear.weight.grad.dtype == torch.float32
 
 
+@pytest.mark.parametrize("shape", [(12,), (5, 12), (2, 3, 12), (0, 12)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_map_by_the_kernels_is_the_same_map(
+    shape: tuple[int, ...], bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton")
+    linear = Linear(12, 7, bias=bias, device=DEVICE)
+    x, slopes = torch.randn(shape, device=DEVICE).requires_grad_(), torch.randn(*shape[:-1], 7, device=DEVICE)
+
+    def answers() -> list[Tensor]:
+        y = linear(x)
+        return [y, *torch.autograd.grad(y, [x, *linear.parameters()], slopes)]
+
+    with without_kernels():
+        plain = answers()
+    monkeypatch.setattr("heedful.nn.linear.kernels_take", lambda _: True)
+    for found, expected in zip(answers(), plain, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_a_map_of_float64_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels would sum in float32."""
+    pytest.importorskip("triton")
+    monkeypatch.setattr("heedful.nn.linear.kernels_take", lambda _: True)
+    linear = Linear(12, 7, dtype=torch.float64, device=DEVICE)
+    slopes = torch.randn(5, 7, dtype=torch.float64, device=DEVICE)
+    (found,) = torch.autograd.grad(linear(torch.randn(5, 12, dtype=torch.float64, device=DEVICE)), linear.bias, slopes)
+    torch.testing.assert_close(found, slopes.sum(0), atol=1e-12, rtol=0)
+
+
 def test_a_norm_of_bfloat16_is_rounded_once() -> None:
     """Its statistics are not of 8 bits: the answer is the float64 one, rounded (2^-8 of values up to 8)."""
     norm = LayerNorm(64)

@@ -3,16 +3,16 @@
     y_i = sum_j p_ij v_j,   p_ij = softmax_j(q_i . k_j / sqrt(D)),   sentence by sentence, head by head
 
 Flash attention works in blocks of 128 queries: a sentence of 27 tokens leaves most of a block empty. Here a program
-owns one head of one sentence and walks over blocks of `BLOCK` tokens, so that a short sentence is one small block.
-Scores are never written to memory: the backward pass computes them again from q, k and the log of each row's sum of
-exponentials.
+owns one sentence and some of its heads. A sentence of up to 32 tokens is one block of 32, one of up to 64 is one block
+of 64, and longer ones are walked over in blocks of 64; each kind has a launch of its own, in which the others' programs
+end at once. Scores are never written to memory: the backward pass computes them again.
 
     dv_j = sum_i p_ij dy_i        dp_ij = dy_i . v_j          ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij) / sqrt(D)
     dk_j = sum_i ds_ij q_i        dq_i = sum_j ds_ij k_j      (sum_j p_ij dp_ij = dy_i . y_i)
 
-The grid has a program for every sentence that the layout has room for; those without tokens end at once. It depends on
-shapes alone, so that the launch can be captured in a CUDA graph. Dropped weights are drawn from (seed, head, query,
-key): the backward pass draws the same again. Nothing is added up by two programs: results are the same to the bit.
+The grid depends on shapes alone, so that a launch can be captured in a CUDA graph. Dropped weights are drawn from
+(seed, head, query, key): the backward pass draws the same again. Nothing is added up by two programs: results are the
+same to the bit.
 
 The reference is `backends.explicit`.
 """
@@ -24,8 +24,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCK: Final = 32  # tokens of a block: most sentences are one or two
-_WARPS: Final = 2
+# For sentences of one block of so many tokens: the heads of a program, and how it is compiled. Measured on an H200.
+_WHOLE: Final[dict[int, dict[str, int]]] = {
+    32: {"EACH": 4, "num_warps": 1, "num_stages": 1},
+    64: {"EACH": 4, "num_warps": 4, "num_stages": 1},
+}
+_WALKED: Final[dict[str, int]] = {"BLOCK": 64, "num_warps": 4, "num_stages": 1}
+_FEWEST: Final = 24  # tokens a sentence, as programs are counted: where sentences are shorter, programs take several
 
 
 @triton.jit
@@ -36,107 +41,214 @@ def _keep(seed, head, rows, columns, heads, dropout):
 
 
 @triton.jit
-def _forward(
-    q, k, v, y, sums, query_offsets, key_offsets, seed, scale, dropout,
-    q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, heads,
-    CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr,
+def _weights(
+    q_block, k_block, rows, keys, q_count, k_count, scale,
+    CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    head, sentence = tl.program_id(0), tl.program_id(1)  # neighbours read neighbouring bytes
-    q_first, k_first = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
-    q_count = tl.load(query_offsets + sentence + 1) - q_first
-    k_count = tl.load(key_offsets + sentence + 1) - k_first
-    place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
-    inside = column[None, :] < WIDTH
-    drawn = tl.load(seed) if DROPS else 0
-    for q_start in range(0, q_count, BLOCK):
-        rows = q_start + place
-        q_there = (rows[:, None] < q_count) & inside
-        q_block = tl.load(q + (q_first + rows)[:, None] * q_row + head * q_head + column[None, :], q_there, 0.0)
-        greatest = tl.full((BLOCK,), -1.0e30, tl.float32)
-        total = tl.zeros((BLOCK,), tl.float32)
-        weighted = tl.zeros((BLOCK, ROOM), tl.float32)
-        last = tl.minimum(k_count, q_start + BLOCK) if CAUSAL else k_count
-        for k_start in range(0, last, BLOCK):
-            keys = k_start + place
-            k_there = (keys[:, None] < k_count) & inside
-            k_block = tl.load(k + (k_first + keys)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0)
-            v_block = tl.load(v + (k_first + keys)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0)
-            scores = tl.dot(q_block, tl.trans(k_block), input_precision="ieee") * scale
-            seen = keys[None, :] < k_count
-            if CAUSAL:
-                seen = seen & (keys[None, :] <= rows[:, None])
-            scores = tl.where(seen, scores, -1.0e30)
-            highest = tl.maximum(greatest, tl.max(scores, 1))
-            shrink = tl.exp(greatest - highest)
-            weights = tl.where(seen, tl.exp(scores - highest[:, None]), 0.0)
-            total = total * shrink + tl.sum(weights, 1)
-            if DROPS:
-                kept = _keep(drawn, head, q_first + rows, keys, heads, dropout)
-                weights = tl.where(kept, weights / (1 - dropout), 0.0)
-            weighted = weighted * shrink[:, None] + tl.dot(weights.to(v_block.dtype), v_block, input_precision="ieee")
-            greatest = highest
-        total = tl.where(total == 0, 1.0, total)  # a row without keys attends to nothing
-        result = (weighted / total[:, None]).to(y.dtype.element_ty)
-        tl.store(y + (q_first + rows)[:, None] * y_row + head * y_head + column[None, :], result, q_there)
-        tl.store(sums + (q_first + rows) * heads + head, greatest + tl.log(total), rows < q_count)
+    """The weights of a block that holds a whole sentence, and the greatest score and the sum of each row."""
+    seen = (keys[None, :] < k_count) & (rows[:, None] < q_count)
+    if CAUSAL:
+        seen = seen & (keys[None, :] <= rows[:, None])
+    scores = tl.dot(q_block, tl.trans(k_block), input_precision="ieee") * scale
+    scores = tl.where(seen, scores, -1.0e30)
+    greatest = tl.max(scores, 1)
+    weights = tl.where(seen, tl.exp(scores - greatest[:, None]), 0.0)
+    total = tl.sum(weights, 1)
+    total = tl.where(total == 0, 1.0, total)  # a row without keys attends to nothing
+    return weights / total[:, None], greatest + tl.log(total)
 
 
 @triton.jit
-def _backward(
-    q, k, v, y, dy, sums, dq, dk, dv, query_offsets, key_offsets, seed, scale, dropout,
-    q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, dy_row, dy_head,
-    dq_row, dq_head, dk_row, dk_head, dv_row, dv_head, heads,
-    CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr,
+def _whole_forward(
+    q, k, v, y, sums, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, heads,
+    CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
+    ABOVE: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr,
 ):  # fmt: skip
-    head, sentence = tl.program_id(0), tl.program_id(1)  # neighbours read neighbouring bytes
-    q_first, k_first = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
-    q_count = tl.load(query_offsets + sentence + 1) - q_first
-    k_count = tl.load(key_offsets + sentence + 1) - k_first
+    """Sentences of more than ABOVE and up to BLOCK tokens on their longer side."""
     place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
     inside = column[None, :] < WIDTH
     drawn = tl.load(seed) if DROPS else 0
-    alone = (q_count <= BLOCK) & (k_count <= BLOCK) & (k_count > 0)  # one block has everything: dq comes with dk and dv
-    for k_start in range(0, k_count, BLOCK):  # dk and dv of a block of keys, over all queries
-        keys = k_start + place
-        k_there = (keys[:, None] < k_count) & inside
-        k_block = tl.load(k + (k_first + keys)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0)
-        v_block = tl.load(v + (k_first + keys)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0)
-        dk_block = tl.zeros((BLOCK, ROOM), tl.float32)
-        dv_block = tl.zeros((BLOCK, ROOM), tl.float32)
-        begin = k_start if CAUSAL else 0
-        for q_start in range(begin, q_count, BLOCK):
-            rows = q_start + place
-            weights, dscores, q_block, dy_block = _block(
-                q, y, dy, sums, k_block, v_block, rows, keys, q_first, q_count, k_count, head, drawn, scale, dropout,
-                q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside, CAUSAL, DROPS,
-            )  # fmt: skip
-            dv_block += tl.dot(tl.trans(weights), dy_block, input_precision="ieee")
-            dk_block += tl.dot(tl.trans(dscores), q_block, input_precision="ieee")
-            if alone:
+    for sentence in range(tl.program_id(1), sentences, tl.num_programs(1)):
+        q_first, k_first = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
+        q_count = tl.load(query_offsets + sentence + 1) - q_first
+        k_count = tl.load(key_offsets + sentence + 1) - k_first
+        longest = tl.maximum(q_count, k_count)
+        if (longest > ABOVE) & (longest <= BLOCK) & (q_count > 0):
+            q_there, k_there = (place[:, None] < q_count) & inside, (place[:, None] < k_count) & inside
+            for head in range(tl.program_id(0) * EACH, tl.minimum(tl.program_id(0) * EACH + EACH, heads)):
+                q_block = tl.load(
+                    q + (q_first + place)[:, None] * q_row + head * q_head + column[None, :], q_there, 0.0
+                )
+                k_block = tl.load(
+                    k + (k_first + place)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0
+                )
+                v_block = tl.load(
+                    v + (k_first + place)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0
+                )
+                weights, log_sum = _weights(q_block, k_block, place, place, q_count, k_count, scale, CAUSAL)
+                if DROPS:
+                    kept = _keep(drawn, head, q_first + place, place, heads, dropout)
+                    weights = tl.where(kept, weights / (1 - dropout), 0.0)
+                result = tl.dot(weights.to(v_block.dtype), v_block, input_precision="ieee")
+                y_place = y + (q_first + place)[:, None] * y_row + head * y_head + column[None, :]
+                tl.store(y_place, result.to(y.dtype.element_ty), q_there)
+                tl.store(sums + (q_first + place) * heads + head, log_sum, place < q_count)
+
+
+@triton.jit
+def _whole_backward(
+    q, k, v, dy, dq, dk, dv, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q_row, q_head, k_row, k_head, v_row, v_head, dy_row, dy_head, dq_row, dq_head, dk_row, dk_head, heads,
+    CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
+    ABOVE: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr,
+):  # fmt: skip
+    """The same sentences. Their weights are all at hand: neither y nor the sums are read."""
+    place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
+    inside = column[None, :] < WIDTH
+    drawn = tl.load(seed) if DROPS else 0
+    for sentence in range(tl.program_id(1), sentences, tl.num_programs(1)):
+        q_first, k_first = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
+        q_count = tl.load(query_offsets + sentence + 1) - q_first
+        k_count = tl.load(key_offsets + sentence + 1) - k_first
+        longest = tl.maximum(q_count, k_count)
+        if (longest > ABOVE) & (longest <= BLOCK):
+            q_there, k_there = (place[:, None] < q_count) & inside, (place[:, None] < k_count) & inside
+            for head in range(tl.program_id(0) * EACH, tl.minimum(tl.program_id(0) * EACH + EACH, heads)):
+                q_block = tl.load(
+                    q + (q_first + place)[:, None] * q_row + head * q_head + column[None, :], q_there, 0.0
+                )
+                k_block = tl.load(
+                    k + (k_first + place)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0
+                )
+                v_block = tl.load(
+                    v + (k_first + place)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0
+                )
+                dy_place = dy + (q_first + place)[:, None] * dy_row + head * dy_head + column[None, :]
+                dy_block = tl.load(dy_place, q_there, 0.0)
+                weights, _ = _weights(q_block, k_block, place, place, q_count, k_count, scale, CAUSAL)
+                dweights = tl.dot(dy_block, tl.trans(v_block), input_precision="ieee")
+                used = weights
+                if DROPS:
+                    kept = _keep(drawn, head, q_first + place, place, heads, dropout)
+                    used = tl.where(kept, weights / (1 - dropout), 0.0)
+                    dweights = tl.where(kept, dweights / (1 - dropout), 0.0)
+                row_sum = tl.sum(weights * dweights, 1)
+                dscores = (weights * (dweights - row_sum[:, None]) * scale).to(q_block.dtype)
+                dv_block = tl.dot(tl.trans(used.to(dy_block.dtype)), dy_block, input_precision="ieee")
+                dk_block = tl.dot(tl.trans(dscores), q_block, input_precision="ieee")
                 dq_block = tl.dot(dscores, k_block, input_precision="ieee")
-                dq_place = dq + (q_first + rows)[:, None] * dq_row + head * dq_head + column[None, :]
-                tl.store(dq_place, dq_block.to(dq.dtype.element_ty), (rows[:, None] < q_count) & inside)
-        dk_place = dk + (k_first + keys)[:, None] * dk_row + head * dk_head + column[None, :]
-        dv_place = dv + (k_first + keys)[:, None] * dv_row + head * dv_head + column[None, :]
-        tl.store(dk_place, dk_block.to(dk.dtype.element_ty), k_there)
-        tl.store(dv_place, dv_block.to(dv.dtype.element_ty), k_there)
-    for q_start in range(0, tl.where(alone, 0, q_count), BLOCK):  # dq of a block of queries, over all keys
-        rows = q_start + place
-        dq_block = tl.zeros((BLOCK, ROOM), tl.float32)
-        last = tl.minimum(k_count, q_start + BLOCK) if CAUSAL else k_count
-        for k_start in range(0, last, BLOCK):
+                dq_place = (q_first + place)[:, None] * dq_row + head * dq_head + column[None, :]
+                dk_place = (k_first + place)[:, None] * dk_row + head * dk_head + column[None, :]
+                tl.store(dq + dq_place, dq_block.to(dq.dtype.element_ty), q_there)
+                tl.store(dk + dk_place, dk_block.to(dk.dtype.element_ty), k_there)
+                tl.store(dv + dk_place, dv_block.to(dv.dtype.element_ty), k_there)
+
+
+@triton.jit
+def _walked_forward(
+    q, k, v, y, sums, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, heads,
+    CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
+    ABOVE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Sentences of more than ABOVE tokens on their longer side."""
+    head = tl.program_id(0)
+    place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
+    inside = column[None, :] < WIDTH
+    drawn = tl.load(seed) if DROPS else 0
+    for sentence in range(tl.program_id(1), sentences, tl.num_programs(1)):
+        q_first, k_first = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
+        q_count = tl.load(query_offsets + sentence + 1) - q_first
+        k_count = tl.load(key_offsets + sentence + 1) - k_first
+        q_end = tl.where(tl.maximum(q_count, k_count) > ABOVE, q_count, 0)
+        for q_start in range(0, q_end, BLOCK):
+            rows = q_start + place
+            q_there = (rows[:, None] < q_count) & inside
+            q_block = tl.load(q + (q_first + rows)[:, None] * q_row + head * q_head + column[None, :], q_there, 0.0)
+            greatest = tl.full((BLOCK,), -1.0e30, tl.float32)
+            total = tl.zeros((BLOCK,), tl.float32)
+            weighted = tl.zeros((BLOCK, ROOM), tl.float32)
+            last = tl.minimum(k_count, q_start + BLOCK) if CAUSAL else k_count
+            for k_start in range(0, last, BLOCK):
+                keys = k_start + place
+                k_there = (keys[:, None] < k_count) & inside
+                k_block = tl.load(k + (k_first + keys)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0)
+                v_block = tl.load(v + (k_first + keys)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0)
+                scores = tl.dot(q_block, tl.trans(k_block), input_precision="ieee") * scale
+                seen = keys[None, :] < k_count
+                if CAUSAL:
+                    seen = seen & (keys[None, :] <= rows[:, None])
+                scores = tl.where(seen, scores, -1.0e30)
+                highest = tl.maximum(greatest, tl.max(scores, 1))
+                shrink = tl.exp(greatest - highest)
+                weights = tl.where(seen, tl.exp(scores - highest[:, None]), 0.0)
+                total = total * shrink + tl.sum(weights, 1)
+                if DROPS:
+                    kept = _keep(drawn, head, q_first + rows, keys, heads, dropout)
+                    weights = tl.where(kept, weights / (1 - dropout), 0.0)
+                added = tl.dot(weights.to(v_block.dtype), v_block, input_precision="ieee")
+                weighted = weighted * shrink[:, None] + added
+                greatest = highest
+            total = tl.where(total == 0, 1.0, total)
+            result = (weighted / total[:, None]).to(y.dtype.element_ty)
+            tl.store(y + (q_first + rows)[:, None] * y_row + head * y_head + column[None, :], result, q_there)
+            tl.store(sums + (q_first + rows) * heads + head, greatest + tl.log(total), rows < q_count)
+
+
+@triton.jit
+def _walked_backward(
+    q, k, v, y, dy, sums, dq, dk, dv, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, dy_row, dy_head,
+    dq_row, dq_head, dk_row, dk_head, heads,
+    CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
+    ABOVE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    head = tl.program_id(0)
+    place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
+    inside = column[None, :] < WIDTH
+    drawn = tl.load(seed) if DROPS else 0
+    for sentence in range(tl.program_id(1), sentences, tl.num_programs(1)):
+        q_first, k_first = tl.load(query_offsets + sentence), tl.load(key_offsets + sentence)
+        q_count = tl.load(query_offsets + sentence + 1) - q_first
+        k_count = tl.load(key_offsets + sentence + 1) - k_first
+        here = tl.maximum(q_count, k_count) > ABOVE
+        for k_start in range(0, tl.where(here, k_count, 0), BLOCK):  # dk and dv of a block of keys, over all queries
             keys = k_start + place
             k_there = (keys[:, None] < k_count) & inside
             k_block = tl.load(k + (k_first + keys)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0)
             v_block = tl.load(v + (k_first + keys)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0)
-            _, dscores, _, _ = _block(
-                q, y, dy, sums, k_block, v_block, rows, keys, q_first, q_count, k_count, head, drawn, scale, dropout,
-                q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside, CAUSAL, DROPS,
-            )  # fmt: skip
-            dq_block += tl.dot(dscores, k_block, input_precision="ieee")
-        q_there = (rows[:, None] < q_count) & inside
-        dq_place = dq + (q_first + rows)[:, None] * dq_row + head * dq_head + column[None, :]
-        tl.store(dq_place, dq_block.to(dq.dtype.element_ty), q_there)
+            dk_block = tl.zeros((BLOCK, ROOM), tl.float32)
+            dv_block = tl.zeros((BLOCK, ROOM), tl.float32)
+            begin = k_start if CAUSAL else 0
+            for q_start in range(begin, q_count, BLOCK):
+                rows = q_start + place
+                weights, dscores, q_block, dy_block = _block(
+                    q, y, dy, sums, k_block, v_block, rows, keys, q_first, q_count, k_count, head, drawn, scale,
+                    dropout, q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside, CAUSAL, DROPS,
+                )  # fmt: skip
+                dv_block += tl.dot(tl.trans(weights), dy_block, input_precision="ieee")
+                dk_block += tl.dot(tl.trans(dscores), q_block, input_precision="ieee")
+            dk_place = (k_first + keys)[:, None] * dk_row + head * dk_head + column[None, :]
+            tl.store(dk + dk_place, dk_block.to(dk.dtype.element_ty), k_there)
+            tl.store(dv + dk_place, dv_block.to(dv.dtype.element_ty), k_there)
+        for q_start in range(0, tl.where(here, q_count, 0), BLOCK):  # dq of a block of queries, over all keys
+            rows = q_start + place
+            dq_block = tl.zeros((BLOCK, ROOM), tl.float32)
+            last = tl.minimum(k_count, q_start + BLOCK) if CAUSAL else k_count
+            for k_start in range(0, last, BLOCK):
+                keys = k_start + place
+                k_there = (keys[:, None] < k_count) & inside
+                k_block = tl.load(k + (k_first + keys)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0)
+                v_block = tl.load(v + (k_first + keys)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0)
+                _, dscores, _, _ = _block(
+                    q, y, dy, sums, k_block, v_block, rows, keys, q_first, q_count, k_count, head, drawn, scale,
+                    dropout, q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside, CAUSAL, DROPS,
+                )  # fmt: skip
+                dq_block += tl.dot(dscores, k_block, input_precision="ieee")
+            q_there = (rows[:, None] < q_count) & inside
+            dq_place = dq + (q_first + rows)[:, None] * dq_row + head * dq_head + column[None, :]
+            tl.store(dq_place, dq_block.to(dq.dtype.element_ty), q_there)
 
 
 @triton.jit
@@ -166,6 +278,9 @@ def _block(
     return used.to(q_block.dtype), dscores.to(q_block.dtype), q_block, dy_block
 
 
+# --- operators that autograd, compilers and CUDA graphs know ----------------------------------------------------------
+
+
 @torch.library.custom_op("heedful::short_attention", mutates_args=())
 def short_attention(
     q_NHD: Tensor,
@@ -176,16 +291,29 @@ def short_attention(
     seed: Tensor,
     causal: bool,
     dropout: float,
+    bound: int,
 ) -> tuple[Tensor, Tensor]:
-    """Return the attended values and the log of each row's sum of exponentials; `seed` is one int64 on the device."""
-    tokens, heads, width = q_NHD.shape
-    y = q_NHD.new_empty(tokens, heads, width)
-    sums = q_NHD.new_empty((tokens, heads), dtype=torch.float32)
-    _forward[(heads, query_offsets.shape[0] - 1)](
-        q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, width**-0.5, dropout,
+    """Return the attended values and the log of each row's sum of exponentials.
+
+    `seed` is one int64 on the device; no sentence is longer than `bound`.
+    """
+    y, sums = _shapes(q_NHD, k_MHD, v_MHD, query_offsets, key_offsets, seed, causal, dropout, bound)
+    heads, width = q_NHD.shape[1:]
+    sentences = query_offsets.shape[0] - 1
+    inputs = (
+        q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, width**-0.5, dropout, sentences,
         *_steps(q_NHD, k_MHD, v_MHD, y), heads,
-        CAUSAL=causal, DROPS=dropout > 0, **_sizes(width),
     )  # fmt: skip
+    options = {"CAUSAL": causal, "DROPS": dropout > 0, **_widths(width)}
+    tokens = max(q_NHD.shape[0], k_MHD.shape[0])
+    above = 0
+    for block, sizes in _WHOLE.items():
+        if above < bound:
+            grid = (triton.cdiv(heads, sizes["EACH"]), _programs(sentences, tokens, above))
+            _whole_forward[grid](*inputs, ABOVE=above, BLOCK=block, **sizes, **options)
+        above = block
+    if above < bound:
+        _walked_forward[(heads, _programs(sentences, tokens, above))](*inputs, ABOVE=above, **_WALKED, **options)
     return y, sums
 
 
@@ -199,6 +327,7 @@ def _shapes(
     seed: Tensor,
     causal: bool,
     dropout: float,
+    bound: int,
 ) -> tuple[Tensor, Tensor]:
     tokens, heads, width = q_NHD.shape
     return q_NHD.new_empty(tokens, heads, width), q_NHD.new_empty((tokens, heads), dtype=torch.float32)
@@ -217,16 +346,34 @@ def short_attention_backward(
     seed: Tensor,
     causal: bool,
     dropout: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of the queries, keys and values."""
+    bound: int,
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients as they stand in the projections: dq, dk and dv in one tensor where q, k and v are views of
+    one, else dq in the first and dk and dv in the second."""
+    first, second = _gradient_shapes(
+        dy, q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, causal, dropout, bound
+    )
+    dq, dk, dv = _gradients(first, second)
     heads, width = q_NHD.shape[1:]
-    dq, dk, dv = (x.new_empty(x.shape) for x in (q_NHD, k_MHD, v_MHD))
-    _backward[(heads, query_offsets.shape[0] - 1)](
-        q_NHD, k_MHD, v_MHD, y, dy, sums, dq, dk, dv, query_offsets, key_offsets, seed, width**-0.5, dropout,
-        *_steps(q_NHD, k_MHD, v_MHD, y, dy, dq, dk, dv), heads,
-        CAUSAL=causal, DROPS=dropout > 0, **_sizes(width),
-    )  # fmt: skip
-    return dq, dk, dv
+    sentences = query_offsets.shape[0] - 1
+    places = (query_offsets, key_offsets, seed, width**-0.5, dropout, sentences)
+    options = {"CAUSAL": causal, "DROPS": dropout > 0, **_widths(width)}
+    tokens = max(q_NHD.shape[0], k_MHD.shape[0])
+    above = 0
+    for block, sizes in _WHOLE.items():
+        if above < bound:
+            _whole_backward[(triton.cdiv(heads, sizes["EACH"]), _programs(sentences, tokens, above))](
+                q_NHD, k_MHD, v_MHD, dy, dq, dk, dv, *places, *_steps(q_NHD, k_MHD, v_MHD, dy, dq, dk), heads,
+                ABOVE=above, BLOCK=block, **sizes, **options,
+            )  # fmt: skip
+        above = block
+    if above < bound:
+        _walked_backward[(heads, _programs(sentences, tokens, above))](
+            q_NHD, k_MHD, v_MHD, y, dy, sums, dq, dk, dv, *places,
+            *_steps(q_NHD, k_MHD, v_MHD, y, dy, dq, dk), heads,
+            ABOVE=above, **_WALKED, **options,
+        )  # fmt: skip
+    return first, second
 
 
 @short_attention_backward.register_fake
@@ -242,23 +389,31 @@ def _gradient_shapes(
     seed: Tensor,
     causal: bool,
     dropout: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    dq, dk, dv = (x.new_empty(x.shape) for x in (q_NHD, k_MHD, v_MHD))
-    return dq, dk, dv
+    bound: int,
+) -> tuple[Tensor, Tensor]:
+    tokens, heads, width = q_NHD.shape
+    if q_NHD.shape == k_MHD.shape and q_NHD.stride(0) == k_MHD.stride(0) == 3 * heads * width:
+        return q_NHD.new_empty(tokens, 3, heads, width), q_NHD.new_empty(0)
+    return q_NHD.new_empty(tokens, 1, heads, width), k_MHD.new_empty(k_MHD.shape[0], 2, heads, width)
+
+
+def _gradients(first: Tensor, second: Tensor) -> tuple[Tensor, ...]:
+    """dq, dk and dv, as views."""
+    return first.unbind(1) if second.numel() == 0 else (*first.unbind(1), *second.unbind(1))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, query_offsets, key_offsets, seed, causal, dropout = inputs
+    q, k, v, query_offsets, key_offsets, seed, ctx.causal, ctx.dropout, ctx.bound = inputs
     ctx.save_for_backward(q, k, v, *output, query_offsets, key_offsets, seed)
-    ctx.causal, ctx.dropout = causal, dropout
+    ctx.set_materialize_grads(False)  # or zeros would be written for the sums, which nobody differentiates
 
 
-def _differentiate(ctx: Any, dy: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+def _differentiate(ctx: Any, dy: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
     q, k, v, y, sums, query_offsets, key_offsets, seed = ctx.saved_tensors
-    gradients = short_attention_backward(
-        dy, q, k, v, y, sums, query_offsets, key_offsets, seed, ctx.causal, ctx.dropout
+    first, second = short_attention_backward(
+        dy, q, k, v, y, sums, query_offsets, key_offsets, seed, ctx.causal, ctx.dropout, ctx.bound
     )
-    return *gradients, None, None, None, None, None
+    return *_gradients(first, second), None, None, None, None, None, None
 
 
 short_attention.register_autograd(_differentiate, setup_context=_save)
@@ -269,5 +424,10 @@ def _steps(*tensors: Tensor) -> list[int]:
     return [step for x in tensors for step in x.stride()[:2]]
 
 
-def _sizes(width: int) -> dict[str, int]:
-    return {"WIDTH": width, "ROOM": max(16, triton.next_power_of_2(width)), "BLOCK": BLOCK, "num_warps": _WARPS}
+def _widths(width: int) -> dict[str, int]:
+    return {"WIDTH": width, "ROOM": max(16, triton.next_power_of_2(width))}
+
+
+def _programs(sentences: int, tokens: int, above: int) -> int:
+    """As many as there can be sentences of more tokens than `above`: most programs of the others find nothing to do."""
+    return max(1, min(sentences, triton.cdiv(tokens, max(above + 1, _FEWEST))))

@@ -1,0 +1,116 @@
+"""Linear maps on a GPU, with gradients that pass over memory as seldom as can be.
+
+    y = x W^T + b           dx = dy W      dW = dy^T x      db = sum over rows dy
+    y = max(0, x W^T + b)   the same of dh = dy where y > 0, else 0
+
+The gradient of float32 weights comes in float32 straight out of the product of 16-bit values: the product adds up in
+float32 anyway, and nothing is rounded and widened again. That of a bias is a kernel of our own, which applies the
+gradient of the ReLU on the way. Bias and ReLU are part of the product in the forward pass.
+"""
+
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from heedful.nn.kernels.column_sums import column_sums, relu_gradient_and_column_sums
+
+_TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
+
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+
+def takes(x: Float[Tensor, "*any E"]) -> bool:
+    """Whether the maps are made for values of this type."""
+    return x.dtype in _TYPES
+
+
+def linear(
+    x_NE: Float[Tensor, "N E"], weight_FE: Float[Tensor, "F E"], bias_F: Float[Tensor, "F"] | None
+) -> Float[Tensor, "N F"]:
+    """Return x W^T + b in the type of x."""
+    if _learns(x_NE, weight_FE, bias_F):
+        return _Linear.apply(x_NE, weight_FE, bias_F)  # type: ignore[no-untyped-call]
+    return _product(x_NE, weight_FE.to(x_NE.dtype), bias_F)
+
+
+def linear_relu(
+    x_NE: Float[Tensor, "N E"], weight_FE: Float[Tensor, "F E"], bias_F: Float[Tensor, "F"]
+) -> Float[Tensor, "N F"]:
+    """Return max(0, x W^T + b) in the type of x."""
+    if _learns(x_NE, weight_FE, bias_F):
+        return _LinearReLU.apply(x_NE, weight_FE, bias_F)  # type: ignore[no-untyped-call]
+    return _product_relu(x_NE, weight_FE.to(x_NE.dtype), bias_F)
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        cast = weight.to(x.dtype)
+        _save(ctx, x, weight, cast, bias)
+        return _product(x, cast, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> Gradients:
+        x, weight = ctx.saved_tensors
+        dy = dy.contiguous()  # once, for all that read it
+        db = column_sums(dy).to(ctx.bias_type) if ctx.needs_input_grad[2] else None
+        return *_product_gradients(dy, x, weight, ctx.weight_type), db
+
+
+class _LinearReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        cast = weight.to(x.dtype)
+        y = _product_relu(x, cast, bias)
+        _save(ctx, x, weight, cast, bias, y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> Gradients:
+        x, weight, y = ctx.saved_tensors
+        dh, db = relu_gradient_and_column_sums(dy, y)
+        dx, dW = _product_gradients(dh, x, weight, ctx.weight_type)
+        return dx, dW, db.to(ctx.bias_type) if ctx.needs_input_grad[2] else None
+
+
+def _save(ctx: Any, x: Tensor, weight: Tensor, cast: Tensor, bias: Tensor | None, *outputs: Tensor) -> None:
+    """Keep what the backward pass reads, and no more: x for dW, the weight in the type of x for dx."""
+    wants_dx, wants_dW, _ = ctx.needs_input_grad
+    ctx.save_for_backward(x if wants_dW else None, cast if wants_dx else None, *outputs)
+    ctx.weight_type, ctx.bias_type = weight.dtype, None if bias is None else bias.dtype
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return F.linear(x, weight, None if bias is None else bias.to(x.dtype))
+
+
+def _product_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    # Private, but the one call by which cuBLASLt adds the bias and cuts at 0 before it writes its product; public
+    # functions write the product first, and read and write it once more for the ReLU. What it computes is the same.
+    return torch._addmm_activation(bias.to(x.dtype), x, weight.T, use_gelu=False)
+
+
+def _product_gradients(
+    dy: Tensor, x: Tensor | None, weight: Tensor | None, weight_type: torch.dtype
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return dx = dy W and dW = dy^T x, each where what it is made of was kept."""
+    dx = None if weight is None else dy @ weight
+    return dx, None if x is None else _product_in(weight_type, dy.T, x)
+
+
+def _product_in(dtype: torch.dtype, left: Tensor, right: Tensor) -> Tensor:
+    """Return left @ right without rounding it to anything narrower than this type."""
+    if left.is_cuda and dtype == torch.float32 != left.dtype:
+        return torch.mm(left, right, out_dtype=dtype)  # which CPUs do not know
+    wide = torch.promote_types(dtype, left.dtype)
+    return torch.mm(left.to(wide), right.to(wide)).to(dtype)
+
+
+def _learns(*inputs: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
