@@ -26,8 +26,8 @@ import_module("torch.nn.attention.varlen")  # under the hook it would be compile
 # Not the kernels: what Triton compiles has no types of Python.
 LAYERS = sorted(f"nn.{file.stem}" for file in Path(__file__).parents[1].glob("src/heedful/nn/*.py"))
 CHECKED = ("packed", *LAYERS, "models", "decode.attended", "decode.beam", "decode.choices", "decode.constraints",
-           "decode.ensemble", "decode.greedy", "decode.penalties", "decode.rows", "decode.sampling", "decode.standing",
-           "decode.walk")  # fmt: skip
+           "decode.ensemble", "decode.greedy", "decode.growth", "decode.penalties", "decode.rows", "decode.sampling",
+           "decode.slot_beam", "decode.slot_walk", "decode.standing", "decode.walk")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 
 settings.register_profile("tests", deadline=None, derandomize=True)

@@ -78,6 +78,11 @@ class Layout:
         )
         return sentence * self.bound + self.positions
 
+    def forget(self) -> None:
+        """Forget what was computed from the offsets: they were overwritten."""
+        for name in ("lengths", "keep", "gather", "scatter"):
+            self.__dict__.pop(name, None)
+
     def to(self, device: torch.device, non_blocking: bool = False) -> "Layout":
         """Copy to a device."""
         return Layout(

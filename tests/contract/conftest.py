@@ -21,6 +21,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "pre-learned-swiglu": {"norm": "pre", "positions": "learned", "activation": "swiglu", "tie": "none"},
     "pre-halves-shallow": {"norm": "pre", "positions": "sinusoidal_halves", "decoder_layers": 1, "tie": "decoder"},
     "post-deep-narrow": {"decoder_layers": 3, "heads": 1, "width": 8},
+    "post-rope": {"norm": "post", "positions": "rope"},
+    "pre-rope": {"norm": "pre", "positions": "rope", "tie": "none"},
+    "post-alibi": {"norm": "post", "positions": "alibi"},
+    "pre-alibi-three-heads": {"norm": "pre", "positions": "alibi", "heads": 3, "width": 15},
+    "post-relative": {"norm": "post", "positions": "relative", "max_distance": 3},
+    "pre-relative": {"norm": "pre", "positions": "relative", "max_distance": 30},
 }
 
 

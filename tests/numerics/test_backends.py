@@ -1,8 +1,10 @@
 """All attention backends compute the same: each other's values and gradients, and those of a loop over sentences."""
 
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heedful.nn.backends import BACKENDS, Backend, attention_weights, explicit, padded, varlen
+from heedful.nn import backends
+from heedful.nn.backends import BACKENDS, Backend, attention_weights, automatic, explicit, padded, varlen
 from heedful.packed import Layout
 
 HEADS, WIDTH = 2, 8  # of one head
@@ -165,6 +168,53 @@ def test_every_backend_has_a_row_in_the_comparison() -> None:
     assert {str(row.values[0]) for row in EVERYWHERE + ON_CUDA} == set(BACKENDS)
 
 
+# --- a bias -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("each", [False, True], ids=["one bias", "a bias a sentence"])
+@pytest.mark.parametrize(
+    ("name", "device", "dtype"), [row for row in EVERYWHERE + ON_CUDA if row.values[0] not in ("short", "varlen")]
+)
+@pytest.mark.parametrize("lengths", [[3, 1, 6], [4, 4], [1]], ids=str)
+def test_a_bias_is_added_to_the_scores(
+    name: str, device: torch.device, dtype: torch.dtype, each: bool, causal: bool, lengths: list[int]
+) -> None:
+    layout = Layout.of(lengths)
+    inputs = draw(layout, layout, dtype, device, seed=9)
+    bias = torch.randn(layout.sentences if each else 1, HEADS, layout.bound, layout.bound).to(dtype).float().to(device)
+    found = values_and_gradients(partial(BACKENDS[name], bias_BHLL=bias), inputs, layout, layout, causal, seed=10)
+    expected = values_and_gradients(partial(loop, bias_BHLL=bias), inputs, layout, layout, causal, seed=10)
+    without = values_and_gradients(loop, inputs, layout, layout, causal, seed=10)
+    for tensor, wanted in zip(found, expected, strict=True):
+        assert tensor.dtype == dtype
+        assert difference(tensor, wanted) <= TOLERANCES[dtype]
+    assert layout.bound == 1 or difference(found[0], without[0]) > 0.1
+
+
+@pytest.mark.parametrize("name", ["varlen", "short"])
+def test_what_attends_on_the_packed_layout_refuses_a_bias(name: str) -> None:
+    layout = Layout.of([2, 3])
+    q, k, v = draw(layout, layout, torch.float32, CPU, seed=8)
+    with pytest.raises(ValueError, match=rf"^{name} attention adds no bias to the scores$"):
+        BACKENDS[name](q, k, v, layout, layout, True, 0.0, torch.zeros(1, HEADS, 3, 3))
+
+
+def test_the_automatic_choice_is_never_one_that_refuses_a_bias(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if on a GPU, where without a bias it is one of those."""
+    layout = Layout.of([2, 3])
+    q, k, v = draw(layout, layout, torch.bfloat16, CPU, seed=8)
+    chosen = []
+    for name in ("padded", "varlen", "short"):
+        monkeypatch.setattr(backends, name, lambda *call, name=name: chosen.append(name))
+    monkeypatch.setattr(Tensor, "is_cuda", True)
+    monkeypatch.setattr(backends, "kernels_take", lambda x: True)
+    for dropout in (0.0, 0.1):
+        for bias in (torch.zeros(1, HEADS, 3, 3), None):
+            inspect.unwrap(automatic)(q, k, v, layout, layout, True, dropout, bias)
+    assert chosen == ["padded", "short"] * 2
+
+
 def compare_with_loop(
     backend: Backend,
     device: torch.device,
@@ -184,7 +234,14 @@ def compare_with_loop(
 
 
 def loop(
-    q_NHD: Tensor, k_MHD: Tensor, v_MHD: Tensor, queries: Layout, keys: Layout, causal: bool, dropout: float
+    q_NHD: Tensor,
+    k_MHD: Tensor,
+    v_MHD: Tensor,
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+    dropout: float,
+    bias_BHLL: Tensor | None = None,
 ) -> Tensor:
     """The definition: for each sentence, head and query, a softmax over the keys that it may see; always float64."""
     q, k, v = (x.to(CPU, torch.float64) for x in (q_NHD, k_MHD, v_MHD))
@@ -197,7 +254,11 @@ def loop(
             heads = []
             for head in range(q.shape[1]):
                 scores = torch.stack([q[i, head] @ k[j, head] for j in range(key_start, end)])
-                powers = (scores / math.sqrt(q.shape[2])).exp()
+                scores = scores / math.sqrt(q.shape[2])
+                if bias_BHLL is not None:
+                    mine = bias_BHLL.expand(queries.sentences, -1, -1, -1)[sentence, head, i - query_start]
+                    scores = scores + mine[: end - key_start].to(scores)
+                powers = scores.exp()
                 heads.append(powers / powers.sum() @ v[key_start:end, head])
             rows.append(torch.stack(heads))
     return torch.stack(rows)

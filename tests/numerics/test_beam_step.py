@@ -14,7 +14,7 @@ pytest.importorskip("triton", reason="Triton is not installed here")
 from heedful.nn.kernels.beam_step import beam_step_kernel
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # there in Triton's interpreter
-END, BEGIN, ROOM = 2, 1, 9
+END, BEGIN, ROOM = 2, 1, 14
 
 
 def started(slots: int, beams: int, best: int, min_length: int = 0, alpha: float = 0.6) -> BeamState:
@@ -24,7 +24,7 @@ def started(slots: int, beams: int, best: int, min_length: int = 0, alpha: float
     penalties = [((5 + max(1, length)) / 6) ** alpha for length in range(ROOM + 2)]
     state = BeamState.idle(ancestors, positions, best, penalties, min_length, END)
     busy = torch.arange(slots - 1, device=DEVICE)
-    limits = 3 + busy % (ROOM - 2)
+    limits = ROOM - busy % (ROOM - 2)
     ceilings = torch.tensor([penalties[int(limit)] for limit in limits], device=DEVICE)
     state.begin(busy, limits, ceilings, BEGIN)
     return state

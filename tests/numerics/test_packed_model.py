@@ -28,14 +28,14 @@ VARIANTS = [
         ("relu", "gelu", "swiglu"),
         ("all", "decoder", "none"),
     )
-]
+] + [{"norm": norm, "positions": positions} for norm in ("post", "pre") for positions in ("rope", "alibi", "relative")]
 # Each value of each option beside each value of each other one, in nine models instead of fifty-four.
 FEW = [
     {"norm": "pre" if i == j else "post", "positions": positions, "activation": activation, "tie": tie}
     for i, positions in enumerate(("sinusoidal", "sinusoidal_halves", "learned"))
     for j, activation in enumerate(("relu", "gelu", "swiglu"))
     for tie in (("all", "decoder", "none")[(i + j) % 3],)
-]
+] + [{"norm": "post", "positions": positions, "max_distance": 2} for positions in ("rope", "alibi", "relative")]
 
 token = st.integers(0, WORDS - 1)
 sentence = st.lists(token, min_size=1, max_size=6)
@@ -46,8 +46,8 @@ SOME_PAIRS = [([3, 1, 4], [1, 5]), ([9], [2, 6, 5, 3]), ([5, 8, 9, 7, 9, 3], [2]
 # --- sentences and their neighbours -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", FEW, ids=lambda variant: "-".join(variant.values()))
-def test_packed_equals_one_sentence_at_a_time(variant: dict[str, str]) -> None:
+@pytest.mark.parametrize("variant", FEW, ids=lambda variant: "-".join(map(str, variant.values())))
+def test_packed_equals_one_sentence_at_a_time(variant: dict[str, Any]) -> None:
     assert_packed_equals_alone(model_of(variant), SOME_PAIRS)
 
 
@@ -107,8 +107,8 @@ def test_a_later_target_token_changes_no_earlier_state(norm: str, target: list[i
     assert not torch.allclose(before[place], after[place])
 
 
-@pytest.mark.parametrize("variant", FEW, ids=lambda variant: "-".join(variant.values()))
-def test_earlier_states_have_exactly_no_gradient_for_later_tokens(variant: dict[str, str]) -> None:
+@pytest.mark.parametrize("variant", FEW, ids=lambda variant: "-".join(map(str, variant.values())))
+def test_earlier_states_have_exactly_no_gradient_for_later_tokens(variant: dict[str, Any]) -> None:
     model = model_of(variant)
     source, target, scores = embeddings_and_scores(model, [SOME_PAIRS[0], ([5, 8, 9], [2, 7, 1, 8])])
     for place in range(4):
@@ -122,8 +122,8 @@ def test_earlier_states_have_exactly_no_gradient_for_later_tokens(variant: dict[
 # --- every variant ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(variant.values()))
-def test_every_variant_learns_to_repeat_a_batch(variant: dict[str, str]) -> None:
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant.values())))
+def test_every_variant_learns_to_repeat_a_batch(variant: dict[str, Any]) -> None:
     """Six steps forward and backward: all parameters have finite gradients, and the loss falls."""
     model = model_of(variant, dtype=torch.float32)
     source, target = pack(SOME_PAIRS)
@@ -204,6 +204,10 @@ def test_presets_have_the_published_number_of_parameters(preset: str, published:
         ({"tie": "decoder"}, WORDS * 16),
         ({"tie": "none"}, 2 * WORDS * 16),
         ({"positions": "learned"}, 2 * 16 * 16),  # a matrix of 16 positions a side
+        ({"positions": "rope"}, 0),
+        ({"positions": "alibi"}, 0),
+        ({"positions": "relative"}, 4 * 2 * 33 * 8),  # in each of four blocks vectors of keys and of values
+        ({"positions": "relative", "max_distance": 2}, 4 * 2 * 5 * 8),
         ({"norm": "pre"}, 2 * 2 * 16),  # a final norm a side
         ({"final_norm": True}, 2 * 2 * 16),
         ({"norm": "pre", "final_norm": False}, 0),

@@ -1,19 +1,22 @@
 """Networks as they are used after training."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
+import torch
 from torch import nn
 
 
 @contextmanager
 def evaluating(*networks: nn.Module) -> Iterator[None]:
-    """Without dropout inside the block; afterwards as before."""
+    """Without dropout inside the block, and on the networks' own GPU; afterwards as before."""
     training = [network.training for network in networks]
     for network in networks:
         network.eval()
+    weight = next(networks[0].parameters())
     try:
-        yield
+        with torch.cuda.device(weight.device) if weight.is_cuda else nullcontext():
+            yield
     finally:
         for network, before in zip(networks, training, strict=True):
             network.train(before)

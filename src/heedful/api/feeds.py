@@ -1,5 +1,7 @@
 """The training batches of a recipe."""
 
+from typing import Final
+
 import torch
 
 from heedful.config.schema import Recipe
@@ -7,6 +9,8 @@ from heedful.data.batches import CPU_MULTIPLE, StaticShape
 from heedful.data.loader import PairFeed
 from heedful.data.prepare import Prepared
 from heedful.nn.backends import packed_takes
+
+_PADDED: Final = ("alibi", "relative")  # positions that need padded rows on every device: see `nn.relative`
 
 
 def ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
@@ -19,7 +23,7 @@ def ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
 def static_shape(recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
     """The one shape of a GPU's batches, where attention runs straight on it: padding it would be wasteful."""
     data, model = recipe.data, recipe.model
-    if not packed_takes(precision, model.width // model.heads):
+    if model.positions in _PADDED or not packed_takes(precision, model.width // model.heads, model.dropout_attention):
         return None
     longest = min(data.max_length + 1, data.batch_tokens)
     return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // 8), longest)

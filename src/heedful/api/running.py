@@ -13,7 +13,7 @@ from heedful.api.job import Job
 from heedful.api.validation import Judge
 from heedful.config.schema import Average, Recipe
 from heedful.data.batches import PairBatch
-from heedful.errors import counted
+from heedful.errors import UserError, counted
 from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
 from heedful.models.weights import set_weights
@@ -174,9 +174,15 @@ def _computing(job: Job) -> Computing[PairBatch]:
     are long. Nor is what must be the same to the bit: a compiler chooses among its kernels by timing them.
     """
     train, static = job.recipe.train, job.feed.static is not None
-    captured = static if train.capture == "auto" else train.capture
+    if train.capture is True and not static:
+        raise UserError(
+            "`train.capture` is true, but only batches of one shape can be recorded, which a GPU has in bfloat16 where "
+            "attention needs no padding: leave it out."
+        )
+    captured = static and train.capture is not False
     computation = Captured if captured else Eager
-    if not (static and not captured and not train.deterministic if train.compile == "auto" else train.compile):
+    compiled_by_default = static and not captured and not train.deterministic
+    if not (compiled_by_default if train.compile == "auto" else train.compile):
         return computation
 
     def compiled(

@@ -23,6 +23,8 @@ _FREE_KEYS: Final = (
     "data.folder",
     "train.steps",
     "train.device",
+    "train.compile",
+    "train.capture",
     "train.log_every",
     "train.checkpoint_every",
     "train.keep_checkpoints",

@@ -200,8 +200,10 @@ class TransformerModel(Section):
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     norm: Literal["post", "pre"] = "post"
     final_norm: bool | None = None  # a norm after the last block; by default with pre-norm alone
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned"] = "sinusoidal"
-    max_positions: PositiveInt = 1024  # of learned positions; sinusoids have no end
+    # Added to embeddings (the first three), or known to self-attention: Su 2021, Press 2022, Shaw et al. 2018.
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
+    max_positions: PositiveInt = 1024  # of learned positions; the others have no end
+    max_distance: PositiveInt = 16  # of relative positions: what is farther apart counts as so far apart
     tie: Literal["all", "decoder", "none"] = "all"  # three-way, target embedding with output, or no shared matrix
     dropout: Share = 0.1  # on every sublayer's output
     dropout_embedding: Share | None = None  # by default the same
@@ -218,8 +220,13 @@ class TransformerModel(Section):
     def _heads_divide_width(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"`width` must be a multiple of `heads` ({self.heads}), but is {self.width}")
-        if self.width % 2 and self.positions != "learned":
+        if self.width % 2 and self.positions in ("sinusoidal", "sinusoidal_halves"):
             raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
+        if self.width // self.heads % 2 and self.positions == "rope":
+            raise ValueError(
+                f'`width` must be an even multiple of `heads` ({self.heads}) for `positions = "rope"`, '
+                f"but is {self.width}"
+            )
         return self
 
 

@@ -66,6 +66,8 @@ class PairBatch:
         """Take over the tokens and layouts of another batch of the same shape; the counts stay."""
         for mine, theirs in zip(self._tensors(), other._tensors(), strict=True):
             mine.copy_(theirs, non_blocking=True)
+        for side in (self.source, self.target):
+            side.layout.forget()
 
     def _tensors(self) -> tuple[Tensor, ...]:
         sides = ((side.values, side.layout.offsets, side.layout.positions) for side in (self.source, self.target))

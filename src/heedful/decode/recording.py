@@ -19,6 +19,6 @@ def recorded(step: Callable[[], None], device: torch.device) -> Callable[[], Non
             step()
     torch.cuda.current_stream(device).wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local"):
         step()
     return graph.replay

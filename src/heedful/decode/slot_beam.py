@@ -42,7 +42,12 @@ class BeamInSlots:
         """Begin with nothing but `<s>`."""
         ceilings = [greatest_penalty(self.settings, limit) for limit in limits]
         device = slots.device
-        self._state.begin(slots, torch.tensor(limits, device=device), torch.tensor(ceilings, device=device), BEGIN)
+        self._state.begin(
+            slots,
+            torch.tensor(limits, device=device),
+            torch.tensor(ceilings, dtype=torch.float64, device=device),
+            BEGIN,
+        )
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Rank the continuations; finish those that end, go on with the others."""

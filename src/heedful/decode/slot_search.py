@@ -6,13 +6,14 @@ that the batch stays full until the last sentences. The device is asked who is d
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
 from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
 
 from heedful.data.tokenizer import END
-from heedful.decode.growth import grows
+from heedful.decode.growth import Growth, grows
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.recording import recorded
 from heedful.decode.sentence import Sentence
@@ -24,8 +25,11 @@ from heedful.models.slots import SlotDecoder, SlotShape, starts_of
 from heedful.packed import Packed
 
 _SMALLEST: Final = 64  # positions, and tokens of memory: smaller buffers gain nothing
-_MEMORY: Final = 2**16  # source tokens that are encoded at once and wait for slots
-_STATIONS: Final = 6  # shapes whose buffers and recordings are kept
+_MEMORY: Final = 2**16  # source tokens that are encoded at once and wait for slots, or where that is less:
+_BUDGETS: Final = 16  # so many times the budget of a batch
+_HELD: Final = 2 * 2**30  # bytes of buffers that are kept, beside those in use
+_BEAMS: Final = 64  # more do not fit the registers of a program
+_HEAD: Final = 512  # bytes of a head's vector: more does not fit the shared memory of every GPU
 _SHARE: Final = 8  # a part of the slots, one in so many, is awaited before others are admitted to them
 
 
@@ -35,19 +39,29 @@ class SlotSearch:
     def __init__(self, model: EncoderDecoder) -> None:
         self._model = model
         self._stations: OrderedDict[object, _Station] = OrderedDict()
+        self._busy = Lock()  # two threads would decode into each other's buffers
 
     def takes(self, settings: Settings, sentences: Sequence[Sentence]) -> bool:
         """Whether it can do what is asked."""
         free = not any(sentence.prefix for sentence in sentences)
-        return isinstance(self._model.decoder, SlotDecoder) and grows(settings) and free
+        decoder = self._model.decoder
+        if not isinstance(decoder, SlotDecoder) or not decoder.decodes_in_slots:
+            return False
+        return free and grows(settings) and settings.beam <= _BEAMS and decoder.head_bytes <= _HEAD
 
     @torch.inference_mode()
     def __call__(
         self, sentences: Sequence[Sentence], settings: Settings, batch_tokens: int, progress: Callable[[int], None]
     ) -> list[list[Hypothesis]]:
         """Search the targets of all sentences; `batch_tokens` bounds what is decoded at once, as in `search`."""
+        with self._busy:
+            return self._search(sentences, settings, batch_tokens, progress)
+
+    def _search(
+        self, sentences: Sequence[Sentence], settings: Settings, batch_tokens: int, progress: Callable[[int], None]
+    ) -> list[list[Hypothesis]]:
         found: dict[int, list[Hypothesis]] = {}
-        for places in _waves(sentences):
+        for places in _waves(sentences, min(_MEMORY, _BUDGETS * batch_tokens)):
             wave = [sentences[place] for place in places]
             station = self._station(_shape(wave, settings, batch_tokens), settings)
             memory = self._model.encoder(Packed.of([[*sentence.source, END] for sentence in wave]).to(self._device))
@@ -67,7 +81,7 @@ class SlotSearch:
         if key in self._stations:
             self._stations.move_to_end(key)
             return self._stations[key]
-        while len(self._stations) >= _STATIONS:
+        while sum(station.bytes for station in self._stations.values()) > _HELD:
             self._stations.popitem(last=False)
         self._stations[key] = made = _Station(self._model, shape, settings)
         return made
@@ -81,6 +95,7 @@ class _Station:
         self._device, self._count = weight.device, shape.slots
         self._slots = slots = self._decoder.slots(shape)
         kind: type[BeamInSlots] | type[GreedyInSlots] = BeamInSlots if settings.beam > 1 else GreedyInSlots
+        self._growth: Growth
         self._growth = growth = kind(slots, settings, weight.shape[0])
         decoder = self._decoder
 
@@ -88,8 +103,7 @@ class _Station:
             growth.grow(decoder.step_slots(growth.last_R, slots))
 
         self._step = recorded(step, self._device)
-        # What was recorded reads these addresses: a table of positions that grows later must not free its old self.
-        self._held = [*cast(nn.Module, decoder).parameters(), *cast(nn.Module, decoder).buffers()]
+        self.bytes = slots.cache.nbytes + slots.memory.nbytes
 
     def run(self, sentences: Sequence[Sentence], memory: Packed) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """Decode all sentences, given their memories; yields the numbers of some and what was found for them."""
@@ -166,15 +180,15 @@ def _positions(batch_tokens: int) -> int:
     return 4 * batch_tokens
 
 
-def _waves(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
-    """The numbers of sentences that are decoded together: of one length class, the longest first."""
+def _waves(sentences: Sequence[Sentence], most: int) -> Iterator[list[int]]:
+    """The numbers of sentences that are decoded together: of one length class, the longest first, `most` tokens."""
     order = sorted(range(len(sentences)), key=lambda place: -len(sentences[place].source))
     wave: list[int] = []
     tokens = 0
     for place in order:
         sentence = sentences[place]
         length = len(sentence.source) + 1
-        if wave and (tokens + length > _MEMORY or _room(sentence) != _room(sentences[wave[0]])):
+        if wave and (tokens + length > most or _room(sentence) != _room(sentences[wave[0]])):
             yield wave
             wave, tokens = [], 0
         wave.append(place)

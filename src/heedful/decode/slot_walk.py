@@ -53,8 +53,9 @@ class GreedyInSlots:
         scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END)
         score_S, place_S = scores_RC.max(1)
         last_S = tokens_RC.gather(1, place_S.unsqueeze(1)).squeeze(1)
-        going_S = ~self._done_S & (score_S != -math.inf)
-        self.log_p_S.add_((score_S - sums_R).where(going_S, 0.0))
+        log_p_S = score_S - sums_R
+        going_S = ~self._done_S & (log_p_S > -math.inf)
+        self.log_p_S.add_(log_p_S.where(going_S, 0.0))
         self._last_S.copy_(last_S)
         place_S1 = (self.length_S + 1).unsqueeze(1)  # of a slot that stands still, behind its last token
         self.tokens_SP.scatter_(1, place_S1, last_S.unsqueeze(1))

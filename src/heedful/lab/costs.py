@@ -7,10 +7,11 @@ included) in sentences of s_i and t_i, width E, inner width F, and V target piec
     decoder block      2 m (6 E^2 + g E F) + 4 n E^2 + 4 E sum t_i^2 + 4 E sum t_i s_i
     output             2 m E V
 
-where g = 2, or 3 with SwiGLU. Attention's 4 E s t is the scores and the weighted sum, all heads together; the causal
-one counts as a whole square, as torch's own counter does. A training step is three forward passes: the backward pass
-makes two products, one for the input and one for the weights, of each one of the forward pass. Norms, activations and
-the optimizer are not counted: they are no matrix products. Padding and recomputation are no work, and not counted.
+where g = 2, or 3 with SwiGLU. Relative positions up to a distance k add 4 n (2k + 1) E to an encoder block, and
+4 m (2k + 1) E to a decoder block. Attention's 4 E s t is the scores and the weighted sum, all heads together; the
+causal one counts as a whole square, as torch's own counter does. A training step is three forward passes: the backward
+pass makes two products, one for the input and one for the weights, of each one of the forward pass. Norms, activations
+and the optimizer are not counted: they are no matrix products. Padding and recomputation are no work, and not counted.
 """
 
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ def forward_flop(model: TransformerModel, source: Lengths, target: Lengths, targ
     width, network = model.width, _MATRICES[model.activation] * model.width * model.inner
     s, t = source.astype(np.float64), target.astype(np.float64)  # squares of long corpora leave 32 bits
     n, m = float(s.sum()), float(t.sum())
-    encoder = 2 * n * (4 * width**2 + network) + 4 * width * float(s @ s)
-    decoder = 2 * m * (6 * width**2 + network) + 4 * n * width**2 + 4 * width * float(t @ t + t @ s)
+    relative = 2 * (2 * model.max_distance + 1) * width if model.positions == "relative" else 0
+    encoder = 2 * n * (4 * width**2 + network + relative) + 4 * width * float(s @ s)
+    decoder = 2 * m * (6 * width**2 + network + relative) + 4 * n * width**2 + 4 * width * float(t @ t + t @ s)
     return model.layers * encoder + (model.decoder_layers or model.layers) * decoder + 2 * m * width * target_size

@@ -16,6 +16,7 @@ from heedful.nn.feedforward import FeedForward, SwiGLU
 from heedful.nn.init import xavier
 from heedful.nn.linear import LayerNorm
 from heedful.nn.positions import Learned, Sinusoidal
+from heedful.nn.relative import LinearBias, RelativeVectors, Rotary, Scheme
 from heedful.nn.residual import Residual
 
 
@@ -56,7 +57,7 @@ def _vocabulary_matrices(
 
 def _embedding(config: TransformerModel, weight: nn.Parameter) -> Embedding:
     dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
-    positions: nn.Module
+    positions: nn.Module | None
     match config.positions:
         case "sinusoidal":
             positions = Sinusoidal(config.width)
@@ -64,6 +65,8 @@ def _embedding(config: TransformerModel, weight: nn.Parameter) -> Embedding:
             positions = Sinusoidal(config.width, halves=True)
         case "learned":
             positions = Learned(config.width, config.max_positions)
+        case "rope" | "alibi" | "relative":
+            positions = None
     return Embedding(weight, positions, dropout)
 
 
@@ -81,7 +84,20 @@ def _decoder_block(config: TransformerModel) -> DecoderBlock:
 
 
 def _self_attention(config: TransformerModel, causal: bool) -> SelfAttention:
-    return SelfAttention(config.width, config.heads, causal, config.dropout_attention)
+    return SelfAttention(config.width, config.heads, causal, config.dropout_attention, positions=_scheme(config))
+
+
+def _scheme(config: TransformerModel) -> Scheme:
+    head_width = config.width // config.heads
+    match config.positions:
+        case "rope":
+            return Rotary(head_width)
+        case "alibi":
+            return LinearBias(config.heads)
+        case "relative":
+            return RelativeVectors(head_width, config.max_distance)
+        case "sinusoidal" | "sinusoidal_halves" | "learned":
+            return Scheme()
 
 
 def _network(config: TransformerModel) -> nn.Module:

@@ -139,10 +139,21 @@ class TransformerDecoder(nn.Module):
                 x = block.step(x, *held)
         return self.output(self.final(x)), replace(state, position=state.position + 1, attention_RL=attention_RL)
 
+    @property
+    def decodes_in_slots(self) -> bool:
+        """Whether slots can do what its self-attention knows of positions."""
+        return all(self._block(layer).attention.positions.in_slots for layer in range(len(self.blocks)))
+
+    @property
+    def head_bytes(self) -> int:
+        """Of the vector that one head has for a token."""
+        return self.output.weight.shape[1] // self._block(0).cross.heads * self.embedding.precision.itemsize
+
     def slots(self, shape: SlotShape) -> Slots:
         """Make buffers of this shape, all slots idle."""
-        heads = self._block(0).cross.heads
-        weight = self.output.weight
+        if not self.decodes_in_slots:
+            raise ValueError("a decoder whose attention adds to scores by position does not decode in slots")
+        heads, weight = self._block(0).cross.heads, self.output.weight
         width = weight.shape[1] // heads
         return Slots.empty(shape, len(self.blocks), heads, width, self.embedding.precision, weight.device)
 

@@ -77,6 +77,16 @@ class SlotShape:
 class SlotDecoder(Protocol):
     """A decoder that can decode in slots; those that cannot are stepped with a `State`."""
 
+    @property
+    def decodes_in_slots(self) -> bool:
+        """Whether it can, as it is built."""
+        ...
+
+    @property
+    def head_bytes(self) -> int:
+        """Of the vector that one head has for a token."""
+        ...
+
     def slots(self, shape: SlotShape) -> Slots:
         """Make buffers of this shape, all slots idle."""
         ...

@@ -14,25 +14,37 @@ from torch import Tensor, nn
 from heedful.nn.backends import Backend, automatic
 from heedful.nn.heads import split_heads
 from heedful.nn.linear import Linear
+from heedful.nn.relative import Scheme
 from heedful.nn.step_attention import attend_memory, attend_past
 from heedful.packed import Layout
 
 
 class SelfAttention(nn.Module):
-    """Q = K = V = x; one matrix projects all three. `causal`: a token sees itself and what stands before it."""
+    """Q = K = V = x; one matrix projects all three. `causal`: a token sees itself and what stands before it.
+
+    `positions`: what attention knows of where tokens stand, where the embeddings do not say it.
+    """
 
     def __init__(
-        self, width: int, heads: int, causal: bool = False, dropout: float = 0.0, backend: Backend = automatic
+        self,
+        width: int,
+        heads: int,
+        causal: bool = False,
+        dropout: float = 0.0,
+        backend: Backend = automatic,
+        positions: Scheme | None = None,
     ) -> None:
         super().__init__()
         self.heads, self.causal, self.dropout, self.backend = heads, causal, dropout, backend
+        self.positions = positions or Scheme()
         self.project = Linear(width, 3 * width)
         self.output = Linear(width, width)
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Attend over all tokens of each sentence at once."""
-        q, k, v = self._heads(x_NE)
-        y_NHD = self.backend(q, k, v, layout, layout, self.causal, self.dropout if self.training else 0.0)
+        q, k, v = self._heads(x_NE, layout.positions, layout.bound)
+        dropout = self.dropout if self.training else 0.0
+        y_NHD = self.positions.attend(self.backend, q, k, v, layout, self.causal, dropout)
         return self.output(y_NHD.flatten(1))
 
     def step(
@@ -45,13 +57,17 @@ class SelfAttention(nn.Module):
 
         The K rows of a sentence share its cache, K places a position; `keep` is what each row descends from.
         """
+        sentences, places = cache_2BHSD.shape[1], cache_2BHSD.shape[3]
+        beams = x_RE.shape[0] // sentences
+        count = places // beams  # of positions, the new one included
+        positions_R = torch.full((x_RE.shape[0],), count - 1, device=x_RE.device)
         q_BHKD, k_BHKD, v_BHKD = (
-            heads.unflatten(0, (cache_2BHSD.shape[1], -1)).transpose(1, 2) for heads in self._heads(x_RE)
+            heads.unflatten(0, (sentences, beams)).transpose(1, 2) for heads in self._heads(x_RE, positions_R, count)
         )
-        cache_2BHSD[0, :, :, -q_BHKD.shape[2] :] = k_BHKD
-        cache_2BHSD[1, :, :, -q_BHKD.shape[2] :] = v_BHKD
+        cache_2BHSD[0, :, :, -beams:] = k_BHKD
+        cache_2BHSD[1, :, :, -beams:] = v_BHKD
         keys, values = cache_2BHSD
-        y_BHKD = F.scaled_dot_product_attention(q_BHKD, keys, values, attn_mask=keep)
+        y_BHKD = self.positions.attend_past(q_BHKD, keys, values, keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
@@ -62,11 +78,15 @@ class SelfAttention(nn.Module):
         positions_S: Int[Tensor, "S"],
     ) -> Float[Tensor, "R E"]:
         """The same from buffers that never move, each slot at a position of its own: see `models.slots`."""
-        q, k, v = self._heads(x_RE)
+        beams, room = ancestors_SKP.shape[1:]
+        q, k, v = self._heads(x_RE, positions_S.unsqueeze(1).expand(-1, beams), room)
         return self.output(attend_past(q, k, v, cache_2SPKHD, ancestors_SKP, positions_S).flatten(1))
 
-    def _heads(self, x: Float[Tensor, "N E"]) -> tuple[Tensor, ...]:
-        return split_heads(self.project(x), 3, self.heads)
+    def _heads(
+        self, x: Float[Tensor, "N E"], positions: Int[Tensor, "*rows"], bound: int
+    ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+        q, k, v = split_heads(self.project(x), 3, self.heads)
+        return *self.positions.place(q, k, positions, bound), v
 
 
 class CrossAttention(nn.Module):

@@ -2,6 +2,8 @@
 
     attend(q, k, v) = softmax(q k^T / sqrt(D)) v, each sentence by itself      Vaswani et al. 2017, 3.2.1
 
+Those that pad also know softmax(q k^T / sqrt(D) + bias) v; those on the packed layout refuse a bias.
+
 A backend is a function with the signature of `Backend`; all agree within stated tolerances, in a test over all.
 """
 
@@ -14,11 +16,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import kernels_take, kernels_wanted
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
 
 _SHORT: Final = 256  # tokens: bounds of sentences up to which a kernel of our own is faster than flash attention
+_NARROW: Final = 128  # widths of heads up to which its blocks fit the shared memory of every GPU
 
 
 @runtime_checkable
@@ -34,8 +37,12 @@ class Backend(Protocol):
         keys: Layout,
         causal: bool,
         dropout: float,
+        bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
     ) -> Float[Tensor, "N H D"]:
-        """Attend. `dropout` is the share of weights to drop: zero outside training."""
+        """Attend. `dropout` is the share of weights to drop: zero outside training.
+
+        `bias` is added to the scores, on padded rows; a backend that cannot add one refuses it.
+        """
         ...
 
 
@@ -47,6 +54,7 @@ def padded(
     keys: Layout,
     causal: bool,
     dropout: float,
+    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
     """PyTorch's fused attention on padded rows.
 
@@ -57,8 +65,10 @@ def padded(
         pad(x, layout).to(kernel_type).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHD, keys))
     )
     # Causal rows need no mask: what stands behind a sentence's end is seen by nothing inside it.
-    keep = None if causal else _visible_keys(keys)
-    y_BHLD = F.scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD, attn_mask=keep, dropout_p=dropout, is_causal=causal)
+    mask = None if causal else _visible_keys(keys)
+    if bias_BHLL is not None:  # then they do: the kernel takes a mask or knows by itself what is past, never both
+        mask, causal = masked_bias(bias_BHLL.to(kernel_type), _past(queries.bound, keys) if causal else mask), False
+    y_BHLD = F.scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD, attn_mask=mask, dropout_p=dropout, is_causal=causal)
     return unpad(y_BHLD.transpose(1, 2), queries).to(q_NHD.dtype)
 
 
@@ -70,12 +80,15 @@ def varlen(
     keys: Layout,
     causal: bool,
     dropout: float,
+    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
     """Flash attention straight on the packed layout: CUDA, 16-bit types, no dropout of weights."""
     from torch.nn.attention.varlen import varlen_attn  # pulls in the compiler: seconds that a CPU need not wait
 
     if dropout:
         raise ValueError("varlen attention drops no weights")
+    if bias_BHLL is not None:
+        raise ValueError("varlen attention adds no bias to the scores")
     window = (-1, 0) if causal else (-1, -1)
     return varlen_attn(  # type: ignore[return-value]  # a pair only when `return_aux` is asked for
         q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, queries.bound, keys.bound, window_size=window
@@ -90,10 +103,13 @@ def short(
     keys: Layout,
     causal: bool,
     dropout: float,
+    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
     """A kernel of our own for many short sentences: CUDA, any type, with dropout of weights."""
     from heedful.nn.kernels.short_attention import short_attention
 
+    if bias_BHLL is not None:
+        raise ValueError("short attention adds no bias to the scores")
     seed = torch.randint(2**62, (1,), device=q_NHD.device) if dropout else queries.offsets[:1]
     bound = max(queries.bound, keys.bound)
     y_NHD, _ = short_attention(q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, seed, causal, dropout, bound)
@@ -108,9 +124,10 @@ def explicit(
     keys: Layout,
     causal: bool,
     dropout: float,
+    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
     """The equation as written, with its weights at hand: slow, and the reference for the others."""
-    weights_BHLL = F.dropout(attention_weights(q_NHD, k_MHD, queries, keys, causal), dropout)
+    weights_BHLL = F.dropout(attention_weights(q_NHD, k_MHD, queries, keys, causal, bias_BHLL), dropout)
     y_BHLD = weights_BHLL @ pad(v_MHD, keys).transpose(1, 2)
     return unpad(y_BHLD.transpose(1, 2), queries)
 
@@ -121,17 +138,19 @@ def attention_weights(
     queries: Layout,
     keys: Layout,
     causal: bool,
+    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "B H Lq Lk"]:
-    """softmax(q k^T / sqrt(D)), padded; rows behind a sentence's end are arbitrary."""
+    """softmax(q k^T / sqrt(D) + bias), padded; rows behind a sentence's end are arbitrary."""
     q_BHLD, k_BHLD = pad(q_NHD, queries).transpose(1, 2), pad(k_MHD, keys).transpose(1, 2)
     scores_BHLL = q_BHLD @ k_BHLD.transpose(2, 3) / math.sqrt(q_BHLD.shape[-1])
+    if bias_BHLL is not None:
+        scores_BHLL = scores_BHLL + bias_BHLL
     keep = _visible_keys(keys)
     if keep is not None:
         scores_BHLL = scores_BHLL.masked_fill(~keep, -math.inf)
     if causal:
-        past = torch.ones(scores_BHLL.shape[-2:], dtype=torch.bool, device=scores_BHLL.device).tril()
-        scores_BHLL = scores_BHLL.masked_fill(~past, -math.inf)
-    return scores_BHLL.softmax(-1)
+        scores_BHLL = scores_BHLL.masked_fill(~_past(queries.bound, keys), -math.inf)
+    return scores_BHLL.softmax(-1).to(q_NHD.dtype)
 
 
 def automatic(
@@ -142,20 +161,29 @@ def automatic(
     keys: Layout,
     causal: bool,
     dropout: float,
+    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
-    """The fastest backend for this device, type and length."""
-    if not q_NHD.is_cuda or not packed_takes(q_NHD.dtype, q_NHD.shape[2]):
+    """The fastest backend for this device, type and length; of those that add a bias where there is one."""
+    width = q_NHD.shape[2]
+    if bias_BHLL is not None or not q_NHD.is_cuda or not packed_takes(q_NHD.dtype, width, dropout):
         backend = padded
-    elif kernels_take(q_NHD) and (dropout or max(queries.bound, keys.bound) <= _SHORT):
+    elif kernels_take(q_NHD) and width <= _NARROW and (dropout or max(queries.bound, keys.bound) <= _SHORT):
         backend = short
     else:
         backend = padded if dropout else varlen
-    return backend(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout)
+    return backend(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout, bias_BHLL)
 
 
-def packed_takes(dtype: torch.dtype, head_width: int) -> bool:
-    """Whether a GPU attends straight on the packed layout, with heads of this type and width."""
-    return dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256
+def masked_bias(bias_BHQK: Float[Tensor, "#B H Q K"], keep: Bool[Tensor, "*any"] | None) -> Float[Tensor, "..."]:
+    """A bias for fused kernels, which says also what may be seen."""
+    return bias_BHQK if keep is None else bias_BHQK.where(keep, -math.inf)
+
+
+def packed_takes(dtype: torch.dtype, head_width: int, dropout: float) -> bool:
+    """Whether a GPU attends straight on the packed layout: heads of this type and width, with such a share dropped."""
+    if dtype not in (torch.bfloat16, torch.float16) or head_width % 8 or head_width > 256:
+        return False
+    return dropout == 0 or (kernels_wanted() and head_width <= _NARROW)
 
 
 def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:
@@ -164,6 +192,11 @@ def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:
         return None
     first = torch.arange(keys.bound, device=keys.offsets.device) == 0
     return (keys.keep | first)[:, None, None, :]
+
+
+def _past(length: int, keys: Layout) -> Bool[Tensor, "Lq Lk"]:
+    """True where a key stands no later than its query."""
+    return torch.ones(length, keys.bound, dtype=torch.bool, device=keys.offsets.device).tril()
 
 
 BACKENDS: Final[Mapping[str, Backend]] = {

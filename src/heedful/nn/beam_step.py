@@ -40,7 +40,7 @@ class BeamState:
     ends_R: Bool[Tensor, "R"]  # whether `</s>` may follow
     ancestors_SKP: Int[Tensor, "S K P"]  # of the decoder's slots: see `models.slots`
     positions_S: Int[Tensor, "S"]
-    penalties: Float[Tensor, "lengths"]  # by length, from 0 to P + 1
+    penalties: Float[Tensor, "lengths"]  # by length, from 0 to P + 1; float64, as strong penalties are tiny or huge
     min_length: int
     end: int
 
@@ -69,7 +69,7 @@ class BeamState:
             real(slots, beams),
             whole(slots),
             whole(slots),
-            real(slots) + 1,
+            torch.ones(slots, dtype=torch.float64, device=device),
             whole(slots, room, beams),
             whole(slots, room, beams),
             real(slots, best),
@@ -81,7 +81,7 @@ class BeamState:
             torch.zeros(slots * beams, dtype=torch.bool, device=device),
             ancestors_SKP,
             positions_S,
-            torch.tensor(penalties, device=device),
+            torch.tensor(penalties, dtype=torch.float64, device=device),
             min_length,
             end,
         )
@@ -95,7 +95,7 @@ class BeamState:
         self.log_p_SK[slots] = torch.where(rows_K == 0, 0.0, -math.inf)
         self.last_SK[slots] = first
         self.limit_S[slots] = limits.to(torch.int32)
-        self.ceiling_S[slots] = ceilings
+        self.ceiling_S[slots] = ceilings.double()
         for counter in (self.length_S, self.count_S, self.positions_S):
             counter[slots] = 0
         for scores in (self.score_SJ, self.ended_log_p_SJ):
@@ -133,6 +133,7 @@ def beam_step_reference(
     slots, beams = state.log_p_SK.shape
     best = state.score_SJ.shape[1]
     log_p_RC = state.log_p_SK.view(-1, 1) + (scores_RC - sums_R.unsqueeze(1))
+    log_p_RC = log_p_RC.where(log_p_RC == log_p_RC, -math.inf)  # what is not a number is no continuation
     log_p_SW, places_SW = log_p_RC.view(slots, -1).topk(2 * beams, dim=1)
     rows_SW = (places_SW // scores_RC.shape[1]).to(torch.int32)
     last_SW = tokens_RC.view(slots, -1).gather(1, places_SW)
@@ -142,7 +143,7 @@ def beam_step_reference(
     ends_SW = last_SW == state.end
 
     ended_SK = log_p_SW.masked_fill(~(ends_SW & going_S.unsqueeze(1)), -math.inf)[:, :beams]
-    score_SK = ended_SK / state.penalties[length_S1.squeeze(1)].unsqueeze(1)
+    score_SK = (ended_SK / state.penalties[length_S1.squeeze(1)].unsqueeze(1)).float()
     score_SJ, chosen_SJ = torch.cat([state.score_SJ, score_SK], dim=1).topk(best, dim=1)
     for mine, new in (
         (state.ended_log_p_SJ, ended_SK),

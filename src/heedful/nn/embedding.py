@@ -14,10 +14,11 @@ from heedful.packed import Layout
 class Embedding(nn.Module):
     """x = D(sqrt(E) * W[token] + P(position))      Vaswani et al. 2017, 3.4 and 3.5
 
+    Without `positions` nothing is added: attention then knows where tokens stand by itself, as in `nn.relative`.
     Values leave in `precision`, and everything behind computes in the type of its input.
     """
 
-    def __init__(self, weight: nn.Parameter, positions: nn.Module, dropout: float) -> None:
+    def __init__(self, weight: nn.Parameter, positions: nn.Module | None, dropout: float) -> None:
         super().__init__()
         self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
         self.scale = math.sqrt(weight.shape[1])
@@ -33,7 +34,9 @@ class Embedding(nn.Module):
 
     def at(self, tokens_N: Int[Tensor, "N"], positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
         """Embed tokens at given positions, all of them below `bound`."""
-        x = F.embedding(tokens_N, self.weight) * self.scale + self.positions(positions_N, bound)
+        x = F.embedding(tokens_N, self.weight) * self.scale
+        if self.positions is not None:
+            x = x + self.positions(positions_N, bound)
         dropped: Tensor = self.drop(x.to(self.precision))
         return dropped
 

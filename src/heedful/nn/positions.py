@@ -19,10 +19,12 @@ class Sinusoidal(nn.Module):
         self.width, self.halves = width, halves
         self.register_buffer("table", self._rows(expected), persistent=False)
         self.table: Tensor
+        self._outgrown: list[Tensor] = []  # a recorded CUDA graph may still read them; together they are smaller
 
     def forward(self, positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
         """Look up positions, all of them below `bound`."""
         if bound > self.table.shape[0]:
+            self._outgrown.append(self.table)
             self.table = self._rows(2 * bound).to(self.table)
         return self.table[positions_N]
 

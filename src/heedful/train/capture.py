@@ -30,7 +30,7 @@ class Captured(Eager[BatchType]):
         device: torch.device,
     ) -> None:
         super().__init__(tallying, optimizer, clip_norm, device)
-        self._pool = torch.cuda.graph_pool_handle()
+        self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
         self._batch: BatchType | None = None
         self._passes: dict[bool, tuple[torch.cuda.CUDAGraph, Tally]] = {}  # by whether it is an update's first
         self._stepping: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
@@ -61,7 +61,7 @@ class Captured(Eager[BatchType]):
             return self.apply(self._units, self._rate)
         if self._stepping is None:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool):
+            with self._recording(graph):
                 norm = self.apply(self._units, self._rate)
             self._stepping = graph, norm
         graph, norm = self._stepping
@@ -71,13 +71,12 @@ class Captured(Eager[BatchType]):
     def _warm_up(self, batch: BatchType) -> None:
         """Compute and forget, away from the stream that others use: what is recorded must not depend on it."""
         generator = torch.cuda.get_rng_state(self._device)
-        aside = torch.cuda.Stream(self._device)
-        aside.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(aside):
+        self._stream.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(self._stream):
             for _ in range(_WARM_UPS):
                 self.differentiate(batch)
                 self._optimizer.zero_grad()
-        torch.cuda.current_stream(self._device).wait_stream(aside)
+        torch.cuda.current_stream(self._device).wait_stream(self._stream)
         torch.cuda.set_rng_state(generator, self._device)
 
     def _record_pass(self, batch: BatchType, first: bool) -> tuple[torch.cuda.CUDAGraph, Tally]:
@@ -86,6 +85,10 @@ class Captured(Eager[BatchType]):
         if first:
             self._optimizer.zero_grad()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        with self._recording(graph):
             tally = self.differentiate(batch)
         return graph, tally
+
+    def _recording(self, graph: torch.cuda.CUDAGraph) -> torch.cuda.graph:
+        """Record what this thread launches: the loader's may go on pinning memory beside it."""
+        return torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local")

@@ -166,6 +166,20 @@ def test_resume_of_a_finished_run_says_so_and_changes_nothing(make: Make, tmp_pa
     assert (run / "model.safetensors").read_bytes() == before
 
 
+def test_recording_is_refused_where_batches_have_many_shapes(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"^`train.capture` is true, but only batches of one shape can be recorded, whi"
+    ):
+        train(make(capture=True), tmp_path / "run")
+    train(make(capture=False), tmp_path / "run")  # nothing stands in the way
+
+
+def test_whether_steps_are_recorded_or_compiled_may_change_on_resume(make: Make, tmp_path: Path) -> None:
+    train(make(steps=5), tmp_path / "run")
+    train(make(steps=6, capture=False, compile=False), tmp_path / "run", resume=True)
+    assert (tmp_path / "run/checkpoints/step-00000006").exists()
+
+
 def test_resume_on_changed_data_is_refused(make: Make, tmp_path: Path) -> None:
     train(make(steps=6), tmp_path / "run", console=silent())
     lines = (tmp_path / "a.txt").read_text().splitlines()

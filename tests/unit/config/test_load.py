@@ -450,6 +450,16 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
             "in `model`, `width` must be a multiple of `heads` (3), but is 10.",
         ),
         ("[model]\nwidth = 9\nheads = 3", "in `model`, `width` must be even for sinusoidal positions, but is 9."),
+        (
+            "[model]\nwidth = 12\nheads = 4\npositions = 'rope'",
+            'in `model`, `width` must be an even multiple of `heads` (4) for `positions = "rope"`, but is 12.',
+        ),
+        (
+            "[model]\npositions = 'rotary'",
+            '`model.positions` is "rotary", but must be "sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi" '
+            'or "relative".',
+        ),
+        ("[model]\nmax_distance = 0", "`model.max_distance` is 0, but must be a whole number of at least 1."),
         ("[tokenizer]\nsize = 5", "`tokenizer.size` is 5, but must be a whole number of at least 260."),
         ("[train]\nseed = 2024-01-01", "`train.seed` is 2024-01-01, but must be a whole number."),
         ("[train]\nclip_norm = inf", "`train.clip_norm` is inf, but must be a number above 0."),

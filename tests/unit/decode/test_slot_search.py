@@ -1,6 +1,8 @@
 """Search in slots finds what the reference search finds, whatever waits, stands still or is replaced beside it."""
 
+import math
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,21 +13,24 @@ from heedful.decode import slot_search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.sampling import Sampling
-from heedful.decode.search import search
+from heedful.decode.search import search as any_search
 from heedful.decode.sentence import sentences_of
 from heedful.decode.settings import Settings
 from heedful.decode.slot_search import SlotSearch
 from heedful.decode.translator import OneModel
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder
+from heedful.models.slots import SlotDecoder, SlotShape
+from heedful.nn.kernels import without_kernels
 
 VOCABULARY = 30
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # where there is one, steps are recorded
 
 
 def model_of(sharpness: float = 2.0, **options: Any) -> EncoderDecoder:
     """A random model whose scores differ clearly, so that rounding decides nothing."""
     config = {"width": 16, "heads": 2, "layers": 2, "inner": 16, "dropout": 0.0} | options
-    model = build_model(TransformerModel(**config), VOCABULARY, VOCABULARY).eval()
+    model = build_model(TransformerModel(**config), VOCABULARY, VOCABULARY).to(DEVICE).eval()
     with torch.no_grad():
         model.decoder.output.weight.mul_(sharpness)
     return model
@@ -43,6 +48,14 @@ def in_slots(
     finder = SlotSearch(model)
     assert finder.takes(settings, sentences)
     return finder(sentences, settings, batch_tokens, lambda ready: None)
+
+
+def search(
+    model: EncoderDecoder, sources: list[list[int]], settings: Settings, batch_tokens: int
+) -> list[list[Hypothesis]]:
+    """The reference."""
+    with without_kernels():
+        return any_search(model, sources, settings, batch_tokens)
 
 
 def assert_the_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
@@ -121,6 +134,25 @@ def test_learned_positions_end_a_sentence() -> None:
     assert_the_same(in_slots(model, sources, settings), search(model, sources, settings, 4096))
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_rotary_positions_are_each_slots_own(beam: int) -> None:
+    """Few slots: sentences begin while others are under way."""
+    settings, model, sources = Settings(beam=beam, max_extra=6), model_of(positions="rope"), sources_of(9)
+    assert_the_same(in_slots(model, sources, settings, 32 * beam), search(model, sources, settings, 4096))
+
+
+@pytest.mark.parametrize("positions", ["alibi", "relative"])
+def test_positions_that_add_to_scores_are_left_to_the_reference(positions: str) -> None:
+    model, settings = model_of(positions=positions), Settings()
+    assert not SlotSearch(model).takes(settings, [])
+    assert search(model, sources_of(3), settings, 4096)
+    assert isinstance(model.decoder, SlotDecoder)
+    with pytest.raises(
+        ValueError, match=r"^a decoder whose attention adds to scores by position does not decode in slots$"
+    ):
+        model.decoder.slots(SlotShape(slots=1, beams=1, room=8, memory=8))
+
+
 def test_progress_counts_every_sentence() -> None:
     settings, model, ready = Settings(beam=2, max_extra=3), model_of(), list[int]()
     sentences = sentences_of(OneModel(model), sources_of(9), settings, None, None)
@@ -136,6 +168,44 @@ def test_progress_counts_every_sentence() -> None:
 )
 def test_what_cannot_be_recorded_is_left_to_the_reference(settings: Settings) -> None:
     assert not SlotSearch(model_of()).takes(settings, [])
+
+
+def test_wide_beams_and_wide_heads_are_left_to_the_reference() -> None:
+    assert SlotSearch(model_of()).takes(Settings(beam=64), [])
+    assert not SlotSearch(model_of()).takes(Settings(beam=65), [])
+    assert SlotSearch(model_of(width=256, heads=2)).takes(Settings(), [])  # 128 floats a head
+    assert not SlotSearch(model_of(width=512, heads=2)).takes(Settings(), [])
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_scores_that_are_not_numbers_end_a_sentence(beam: int) -> None:
+    model, settings = model_of(), Settings(beam=beam, max_extra=4)
+    with torch.no_grad():
+        model.decoder.output.weight.fill_(math.nan)
+    assert in_slots(model, sources_of(3), settings) == [[Hypothesis((), 0.0, 0.0, complete=False)]] * 3
+
+
+def test_threads_share_a_model_without_mixing_their_sentences() -> None:
+    model, settings = model_of(), Settings(beam=2, max_extra=5)
+    finder, parts = SlotSearch(model), [sources_of(count) for count in (5, 6, 7, 8)]
+    expected = [search(model, part, settings, 4096) for part in parts]
+
+    def found(part: list[list[int]]) -> list[list[Hypothesis]]:
+        return finder(sentences_of(OneModel(model), part, settings, None, None), settings, 4096, lambda ready: None)
+
+    with ThreadPoolExecutor(4) as threads:
+        for some, others in zip(threads.map(found, parts), expected, strict=True):
+            assert_the_same(some, others)
+
+
+def test_buffers_beyond_the_bound_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, settings = model_of(), Settings(beam=2, max_extra=5)
+    for held, kept in ((2**30, 3), (1, 1)):
+        finder = SlotSearch(model)
+        monkeypatch.setattr(slot_search, "_HELD", held)
+        for count in (1, 3, 6):
+            finder(sentences_of(OneModel(model), sources_of(count), settings, None, None), settings, 4096, print)
+        assert len(finder._stations) == kept
 
 
 def test_prefixes_are_left_to_the_reference() -> None:

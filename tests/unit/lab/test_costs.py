@@ -33,6 +33,9 @@ CONFIGS: list[dict[str, Any]] = [
     {"activation": "swiglu", "norm": "pre"},
     {"layers": 1, "decoder_layers": 3, "tie": "none"},
     {"positions": "learned", "activation": "gelu", "tie": "decoder", "dropout_attention": 0.1, "dropout_inner": 0.1},
+    {"positions": "rope"},
+    {"positions": "alibi", "norm": "pre"},
+    {"positions": "relative", "max_distance": 3},
 ]
 
 

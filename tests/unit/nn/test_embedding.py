@@ -11,7 +11,7 @@ from heedful.packed import Layout
 WORDS, WIDTH = 9, 4
 
 
-def embedding_with(positions: nn.Module, dropout: float = 0.0) -> Embedding:
+def embedding_with(positions: nn.Module | None, dropout: float = 0.0) -> Embedding:
     return Embedding(nn.Parameter(torch.randn(WORDS, WIDTH)), positions, dropout)
 
 
@@ -24,6 +24,13 @@ def test_a_token_is_its_row_times_the_root_of_the_width_plus_its_position() -> N
         waves = [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
         expected = [2 * value + wave for value, wave in zip(embedding.weight[token].tolist(), waves, strict=True)]
         assert x[row].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_without_positions_a_token_is_its_row_alone() -> None:
+    embedding = embedding_with(None)
+    tokens = torch.tensor([4, 0, 4])
+    assert torch.equal(embedding(tokens, Layout.of([3])), 2 * embedding.weight[tokens])
+    assert torch.equal(embedding.step(tokens, 7), 2 * embedding.weight[tokens])
 
 
 @pytest.mark.parametrize("positions", [Sinusoidal(WIDTH, expected=2), Learned(WIDTH, 8)], ids=["sinusoidal", "learned"])

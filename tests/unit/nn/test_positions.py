@@ -36,6 +36,14 @@ def test_a_longer_sentence_makes_the_table_grow_and_changes_no_row(halves: bool)
     assert torch.equal(after, large(torch.arange(100), 100))
 
 
+def test_a_table_that_was_outgrown_stays_for_recordings_that_read_it() -> None:
+    positions = Sinusoidal(8, expected=4)
+    address = positions.table.data_ptr()
+    positions(torch.arange(9), 9)
+    assert positions.table.data_ptr() != address
+    assert [table.data_ptr() for table in positions._outgrown] == [address]
+
+
 def test_a_grown_table_keeps_its_type() -> None:
     sinusoidal = Sinusoidal(8, expected=4).to(torch.float64)
     assert sinusoidal(torch.arange(9), 9).dtype == torch.float64

@@ -1,4 +1,4 @@
-"""Recorded updates are those that would have been computed: to the bit, with dropout, accumulation and resuming."""
+"""Recorded updates are those that would have been computed, with dropout and accumulation; resumed ones to the bit."""
 
 import random
 from collections.abc import Mapping
@@ -122,7 +122,9 @@ def test_a_resumed_run_ends_in_the_same_bits(accumulate: int, tmp_path: Path) ->
 def test_a_batch_takes_over_the_values_of_another() -> None:
     store = corpus()
     mine, theirs = (collate([store], torch.arange(a, a + 10).numpy(), STATIC) for a in (0, 10))
+    assert not torch.equal(mine.source.layout.lengths, theirs.source.layout.lengths)
     mine.copy_(theirs)
+    assert torch.equal(mine.source.layout.lengths, theirs.source.layout.lengths)  # nothing old is remembered
     for some, others in ((mine.source, theirs.source), (mine.target, theirs.target)):
         assert torch.equal(some.values, others.values)
         assert torch.equal(some.layout.offsets, others.layout.offsets)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Final
 
+import torch
 from torch import Tensor
 
 _TRITON: Final = find_spec("triton") is not None
@@ -17,8 +18,13 @@ _wanted = os.environ.get("HEEDFUL_KERNELS") != "0"  # 0: the plain references ev
 
 
 def kernels_take(x: Tensor) -> bool:
-    """Whether the kernels run where this tensor is."""
-    return x.is_cuda and _wanted and _TRITON
+    """Whether the kernels run where this tensor is: they are launched on the current device."""
+    return x.is_cuda and kernels_wanted() and x.get_device() == torch.cuda.current_device()
+
+
+def kernels_wanted() -> bool:
+    """Whether there are kernels to run on a GPU, and nobody asked for the references."""
+    return _wanted and _TRITON
 
 
 @contextmanager

@@ -38,6 +38,7 @@ def _step(
         total = tl.load(sums + row, row_there, 0.0)
         where = row[:, None].to(tl.int64) * width + candidate[None, :]
         values = own[:, None] + (tl.load(scores + where, there, -float("inf")) - total[:, None])
+        values = tl.where(values == values, values, -float("inf"))  # what is not a number is no continuation
         names = tl.load(candidates + where, there, 0).to(tl.int32)
 
         # The best 2K, best first.
@@ -62,7 +63,7 @@ def _step(
 
             # Those of the best K that end are finished; the J best of all finished ones are kept.
             new_log_p = tl.where(ending & (turn < BEAMS), top, -float("inf"))
-            new_score = new_log_p / tl.load(penalties + now)
+            new_score = (new_log_p / tl.load(penalties + now)).to(tl.float32)
             kept_there, kept_place = kept < BEST, slot * BEST + kept
             old_score = tl.load(score + kept_place, kept_there, -float("inf"))
             old_log_p = tl.load(ended_log_p + kept_place, kept_there, -float("inf"))
@@ -135,13 +136,14 @@ def beam_step_kernel(state: "BeamState", scores_RC: Tensor, tokens_RC: Tensor, s
     """Grow every slot that is not done by one token, in place."""
     slots, beams = state.log_p_SK.shape
     width, best = scores_RC.shape[1], state.score_SJ.shape[1]
+    warps = max(1, min(16, _room(beams) * _room(width) // 1024))  # wide beams would not fit the registers of one
     _step[(slots,)](
         scores_RC, tokens_RC, sums_R, state.last_SK, state.log_p_SK, state.length_S, state.limit_S, state.ceiling_S,
         state.tokens_SPK, state.parents_SPK, state.score_SJ, state.ended_log_p_SJ, state.ended_row_SJ,
         state.ended_length_SJ, state.count_S, state.done_S, state.ends_R, state.ancestors_SKP, state.positions_S,
         state.penalties, width, state.tokens_SPK.shape[1], state.min_length,
         END=state.end, BEAMS=beams, BEAM_ROOM=_room(beams), WIDE_ROOM=_room(2 * beams), CANDIDATE_ROOM=_room(width),
-        BEST=best, BEST_ROOM=_room(best), BLOCK=_ANCESTORS, num_warps=1,
+        BEST=best, BEST_ROOM=_room(best), BLOCK=_ANCESTORS, num_warps=warps,
     )  # fmt: skip
 
 

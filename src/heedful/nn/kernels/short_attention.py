@@ -411,7 +411,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 def _differentiate(ctx: Any, dy: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
     q, k, v, y, sums, query_offsets, key_offsets, seed = ctx.saved_tensors
     first, second = short_attention_backward(
-        dy, q, k, v, y, sums, query_offsets, key_offsets, seed, ctx.causal, ctx.dropout, ctx.bound
+        dy.contiguous(), q, k, v, y, sums, query_offsets, key_offsets, seed, ctx.causal, ctx.dropout, ctx.bound
     )
     return *_gradients(first, second), None, None, None, None, None, None
 

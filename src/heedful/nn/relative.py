@@ -1,0 +1,224 @@
+"""What self-attention itself knows of where tokens stand: position schemes, which take the place of position vectors.
+
+A scheme is handed to `SelfAttention`. Memory that is attended to from another sequence has no place in it.
+
+Shape letters of this file: C  clipped distances    P  pairs of a head's columns    S  cached places (positions * K)
+"""
+
+import math
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Complex, Float, Int
+from torch import Tensor, nn
+
+from heedful.nn.backends import Backend, attention_weights, masked_bias
+from heedful.nn.padding import pad, unpad
+from heedful.nn.positions import Sinusoidal
+from heedful.packed import Layout
+
+
+class Scheme(nn.Module):
+    """No positions in attention: they are in what it reads, if anywhere. The schemes below say more.
+
+    Any backend will do, so that this is as fast as the backend.
+    """
+
+    in_slots: ClassVar[bool] = True  # whether `place` is all that a scheme does: search in slots asks for no more
+
+    def place(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        positions: Int[Tensor, "*rows"],
+        bound: int,
+    ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+        """Queries and keys of tokens at these positions: N in all, row by row, and all of them below `bound`."""
+        return q_NHD, k_NHD
+
+    def attend(
+        self,
+        backend: Backend,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+        causal: bool,
+        dropout: float,
+    ) -> Float[Tensor, "N H D"]:
+        """Attend over whole sentences with placed queries and keys."""
+        return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout)
+
+    def attend_past(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        k_BHSD: Float[Tensor, "B H S D"],
+        v_BHSD: Float[Tensor, "B H S D"],
+        keep: Bool[Tensor, "B 1 K S"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        """Attend from the last of the cached positions over all of them, K places each."""
+        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=keep)
+
+
+class Rotary(Scheme):
+    """score_ij = (R_i q_i) . (R_j k_j) / sqrt(D) = q_i . R_(j-i) k_j / sqrt(D)      Su et al. 2021, 3.2 (RoPE)
+
+    R_p turns the columns 2c and 2c+1 of a head, as a plane, by the angle p / 10000^(2c/D). What was turned is a query
+    or a key like others: every backend takes it, and a cache holds turned keys. 16-bit types are turned in float32 and
+    rounded once. There is no longest sentence.
+    """
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        self.waves = Sinusoidal(head_width, halves=True)  # the sines and cosines of these very angles
+
+    def place(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        positions: Int[Tensor, "*rows"],
+        bound: int,
+    ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+        """Turn queries and keys by their positions."""
+        sin_N1P, cos_N1P = self.waves(positions.flatten(), bound).unsqueeze(1).chunk(2, dim=2)
+        phases_N1P = torch.complex(cos_N1P, sin_N1P)
+        return _turned(q_NHD, phases_N1P), _turned(k_NHD, phases_N1P)
+
+
+class LinearBias(Scheme):
+    """score_ij = q_i . k_j / sqrt(D) - m_h |i - j|      Press et al. 2022, 3 (ALiBi)
+
+    The slopes m_h are fixed: see `slopes`. The paper's sentences see their past alone; where all is seen, a distance
+    counts the same on both sides. Backends that know a bias pad, and hold a number for each pair of tokens and each
+    head: on a GPU this is slower than what attends straight on the packed layout.
+    """
+
+    in_slots = False
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.register_buffer("slopes_H11", torch.tensor(slopes(heads))[:, None, None], persistent=False)
+        self.slopes_H11: Tensor
+
+    def attend(
+        self,
+        backend: Backend,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+        causal: bool,
+        dropout: float,
+    ) -> Float[Tensor, "N H D"]:
+        """Attend with the bias of all pairs of places."""
+        bias_1HLL = self._bias(_distances(layout.bound, q_NHD.device))
+        return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout, bias_1HLL)
+
+    def attend_past(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        k_BHSD: Float[Tensor, "B H S D"],
+        v_BHSD: Float[Tensor, "B H S D"],
+        keep: Bool[Tensor, "B 1 K S"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        """Attend with the bias of every cached place."""
+        bias_1H1S = self._bias(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)).to(q_BHKD.dtype)
+        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=masked_bias(bias_1H1S, keep))
+
+    def _bias(self, distances_QK: Int[Tensor, "Q K"]) -> Float[Tensor, "1 H Q K"]:
+        return (-self.slopes_H11 * distances_QK.abs()).unsqueeze(0)
+
+
+class RelativeVectors(Scheme):
+    """score_ij = q_i . (k_j + a_ij) / sqrt(D),   y_i = sum_j p_ij (v_j + b_ij)      Shaw et al. 2018, 3.2
+
+    a_ij and b_ij are trained vectors, one of each for every distance clip(j - i, -k, k), and shared by the heads (3.3).
+    No backend knows them: this is the equation on padded rows, with the weights at hand, and slow beside fused kernels.
+    """
+
+    in_slots = False
+
+    def __init__(self, head_width: int, max_distance: int) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.keys, self.values = (nn.Parameter(torch.empty(2 * max_distance + 1, head_width)) for _ in range(2))
+        for vectors in (self.keys, self.values):
+            nn.init.xavier_uniform_(vectors)
+
+    def attend(
+        self,
+        backend: Backend,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+        causal: bool,
+        dropout: float,
+    ) -> Float[Tensor, "N H D"]:
+        """Attend, whatever the backend. Distances are looked up in [N, H, C]: no tensor of vectors has two places."""
+        heads, width = q_NHD.shape[1:]
+        wide = torch.promote_types(q_NHD.dtype, torch.float32)  # many places share a distance: 16 bits sum badly
+        distances_LL = self._clipped(_distances(layout.bound, q_NHD.device))
+        distances_BHLL = distances_LL.expand(layout.sentences, heads, -1, -1)
+
+        scores_NHC = (q_NHD @ self.keys.to(q_NHD.dtype).T).to(wide) / math.sqrt(width)
+        bias_BHLL = pad(scores_NHC, layout).transpose(1, 2).gather(3, distances_BHLL)
+        weights_BHLL = F.dropout(attention_weights(q_NHD, k_NHD, layout, layout, causal, bias_BHLL), dropout)
+
+        y_BHLD = weights_BHLL @ pad(v_NHD, layout).transpose(1, 2)
+        none_BHLC = weights_BHLL.new_zeros(*weights_BHLL.shape[:3], len(self.values), dtype=wide)
+        shares_BHLC = none_BHLC.scatter_add(3, distances_BHLL, weights_BHLL.to(wide))
+        shares_NHC = unpad(shares_BHLC.transpose(1, 2), layout).to(q_NHD.dtype)
+        return unpad(y_BHLD.transpose(1, 2), layout) + shares_NHC @ self.values.to(q_NHD.dtype)
+
+    def attend_past(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        k_BHSD: Float[Tensor, "B H S D"],
+        v_BHSD: Float[Tensor, "B H S D"],
+        keep: Bool[Tensor, "B 1 K S"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        """Attend from one position, for which every cached place has one vector."""
+        distances_1S = self._clipped(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device))
+        a_SD, b_SD = (vectors[distances_1S[0]].to(q_BHKD.dtype) for vectors in (self.keys, self.values))
+        scores_BHKS = (q_BHKD @ k_BHSD.transpose(2, 3) + q_BHKD @ a_SD.T) / math.sqrt(q_BHKD.shape[-1])
+        scores_BHKS = scores_BHKS.to(torch.promote_types(scores_BHKS.dtype, torch.float32))
+        if keep is not None:
+            scores_BHKS = scores_BHKS.masked_fill(~keep, -math.inf)
+        weights_BHKS = scores_BHKS.softmax(-1).to(q_BHKD.dtype)
+        return weights_BHKS @ v_BHSD + weights_BHKS @ b_SD
+
+    def _clipped(self, distances_QK: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
+        """The row of each distance among the trained vectors."""
+        return distances_QK.clamp(-self.max_distance, self.max_distance) + self.max_distance
+
+
+def slopes(heads: int) -> list[float]:
+    """m_h = 2^(-8h/H) for h = 1 .. H, where H is a power of two.
+
+    Else, as in the paper's released program: the slopes of the power of two below, then every second one of the power
+    of two above.
+    """
+    power = 1 << (heads.bit_length() - 1)
+    regular = [2 ** (-8 * head / power) for head in range(1, power + 1)]
+    between = [2 ** (-4 * head / power) for head in range(1, 2 * power, 2)]
+    return regular + between[: heads - power]
+
+
+def _turned(x_NHD: Float[Tensor, "N H D"], phases_N1P: Complex[Tensor, "N 1 P"]) -> Float[Tensor, "N H D"]:
+    """Two columns are a complex number, and to turn it is one product."""
+    pairs_NHP2 = x_NHD.to(torch.promote_types(x_NHD.dtype, torch.float32)).unflatten(2, (-1, 2))
+    turned_NHP = torch.view_as_complex(pairs_NHP2) * phases_N1P
+    return torch.view_as_real(turned_NHP).flatten(2).to(x_NHD.dtype)
+
+
+def _distances(length: int, device: torch.device) -> Int[Tensor, "L L"]:
+    """j - i: how far behind query i key j stands."""
+    places_L = torch.arange(length, device=device)
+    return places_L - places_L.unsqueeze(1)
+
+
+def _distances_back(places: int, rows: int, device: torch.device) -> Int[Tensor, "1 S"]:
+    """j - i from the last position i to every cached place, of which each position j has one a row."""
+    return (torch.arange(places, device=device) // rows - (places // rows - 1)).unsqueeze(0)
