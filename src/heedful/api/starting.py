@@ -17,8 +17,9 @@ from heedful.models.weights import set_weights, shapes_of
 
 # What weights were trained for and shapes do not tell: another value makes them meaningless.
 SHAPELESS: Final = ("heads", "activation", "norm", "positions")
-_SHAPES: Final = ("width", "layers", "decoder_layers", "inner", "activation", "final_norm", "positions", "max_positions",
-                  "max_distance", "tie")  # fmt: skip
+_SHAPES: Final = (
+    "width", "layers", "decoder_layers", "inner", "activation", "final_norm", "max_positions", "max_distance", "tie",
+)  # fmt: skip
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
 
 
