@@ -6,6 +6,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from heedful.nn.kernels.sizes import power_of_two
+
 if TYPE_CHECKING:
     from heedful.nn.beam_step import BeamState
 
@@ -136,16 +138,13 @@ def beam_step_kernel(state: "BeamState", scores_RC: Tensor, tokens_RC: Tensor, s
     """Grow every slot that is not done by one token, in place."""
     slots, beams = state.log_p_SK.shape
     width, best = scores_RC.shape[1], state.score_SJ.shape[1]
-    warps = max(1, min(16, _room(beams) * _room(width) // 1024))  # wide beams would not fit the registers of one
+    beam_room, candidate_room = power_of_two(beams, 2), power_of_two(width, 2)
+    warps = max(1, min(16, beam_room * candidate_room // 1024))  # wide beams would not fit the registers of one
     _step[(slots,)](
         scores_RC, tokens_RC, sums_R, state.last_SK, state.log_p_SK, state.length_S, state.limit_S, state.ceiling_S,
         state.tokens_SPK, state.parents_SPK, state.score_SJ, state.ended_log_p_SJ, state.ended_row_SJ,
         state.ended_length_SJ, state.count_S, state.done_S, state.ends_R, state.ancestors_SKP, state.positions_S,
         state.penalties, width, state.tokens_SPK.shape[1], state.min_length,
-        END=state.end, BEAMS=beams, BEAM_ROOM=_room(beams), WIDE_ROOM=_room(2 * beams), CANDIDATE_ROOM=_room(width),
-        BEST=best, BEST_ROOM=_room(best), BLOCK=_ANCESTORS, num_warps=warps,
+        END=state.end, BEAMS=beams, BEAM_ROOM=beam_room, WIDE_ROOM=power_of_two(2 * beams, 2),
+        CANDIDATE_ROOM=candidate_room, BEST=best, BEST_ROOM=power_of_two(best, 2), BLOCK=_ANCESTORS, num_warps=warps,
     )  # fmt: skip
-
-
-def _room(size: int) -> int:
-    return max(2, triton.next_power_of_2(size))

@@ -16,6 +16,8 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.nn.kernels.sizes import multiprocessors
+
 _COLUMNS: Final = 128  # of one program: 256 bytes of a row side by side, 16 of them a thread
 _ROWS: Final = 32  # of one step: 32 values a thread, 64 bytes of it on their way
 _GATED_ROWS: Final = 16  # where two matrices are read, so that as many bytes are on their way in as few registers
@@ -134,7 +136,6 @@ def _launch(dy_NF: Tensor, y_NF: Tensor | None, dh_NF: Tensor | None, rows: int)
 
 def _division(steps: int, blocks: int, device: torch.device) -> tuple[int, int]:
     """Into how many chunks to divide the steps down a block of columns, and how many steps one chunk takes."""
-    processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
-    most = max(1, _PROGRAMS * processors // blocks)
+    most = max(1, _PROGRAMS * multiprocessors(device) // blocks)
     each = triton.cdiv(max(1, steps), most)
     return triton.cdiv(max(1, steps), each), each

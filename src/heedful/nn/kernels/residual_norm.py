@@ -25,6 +25,8 @@ import triton.language as tl
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.nn.kernels.sizes import multiprocessors, power_of_two
+
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 _WIDEST = 8192  # a row has to fit the registers of one program
 _VALUES = 2048  # of one program: 16 a thread with four warps, enough bytes on their way to hide the way
@@ -267,7 +269,7 @@ def residual_norm_backward(
     """Return dz, df (empty where nothing was dropped: it is dz then), and the float32 dweight and dbias in two rows."""
     dz, df, _ = _gradient_shapes(dy_NE, z_NE, means_N, inverses_N, weight_E, seed, share)
     (rows, width), tile = z_NE.shape, _tile(z_NE.shape[1])
-    programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS * _multiprocessors(z_NE.device))
+    programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS * multiprocessors(z_NE.device))
     partial_sums = torch.empty((2, programs, width), dtype=torch.float32, device=z_NE.device)
     _backward[(programs,)](
         dy_NE.contiguous(), z_NE.contiguous(), means_N, inverses_N, weight_E.contiguous(), seed,
@@ -367,10 +369,6 @@ def _dropping(share: float) -> tuple[int, float]:
 
 def _tile(width: int) -> dict[str, int]:
     """The sizes of one program: several rows where they are short, more warps where one row is long."""
-    room = max(16, triton.next_power_of_2(width))
+    room = power_of_two(width, 16)
     warps = max(4, room // 512)
     return {"WIDTH": width, "ROOM": room, "ROWS": max(1, _VALUES // room), "num_warps": warps}
-
-
-def _multiprocessors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1

@@ -24,6 +24,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from heedful.nn.kernels.sizes import power_of_two, steps
+
 # For sentences of one block of so many tokens: the heads of a program, and how it is compiled. Measured on an H200.
 _WHOLE: Final[dict[int, dict[str, int]]] = {
     32: {"EACH": 4, "num_warps": 1, "num_stages": 1},
@@ -302,7 +304,7 @@ def short_attention(
     sentences = query_offsets.shape[0] - 1
     inputs = (
         q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, width**-0.5, dropout, sentences,
-        *_steps(q_NHD, k_MHD, v_MHD, y), heads,
+        *steps(q_NHD, k_MHD, v_MHD, y), heads,
     )  # fmt: skip
     options = {"CAUSAL": causal, "DROPS": dropout > 0, **_widths(width)}
     tokens = max(q_NHD.shape[0], k_MHD.shape[0])
@@ -363,14 +365,14 @@ def short_attention_backward(
     for block, sizes in _WHOLE.items():
         if above < bound:
             _whole_backward[(triton.cdiv(heads, sizes["EACH"]), _programs(sentences, tokens, above))](
-                q_NHD, k_MHD, v_MHD, dy, dq, dk, dv, *places, *_steps(q_NHD, k_MHD, v_MHD, dy, dq, dk), heads,
+                q_NHD, k_MHD, v_MHD, dy, dq, dk, dv, *places, *steps(q_NHD, k_MHD, v_MHD, dy, dq, dk), heads,
                 ABOVE=above, BLOCK=block, **sizes, **options,
             )  # fmt: skip
         above = block
     if above < bound:
         _walked_backward[(heads, _programs(sentences, tokens, above))](
             q_NHD, k_MHD, v_MHD, y, dy, sums, dq, dk, dv, *places,
-            *_steps(q_NHD, k_MHD, v_MHD, y, dy, dq, dk), heads,
+            *steps(q_NHD, k_MHD, v_MHD, y, dy, dq, dk), heads,
             ABOVE=above, **_WALKED, **options,
         )  # fmt: skip
     return first, second
@@ -419,13 +421,8 @@ def _differentiate(ctx: Any, dy: Tensor, _: Tensor | None) -> tuple[Tensor | Non
 short_attention.register_autograd(_differentiate, setup_context=_save)
 
 
-def _steps(*tensors: Tensor) -> list[int]:
-    """The distances between rows and between heads; the values of a head stand side by side."""
-    return [step for x in tensors for step in x.stride()[:2]]
-
-
 def _widths(width: int) -> dict[str, int]:
-    return {"WIDTH": width, "ROOM": max(16, triton.next_power_of_2(width))}
+    return {"WIDTH": width, "ROOM": power_of_two(width, 16)}
 
 
 def _programs(sentences: int, tokens: int, above: int) -> int:
