@@ -28,11 +28,11 @@ from heedful.train.checkpoints import (
     save_checkpoint,
     step_of,
 )
-from heedful.train.computing import Computation, Eager, Tallying
+from heedful.train.computing import Computation, Computing, Eager, Tallying
 from heedful.train.progress import Progress, duration
 from heedful.train.schedules import learning_rate
 from heedful.train.signals import StopRequest
-from heedful.train.trainer import Computing, Observer, Reading, Settings, Trainer, is_better
+from heedful.train.trainer import Observer, Reading, Settings, Trainer, is_better
 
 CHECKPOINTS: Final = "checkpoints"
 SINGLE: Final = "single"  # the best single model, where the one in the run folder is a mean of several

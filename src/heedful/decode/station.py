@@ -19,7 +19,7 @@ from heedful.decode.settings import Settings
 from heedful.decode.slot_beam import BeamInSlots
 from heedful.decode.slot_walk import GreedyInSlots
 from heedful.models.families import EncoderDecoder
-from heedful.models.slots import SlotDecoder, SlotShape, starts_of
+from heedful.models.slots import SlotDecoder, SlotShape
 from heedful.packed import Packed
 
 _SHARE: Final = 8  # a part of the slots, one in so many, is awaited before others are admitted to them
@@ -46,8 +46,7 @@ class Station:
     def run(self, sentences: Sequence[Sentence], memory: Packed) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """Decode all sentences, given their memories; yields the numbers of some and what was found for them."""
         self._decoder.remember(memory, self._slots)
-        lengths = [len(sentence.source) + 1 for sentence in sentences]
-        starts = starts_of(lengths)
+        places = memory.layout
         waiting, free = deque(range(len(sentences))), list(range(self._count))
         held: dict[int, int] = {}  # slot: sentence
         since: dict[int, int] = {}  # slot: the first step that it took part in
@@ -60,9 +59,8 @@ class Station:
                 held.update(zip(slots, chosen, strict=True))
                 since.update(dict.fromkeys(slots, steps))
                 index = self._tensor(slots)
-                self._slots.admit(
-                    index, self._tensor([starts[i] for i in chosen]), self._tensor([lengths[i] for i in chosen])
-                )
+                mine = self._tensor(chosen)
+                self._slots.admit(index, places.offsets[mine], places.lengths[mine])
                 self._growth.admit(index, [sentences[i].limit for i in chosen])
             self._step()
             watch.look(steps)

@@ -6,7 +6,6 @@ another while the others go on.
 Shape letters of this file: S  slots    P  positions that a slot has room for    M  packed tokens of all memories
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -59,8 +58,8 @@ class Slots:
 
     def admit(self, slots: Int[Tensor, "A"], starts: Int[Tensor, "A"], lengths: Int[Tensor, "A"]) -> None:
         """Give these slots the memories of their sentences."""
-        self.starts_S[slots] = starts.to(torch.int32)
-        self.lengths_S[slots] = lengths.to(torch.int32)
+        self.starts_S[slots] = starts
+        self.lengths_S[slots] = lengths
 
 
 @dataclass(frozen=True)
@@ -101,12 +100,3 @@ class SlotDecoder(Protocol):
         Positions and ancestors stay: whoever chooses the next tokens moves them on.
         """
         ...
-
-
-def starts_of(lengths: Sequence[int]) -> list[int]:
-    """Where packed sentences of these lengths start."""
-    starts, start = [], 0
-    for length in lengths:
-        starts.append(start)
-        start += length
-    return starts

@@ -5,15 +5,12 @@ make every step the same launches on the same addresses: a new batch is copied t
 random follows torch's generator at each replay, so that seeding before a micro-batch works as it does without a graph.
 """
 
-from typing import Final
-
 import torch
 from torch import Tensor
 
+from heedful.nn.recording import record, warm_up
 from heedful.train.computing import BatchType, Eager, Tallying
 from heedful.train.objectives import Tally
-
-_WARM_UPS: Final = 2  # passes before a recording: kernels are compiled and libraries choose theirs
 
 
 class Captured(Eager[BatchType]):
@@ -60,23 +57,20 @@ class Captured(Eager[BatchType]):
             self._stepped = True
             return self.apply(self._units, self._rate)
         if self._stepping is None:
-            graph = torch.cuda.CUDAGraph()
-            with self._recording(graph):
-                norm = self.apply(self._units, self._rate)
-            self._stepping = graph, norm
+            self._stepping = record(lambda: self.apply(self._units, self._rate), self._stream, self._pool)
         graph, norm = self._stepping
         graph.replay()
         return norm
 
     def _warm_up(self, batch: BatchType) -> None:
-        """Compute and forget, away from the stream that others use: what is recorded must not depend on it."""
+        """Compute and forget."""
+
+        def forgotten() -> None:
+            self.differentiate(batch)
+            self._optimizer.zero_grad()
+
         generator = torch.cuda.get_rng_state(self._device)
-        self._stream.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(self._stream):
-            for _ in range(_WARM_UPS):
-                self.differentiate(batch)
-                self._optimizer.zero_grad()
-        torch.cuda.current_stream(self._device).wait_stream(self._stream)
+        warm_up(forgotten, self._stream)
         torch.cuda.set_rng_state(generator, self._device)
 
     def _record_pass(self, batch: BatchType, first: bool) -> tuple[torch.cuda.CUDAGraph, Tally]:
@@ -84,11 +78,4 @@ class Captured(Eager[BatchType]):
         where there are, it adds to them."""
         if first:
             self._optimizer.zero_grad()
-        graph = torch.cuda.CUDAGraph()
-        with self._recording(graph):
-            tally = self.differentiate(batch)
-        return graph, tally
-
-    def _recording(self, graph: torch.cuda.CUDAGraph) -> torch.cuda.graph:
-        """Record what this thread launches: the loader's may go on pinning memory beside it."""
-        return torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local")
+        return record(lambda: self.differentiate(batch), self._stream, self._pool)

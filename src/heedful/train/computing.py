@@ -45,6 +45,10 @@ class Computation(Protocol[GivenBatch]):
         ...
 
 
+# Makes the computation of a run, from a tally, the optimizer, the norm to clip at and the device.
+Computing = Callable[[Tallying[BatchType], torch.optim.Optimizer, float | None, torch.device], Computation[BatchType]]
+
+
 class Eager(Generic[BatchType]):
     """Computes operation by operation, as it is written."""
 

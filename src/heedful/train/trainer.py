@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from heedful.data.loader import Feed, Loader, MicroBatch
 from heedful.errors import Stopped, UserError
 from heedful.train.checkpoints import Position
-from heedful.train.computing import BatchType, Computation, Eager, Tallying
+from heedful.train.computing import BatchType, Computing, Eager
 from heedful.train.objectives import Objective, Tally
 from heedful.train.seeding import seed_micro_batch
 from heedful.train.signals import StopRequest
@@ -75,20 +75,6 @@ class Observer(Protocol):
 
     def checkpoint(self, position: Position) -> None:
         """Save everything a resumed run needs."""
-        ...
-
-
-class Computing(Protocol[BatchType]):
-    """Makes the computation of a run."""
-
-    def __call__(
-        self,
-        tallying: Tallying[BatchType],
-        optimizer: torch.optim.Optimizer,
-        clip_norm: float | None,
-        device: torch.device,
-    ) -> Computation[BatchType]:
-        """Make it."""
         ...
 
 
