@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import TransformerModel
 from heedful.data.tokenizer import BEGIN, END, PAD
 from heedful.evaluate.record import record, result_file
 from heedful.files import read_json, write_json

@@ -20,7 +20,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from heedful.config.schema import Adam, Constant, TransformerModel
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Adam, Constant
 from heedful.data.batches import PairBatch, collate
 from heedful.data.plan import Indices
 from heedful.data.store import TokenStore

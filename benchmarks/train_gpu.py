@@ -82,6 +82,8 @@ class Scale:
     widths: tuple[Shape, ...]  # beside that of `shape`
     lengths: tuple[int, ...]
     curve: Stretches
+    curve_compiled: Stretches
+    curve_batches: int  # of the peer at a point of a curve
     loss_shape: Shape
     loss_batch_tokens: int
     loss_steps: int
@@ -100,6 +102,8 @@ FULL = Scale(
     widths=(Shape(256, 1024, 4), Shape(1024, 4096, 16)),
     lengths=(32, 128, 512),
     curve=Stretches(20, 3, 10),
+    curve_compiled=Stretches(12, 3, 12),
+    curve_batches=12,
     loss_shape=Shape(256, 1024, 4, 3, 8000),
     loss_batch_tokens=8192,
     loss_steps=500,
@@ -118,6 +122,8 @@ TINY = Scale(
     widths=(Shape(16, 64, 2, 1, 100), Shape(48, 64, 2, 1, 100)),
     lengths=(16, 64),
     curve=Stretches(2, 1, 2),
+    curve_compiled=Stretches(2, 1, 2),
+    curve_batches=2,
     loss_shape=_SMALL,
     loss_batch_tokens=512,
     loss_steps=12,
@@ -458,7 +464,7 @@ def measure_curves(
     results: Results, scale: Scale, device: torch.device, measured: Sequence[str], with_peer: Sequence[str]
 ) -> None:
     """The points that are asked for."""
-    compiled = replace(peers(scale)[COMPILED], stretches=scale.curve)
+    compiled = replace(peers(scale)[COMPILED], stretches=scale.curve_compiled)
     for (axis, value), make in curve_work(scale).items():
         name = f"{axis}_{value}"
         if name not in measured:
@@ -470,7 +476,7 @@ def measure_curves(
             results.say(f"{name}: {point['tokens_s']:,.0f} tokens/s, {point['memory_gib']:.1f} GiB")
         if name in with_peer:
             with results.part(f"{name}_{COMPILED}"):
-                point[f"tokens_s_{COMPILED}"] = peer_rate(compiled, work, device, scale.peer_batches)
+                point[f"tokens_s_{COMPILED}"] = peer_rate(compiled, work, device, scale.curve_batches)
                 point[f"memory_gib_{COMPILED}"] = peak_gib()
                 results.say(f"{name}, {COMPILED}: {point[f'tokens_s_{COMPILED}']:,.0f} tokens/s")
 

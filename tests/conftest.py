@@ -80,7 +80,8 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
 
     Its recipe has two test corpora, the second with a name, and no validation corpus. Copy it to damage it.
     """
-    from heedful.config.schema import Data, Decode, Recipe, TextCorpus, TransformerModel, Words
+    from heedful.config.models import TransformerModel
+    from heedful.config.schema import Data, Decode, Recipe, TextCorpus, Words
     from heedful.data.tokenizer_training import train_tokenizer
     from heedful.models.build import build_model
     from heedful.models.bundle import Tokenizers, write_description, write_weights

@@ -29,5 +29,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        # All at once: to import one would leave `train` the subpackage that it brings along.
+        globals().update({public: getattr(import_module(home), public) for public, home in _HOMES.items()})
+        return globals()[name]
     raise AttributeError(f"module 'heedful' has no attribute {name!r}")

@@ -6,33 +6,27 @@ from typing import Any
 
 import pytest
 import torch
+from tests.contract.families import ALL, FAMILIES, config_of
 from torch import Tensor
 
-from heedful.config.schema import TransformerModel
 from heedful.data.tokenizer import BEGIN, END
 from heedful.models.build import build_model
+from heedful.models.decoder import TransformerDecoder
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.nn.attention import CrossAttention
 from heedful.nn.backends import attention_weights
 from heedful.packed import Packed
 
-FAMILIES: dict[str, dict[str, Any]] = {
-    "post-sinusoidal": {"norm": "post", "positions": "sinusoidal"},
-    "pre-learned-swiglu": {"norm": "pre", "positions": "learned", "activation": "swiglu", "tie": "none"},
-    "pre-halves-shallow": {"norm": "pre", "positions": "sinusoidal_halves", "decoder_layers": 1, "tie": "decoder"},
-    "post-deep-narrow": {"decoder_layers": 3, "heads": 1, "width": 8},
-    "post-rope": {"norm": "post", "positions": "rope"},
-    "pre-rope": {"norm": "pre", "positions": "rope", "tie": "none"},
-    "post-alibi": {"norm": "post", "positions": "alibi"},
-    "pre-alibi-three-heads": {"norm": "pre", "positions": "alibi", "heads": 3, "width": 15},
-    "post-relative": {"norm": "post", "positions": "relative", "max_distance": 3},
-    "pre-relative": {"norm": "pre", "positions": "relative", "max_distance": 30},
-}
-
 
 @pytest.fixture(scope="session", params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> str:
     """Every family, one after the other."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", params=ALL)
+def any_family(request: pytest.FixtureRequest) -> str:
+    """Every family, and the combinations that cover all pairs of options, one after the other."""
     return str(request.param)
 
 
@@ -52,8 +46,7 @@ def model_of() -> Callable[..., EncoderDecoder]:
     @cache
     def model_of(family: str, seed: int = 1, words: int = 24) -> EncoderDecoder:
         torch.manual_seed(seed)
-        config = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "dropout": 0.0, "max_positions": 40}
-        model = build_model(TransformerModel(**(config | FAMILIES[family])), words, words).double().eval()
+        model = build_model(config_of(family, dropout=0.0), words, words).double().eval()
         set_precision(model, torch.float64)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -73,6 +66,19 @@ def foresee() -> Callable[..., list[tuple[Tensor, Tensor]]]:
         model: EncoderDecoder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[tuple[Tensor, Tensor]]:
         """For each target, after `<s>` and after each token: the logits, and the attention over source and `</s>`."""
+        source = Packed.of([[*each, END] for each in sources])
+        target = Packed.of([[BEGIN, *each] for each in targets])
+        logits, sizes = model(source, target).split([len(each) + 1 for each in targets]), map(len, sources)
+        places = [size + 1 for size in sizes]
+        cross = _watched(model)
+        weights = stepped(model, source, targets) if cross is None else watched(model, cross, source, target)
+        attention = [
+            weights_TL[: len(each) + 1, :size] for weights_TL, each, size in zip(weights, targets, places, strict=True)
+        ]
+        return list(zip(logits, attention, strict=True))
+
+    def watched(model: EncoderDecoder, cross: CrossAttention, source: Packed, target: Packed) -> Sequence[Tensor]:
+        """The weights of the layer whose attention is shown, by the equation."""
         seen: list[Tensor] = []
 
         def watch(cross: CrossAttention, inputs: tuple[Any, ...]) -> None:
@@ -81,17 +87,28 @@ def foresee() -> Callable[..., list[tuple[Tensor, Tensor]]]:
             k_MHD = cross.keys_and_values(memory_ME)[0]
             seen.append(attention_weights(q_NHD, k_MHD, layout, memory_layout, causal=False).mean(1))
 
-        blocks = model.get_submodule("decoder.blocks")
-        assert isinstance(blocks, torch.nn.ModuleList)
-        watched = list(blocks)[-2:][0].get_submodule("cross")
-        handle = watched.register_forward_pre_hook(watch)
-        source, target = ([*each, END] for each in sources), ([BEGIN, *each] for each in targets)
-        logits_NV = model(Packed.of(list(source)), Packed.of(list(target)))
+        handle = cross.register_forward_pre_hook(watch)
+        model(source, target)
         handle.remove()
-        sizes = [len(each) + 1 for each in targets]
-        attention = [
-            weights_TL[:size, : len(each) + 1] for weights_TL, size, each in zip(seen[0], sizes, sources, strict=True)
-        ]
-        return list(zip(logits_NV.split(sizes), attention, strict=True))
+        return list(seen[0])
+
+    def stepped(model: EncoderDecoder, source: Packed, targets: Sequence[Sequence[int]]) -> Sequence[Tensor]:
+        """The weights of a decoder that has others, row by row: its steps are compared with equations elsewhere."""
+        state, made = model.decoder.start(model.encoder(source), 1, aligned=True), []
+        for place in range(max(map(len, targets)) + 1):
+            last = [BEGIN if not place else each[min(place, len(each)) - 1] if each else BEGIN for each in targets]
+            _, state = model.decoder.step(torch.tensor(last), state)
+            assert state.attention_RL is not None
+            made.append(state.attention_RL)
+        return list(torch.stack(made, dim=1))
 
     return foresee
+
+
+def _watched(model: EncoderDecoder) -> CrossAttention | None:
+    """The attention over the memory that is shown, where it is the usual one."""
+    decoder = model.decoder
+    if not isinstance(decoder, TransformerDecoder):
+        return None
+    cross = list(decoder.blocks)[-2:][0].get_submodule("cross")
+    return cross if type(cross) is CrossAttention else None

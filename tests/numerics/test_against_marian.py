@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import TransformerModel
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.nn.positions import Sinusoidal

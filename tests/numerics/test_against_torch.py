@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import TransformerModel
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.packed import Packed

@@ -1,4 +1,4 @@
-"""Hard, local, multi-dimensional, multi-representational and co-attention equal their definitions, written as loops."""
+"""Hard, local, multi-representational and co-attention equal their definitions, written as loops."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from heedful.nn.coattention import CoAttention
 from heedful.nn.distribution import Distribution, GumbelHard, Hard, Sigmoid, softmax, sparsemax
 from heedful.nn.local import Predicted, Window
-from heedful.nn.mixtures import MetaEmbedding, MultiDimensional
+from heedful.nn.mixtures import MetaEmbedding
 
 DRAWS = 20_000
 HARD: dict[str, Callable[[Distribution], Hard]] = {
@@ -195,25 +195,7 @@ def test_half_widths_that_hold_nothing_are_refused() -> None:
         Predicted(3, 0)
 
 
-# --- mixtures ---------------------------------------------------------------------------------------------------------
-
-
-@torch.no_grad()
-def test_multi_dimensional_attention_equals_a_loop_over_features() -> None:
-    pool = MultiDimensional(3).double()
-    x = torch.randn(4, 5, 3, dtype=torch.float64)
-    found = pool(x, KEEP)
-    for sentence, length in enumerate(LENGTHS.tolist()):
-        tokens = x[sentence, :length]
-        hidden = torch.stack([pool.inner.weight @ token + pool.inner.bias for token in tokens]) if length else tokens
-        hidden = torch.where(hidden > 0, hidden, hidden.exp() - 1)
-        for feature in range(3):
-            scores = [float(pool.out.weight[feature] @ row + pool.out.bias[feature]) for row in hidden]
-            total = sum(math.exp(score) for score in scores)
-            expected = sum(
-                math.exp(score) / total * float(token[feature]) for score, token in zip(scores, tokens, strict=True)
-            )
-            assert float(found[sentence, feature]) == pytest.approx(expected, abs=1e-12)
+# --- multi-representational -------------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -224,7 +206,7 @@ def test_meta_embeddings_equal_a_loop_over_embeddings() -> None:
     for token in range(6):
         projected = [F.linear(embedding[token], project.weight, project.bias)  # type: ignore[arg-type]
                      for project, embedding in zip(mix.project, embeddings, strict=True)]  # fmt: skip
-        scores = [float(mix.score.weight[0] @ row + mix.score.bias[0]) for row in projected]
+        scores = [float(mix.score.weight[0] @ row) for row in projected]
         total = sum(math.exp(score) for score in scores)
         expected = sum(math.exp(score) / total * row for score, row in zip(scores, projected, strict=True))
         torch.testing.assert_close(found[token], expected)
@@ -285,31 +267,30 @@ def test_the_weights_of_co_attention_are_those_of_its_pooled_vectors() -> None:
     torch.testing.assert_close(weights_b.sum(1), OTHER_KEEP.any(1).float())
 
 
-# --- laws of all that pool --------------------------------------------------------------------------------------------
+# --- laws of both -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf, 1e30])
 def test_what_is_not_kept_moves_no_vector_and_no_gradient(poison: float) -> None:
-    pool, both = MultiDimensional(3), CoAttention(3, 2, inner=4)
+    both = CoAttention(3, 2, inner=4)
     a, b = torch.randn(4, 5, 3), torch.randn(4, 4, 2)
     results = []
     for filling in (0.0, poison):
         x = a.masked_fill(~KEEP.unsqueeze(2), filling).requires_grad_()
         y = b.masked_fill(~OTHER_KEEP.unsqueeze(2), filling).requires_grad_()
-        outputs = (pool(x, KEEP), *both(x, KEEP, y, OTHER_KEEP))
+        outputs = both(x, KEEP, y, OTHER_KEEP)
         loss = sum((output.square().sum() for output in outputs), torch.zeros(()))
-        inputs = [x, y, *pool.parameters(), *both.parameters()]
+        inputs = [x, y, *both.parameters()]
         results.append([*outputs, *torch.autograd.grad(loss, inputs)])
     for clean, poisoned in zip(*results, strict=True):
         assert clean.isfinite().all()
         assert torch.equal(clean, poisoned)
 
 
-def test_all_that_pools_computes_in_the_type_of_its_input() -> None:
-    pool, mix, both = MultiDimensional(3), MetaEmbedding((3, 2), 4), CoAttention(3, 2, inner=4)
+def test_mixtures_and_co_attention_compute_in_the_type_of_their_input() -> None:
+    mix, both = MetaEmbedding((3, 2), 4), CoAttention(3, 2, inner=4)
     a, b = torch.randn(4, 5, 3), torch.randn(4, 4, 2)
     pairs: list[tuple[Tensor, Tensor]] = []
-    pairs.append((pool(a.bfloat16(), KEEP), pool(a, KEEP)))
     pairs.append((mix([a[0, :4].bfloat16(), b[0].bfloat16()]), mix([a[0, :4], b[0]])))
     pairs.extend(zip(both(a.bfloat16(), KEEP, b.bfloat16(), OTHER_KEEP), both(a, KEEP, b, OTHER_KEEP), strict=True))
     for narrow, wide in pairs:
@@ -317,11 +298,10 @@ def test_all_that_pools_computes_in_the_type_of_its_input() -> None:
         torch.testing.assert_close(narrow.float(), wide, atol=3e-2, rtol=3e-2)
 
 
-def test_gradients_of_all_that_pools_are_those_of_finite_differences() -> None:
-    pool, mix, both = MultiDimensional(3).double(), MetaEmbedding((3, 2), 4).double(), CoAttention(3, 2, 4).double()
+def test_gradients_of_mixtures_and_co_attention_are_those_of_finite_differences() -> None:
+    mix, both = MetaEmbedding((3, 2), 4).double(), CoAttention(3, 2, 4).double()
     a = torch.randn(4, 5, 3, dtype=torch.float64, requires_grad=True)
     b = torch.randn(4, 4, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda a: pool(a, KEEP), a)
     assert torch.autograd.gradcheck(lambda a, b: mix([a[0, :4], b[0]]), (a, b))
     assert torch.autograd.gradcheck(lambda a, b: both(a, KEEP, b, OTHER_KEEP), (a, b))
 

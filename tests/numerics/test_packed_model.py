@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heedful.config.schema import TRANSFORMER_PRESETS, TransformerModel
+from heedful.config.models import TRANSFORMER_PRESETS, TransformerModel
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.nn.attention import CrossAttention, SelfAttention

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedful.api.card import write_card
 from heedful.api.running import CHECKPOINTS, checkpoints_to_average
-from heedful.api.starting import SHAPELESS
+from heedful.api.starting import other_function
 from heedful.config.schema import Average, Recipe
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, refuse_file_in_the_way
@@ -85,12 +85,11 @@ def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
 
 
 def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_folder: Path) -> None:
-    ours, theirs = recipe.model.model_dump(), first.model.model_dump()
-    key = next((key for key in SHAPELESS if ours[key] != theirs[key]), None)
-    if key:
+    other = other_function(recipe, first)
+    if other:
+        key, ours, theirs = other
         raise UserError(
-            f"{folder}: `model.{key}` is {ours[key]!r}, but in {first_folder} it is {theirs[key]!r}: "
-            "their mean means nothing."
+            f"{folder}: `model.{key}` is {ours!r}, but in {first_folder} it is {theirs!r}: their mean means nothing."
         )
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 import torch
 
+from heedful.config.models import TransformerModel
 from heedful.config.schema import Recipe
 from heedful.data.batches import CPU_MULTIPLE, StaticShape
 from heedful.data.loader import PairFeed
@@ -23,7 +24,9 @@ def ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
 def static_shape(recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
     """The one shape of a GPU's batches, where attention runs straight on it: padding it would be wasteful."""
     data, model = recipe.data, recipe.model
-    if model.positions in _PADDED or not packed_takes(precision, model.width // model.heads, model.dropout_attention):
+    if not isinstance(model, TransformerModel) or not model.fused or model.positions in _PADDED:
+        return None
+    if not packed_takes(precision, model.width // model.heads, model.dropout_attention):
         return None
     longest = min(data.max_length + 1, data.batch_tokens)
     return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // 8), longest)

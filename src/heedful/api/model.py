@@ -4,10 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Unpack, cast, overload
+from typing import Final, Unpack, overload
 
 import torch
-from torch import nn
 
 from heedful.api.alignment import Alignment, align
 from heedful.api.chunks import CHUNK, chunks
@@ -18,7 +17,7 @@ from heedful.api.wording import Languages, Wording
 from heedful.config.schema import Recipe
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.limits import position_limit
+from heedful.decode.limits import source_limit, target_limit
 from heedful.decode.search import Progress, search
 from heedful.decode.translator import OneModel
 from heedful.errors import UserError
@@ -49,10 +48,10 @@ class Model:
     """
 
     def __init__(self, bundle: Bundle, *others: Bundle) -> None:
-        self._bundle = bundle
+        self._bundle, self._bundles = bundle, (bundle, *others)
         self.networks = (bundle.model, *(other.model for other in others))
         self.wording = Wording(bundle.recipe, bundle.tokenizers)
-        limits = [position_limit(cast(nn.Module, network.encoder)) for network in self.networks]
+        limits = [source_limit(network) for network in self.networks]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
         self._searched = Ensemble(self.networks) if others else OneModel(bundle.model)
 
@@ -156,19 +155,25 @@ class Model:
             if self._too_long(source):
                 raise UserError(
                     f"{name}, line {number:,} has {len(source) + 1:,} tokens with `</s>`, but this model has positions "
-                    f"for {self._longest:,} (`model.max_positions`): split the line."
+                    f"for {self._longest:,} (`model.{self._limiting_key}`): split the line."
                 )
 
     def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
         """Refuse a given target that the model has not enough positions for."""
-        limits = [position_limit(cast(nn.Module, network.decoder)) for network in self.networks]
+        limits = [target_limit(network) for network in self.networks]
         longest = min((limit for limit in limits if limit is not None), default=None)
         for number, target in enumerate(targets, start=first):
             if longest is not None and len(target) + 1 > longest:
                 raise UserError(
                     f"{name}, line {number:,}: the reference has {len(target) + 1:,} tokens with `</s>`, but this "
-                    f"model has positions for {longest:,} (`model.max_positions`): leave the pair out."
+                    f"model has positions for {longest:,} (`model.{self._limiting_key}`): leave the pair out."
                 )
+
+    @property
+    def _limiting_key(self) -> str:
+        """The key of [model] that says how long a sentence may be."""
+        ends = [end for bundle in self._bundles if (end := bundle.recipe.model.longest)]
+        return min(ends)[1] if ends else ""
 
     def _request(self, nbest: int, options: Options) -> Request:
         return resolve(options, self.recipe.decode, nbest, self.tokenizers.target.tags.values())

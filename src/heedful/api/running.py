@@ -1,7 +1,7 @@
 """A run and its folder: trains to the end, judges, saves, shows, and averages."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from heedful.data.batches import PairBatch
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
+from heedful.models.recurrent_decoder import RecurrentDecoder
 from heedful.models.weights import set_weights
 from heedful.train.averaging import mean_weights
 from heedful.train.capture import Captured
@@ -30,6 +31,7 @@ from heedful.train.checkpoints import (
 )
 from heedful.train.computing import Computation, Computing, Eager, Tallying
 from heedful.train.progress import Progress, duration
+from heedful.train.scheduled_sampling import true_share
 from heedful.train.schedules import learning_rate
 from heedful.train.signals import StopRequest
 from heedful.train.trainer import Observer, Reading, Settings, Trainer, is_better
@@ -163,8 +165,22 @@ def build_trainer(job: Job, observer: Observer) -> Trainer[PairBatch]:
     )
     rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
     return Trainer(
-        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _computing(job)
-    )
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _computing(job),
+        _before_update(job),
+    )  # fmt: skip
+
+
+def _before_update(job: Job) -> Callable[[int], None]:
+    """What changes in the model as training goes on, beside its weights."""
+    decoder, sampling = job.model.decoder, job.recipe.train.scheduled_sampling
+    if sampling is None or not isinstance(decoder, RecurrentDecoder):
+        return lambda step: None
+    decay = true_share(sampling)
+
+    def set_share(step: int) -> None:
+        decoder.own_share = 1 - decay(step)
+
+    return set_share
 
 
 def _computing(job: Job) -> Computing[PairBatch]:

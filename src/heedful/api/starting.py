@@ -8,18 +8,20 @@ from typing import Final
 import torch
 from torch import nn
 
-from heedful.config.load import recipe_from_json, recipe_to_json
-from heedful.config.schema import Recipe, Section
+from heedful.config.load import flat, recipe_from_json, recipe_to_json
+from heedful.config.schema import Recipe
+from heedful.config.section import Section
 from heedful.errors import UserError
 from heedful.models.build import build_model
 from heedful.models.bundle import Bundle, Tokenizers, read_bundle
 from heedful.models.weights import set_weights, shapes_of
 
 # What weights were trained for and shapes do not tell: another value makes them meaningless.
-SHAPELESS: Final = ("heads", "activation", "norm", "positions")
-_SHAPES: Final = (
-    "width", "layers", "decoder_layers", "inner", "activation", "final_norm", "max_positions", "max_distance", "tie",
+SHAPELESS: Final = (
+    "family", "heads", "activation", "norm", "positions", "alignment", "wiring", "cell", "reverse_source",
+    "input_feeding",
 )  # fmt: skip
+_FREE: Final = ("preset", "backend", "temperature", "variational")  # beside all dropout: they change no weight's shape
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
 
 
@@ -41,6 +43,7 @@ def read_start(recipe: Recipe) -> Start:
     """Read the model that a recipe starts from; refuses one of other shapes, or that would compute otherwise."""
     folder = Path(recipe.train.start_from).expanduser()
     bundle = read_bundle(folder)
+    _refuse_other_family(recipe, bundle.recipe, folder)
     together = adapted(recipe, bundle.recipe)
     checked = recipe_from_json(recipe_to_json(together), f"a recipe that starts from {folder}")  # do they fit together?
     _refuse_other_function(checked, bundle.recipe, folder)
@@ -57,14 +60,35 @@ def adapted(recipe: Recipe, start: Recipe) -> Recipe:
     return recipe.model_copy(update={"model": model, "data": data, "tokenizer": start.tokenizer})
 
 
+def other_function(one: Recipe, other: Recipe) -> tuple[str, object, object] | None:
+    """The first key of [model] that shapes do not tell and that two recipes have otherwise, with both values."""
+    ours, theirs = flat(one.model.model_dump()), flat(other.model.model_dump())
+    keys = [key for shapeless in SHAPELESS for key in (*ours, *theirs) if key.split(".")[-1] == shapeless]
+    return next(((key, ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)), None)
+
+
+def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
+    """Before anything is taken over from a model that has other keys."""
+    if "model" in recipe.model_fields_set and recipe.model.family != start.model.family:
+        raise _other_function("family", recipe.model.family, start.model.family, folder)
+
+
 def _refuse_other_function(recipe: Recipe, start: Recipe, folder: Path) -> None:
-    for key in SHAPELESS:
-        was, now = getattr(start.model, key), getattr(recipe.model, key)
-        if was != now:
-            raise UserError(
-                f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
-                "Leave the key out to take the start's."
-            )
+    other = other_function(recipe, start)
+    if other:
+        raise _other_function(*other, folder)
+
+
+def _other_function(key: str, now: object, was: object, folder: Path) -> UserError:
+    way_out = f"Write `family = {_quoted(was)}`" if key == "family" else "Leave the key out"
+    return UserError(
+        f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
+        f"{way_out} to take the start's."
+    )
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"'
 
 
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle, folder: Path) -> None:
@@ -73,12 +97,16 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle, folder: Path) -> None:
         wanted = shapes_of(dict(build_model(recipe.model, *sizes).named_parameters()))
     if wanted == shapes_of(dict(bundle.model.named_parameters())):
         return
-    ours, theirs = recipe.model.model_dump(), bundle.recipe.model.model_dump()
-    changed = [key for key in _SHAPES if ours[key] != theirs[key]]
-    told = ", ".join(f"`model.{key}` is {theirs[key]!r} there and {ours[key]!r} in the recipe" for key in changed)
+    ours, theirs = flat(recipe.model.model_dump()), flat(bundle.recipe.model.model_dump())
+    changed = [key for key in ours if ours[key] != theirs.get(key) and not _is_free(key.split(".")[-1])]
+    told = ", ".join(f"`model.{key}` is {theirs.get(key)!r} there and {ours[key]!r} in the recipe" for key in changed)
     raise UserError(
         f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
     )
+
+
+def _is_free(key: str) -> bool:
+    return key in _FREE or key.startswith("dropout")
 
 
 def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:

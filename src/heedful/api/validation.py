@@ -14,7 +14,7 @@ from heedful.data.plan import batches_by_length
 from heedful.data.readers import is_blank, read_pairs
 from heedful.data.store import TokenStore
 from heedful.data.text import TextForm
-from heedful.decode.limits import position_limit
+from heedful.decode.limits import source_limit, target_limit
 from heedful.errors import UserError
 from heedful.evaluate.perplexity import likelihood
 from heedful.models.bundle import Bundle
@@ -85,10 +85,13 @@ def _shares(sizes: Sequence[int], most: int | None) -> list[int]:
 
 def _refuse_too_long(bundle: Bundle, stores: Sequence[TokenStore]) -> None:
     """Say before training, not at its first validation, that a pair needs more positions than the model has."""
-    limit = position_limit(bundle.model)
+    limits = [limit for limit in (source_limit(bundle.model), target_limit(bundle.model)) if limit is not None]
+    limit = min(limits, default=None)
     longest = max((int(cost.max()) for cost in pair_costs(stores)), default=0) if stores else 0
     if limit is not None and longest > limit:
+        key = (bundle.recipe.model.longest or (0, ""))[1]
+        way_out = "raise it" if key.endswith("max_places") else 'use `model.positions = "sinusoidal"`'
         raise UserError(
             f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but the model has positions for "
-            f'{limit:,} (`model.max_positions`): leave the pair out, or use `model.positions = "sinusoidal"`.'
+            f"{limit:,} (`model.{key}`): leave the pair out, or {way_out}."
         )

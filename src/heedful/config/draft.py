@@ -7,7 +7,8 @@ from functools import reduce
 from typing import Any
 
 from heedful.config.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
-from heedful.config.schema import Recipe, Section
+from heedful.config.schema import Recipe
+from heedful.config.section import Section
 from heedful.errors import UserError
 
 Table = Mapping[str, Any]

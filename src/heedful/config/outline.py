@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import Tag
 from pydantic.fields import FieldInfo
 
-from heedful.config.schema import Recipe, Section
+from heedful.config.schema import Recipe
+from heedful.config.section import Section
 
 Key = str | int
 KeyPath = tuple[Key, ...]
@@ -77,8 +78,10 @@ def default_kind(members: Sections) -> str | None:
 
 
 def paths_of_key(key: str) -> list[str]:
-    """Return every dotted path of the schema that ends in this key, whatever the kinds."""
-    return list(dict.fromkeys(path for path in _dotted_keys(Recipe, "") if path.rpartition(".")[2] == key))
+    """Return the dotted paths of the schema that end in this key, whatever the kinds: of all of them the shortest."""
+    paths = dict.fromkeys(path for path in _dotted_keys(Recipe, "") if path.rpartition(".")[2] == key)
+    depth = min((path.count(".") for path in paths), default=0)
+    return [path for path in paths if path.count(".") == depth]
 
 
 def must_be(annotation: Any, metadata: Sequence[Any] = ()) -> str:

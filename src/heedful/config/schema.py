@@ -6,9 +6,7 @@ Classes are chosen by `kind` (or `family`), one class a kind, so that a key that
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     NonNegativeFloat,
@@ -18,18 +16,14 @@ from pydantic import (
     model_validator,
 )
 
-Share = Annotated[float, Field(ge=0, lt=1)]
+from heedful.config.models import AnyModel, MixedModel, RecurrentModel, TransformerModel
+from heedful.config.section import Section, Share
+
 # A description is what the loader says of a value that does not match: "... but must be <description>".
 Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
 Name = Annotated[str, Field(pattern=r"^(\w[\w. -]*)?$", description="letters, digits, `.`, `-`, `_` and spaces")]
 Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
-
-
-class Section(BaseModel):
-    """A table of a recipe: unknown keys are errors, `true` is no number and "6" neither, values never change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, strict=True, allow_inf_nan=False)
 
 
 # --- data ---------------------------------------------------------------------------------------------------------
@@ -178,61 +172,6 @@ AnyTokenizer = Annotated[
 ]
 
 
-# --- model --------------------------------------------------------------------------------------------------------
-
-TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
-    "small": {"width": 256, "heads": 4, "layers": 3, "inner": 1024, "dropout": 0.1},
-    "base": {"width": 512, "heads": 8, "layers": 6, "inner": 2048, "dropout": 0.1},
-    "big": {"width": 1024, "heads": 16, "layers": 6, "inner": 4096, "dropout": 0.3},
-}
-
-
-class TransformerModel(Section):
-    """The Transformer (Vaswani et al. 2017); `preset` fills what the recipe leaves out."""
-
-    family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None
-    width: PositiveInt = 512
-    heads: PositiveInt = 8
-    layers: PositiveInt = 6  # of the encoder, and of the decoder
-    decoder_layers: PositiveInt | None = None  # when the decoder is shallower or deeper
-    inner: PositiveInt = 2048
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
-    norm: Literal["post", "pre"] = "post"
-    final_norm: bool | None = None  # a norm after the last block; by default with pre-norm alone
-    # Added to embeddings (the first three), or known to self-attention: Su 2021, Press 2022, Shaw et al. 2018.
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
-    max_positions: PositiveInt = 1024  # of learned positions; the others have no end
-    max_distance: PositiveInt = 16  # of relative positions: what is farther apart counts as so far apart
-    tie: Literal["all", "decoder", "none"] = "all"  # three-way, target embedding with output, or no shared matrix
-    dropout: Share = 0.1  # on every sublayer's output
-    dropout_embedding: Share | None = None  # by default the same
-    dropout_attention: Share = 0.0
-    dropout_inner: Share = 0.0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, value: Any) -> Any:
-        preset = value.get("preset") if isinstance(value, dict) else None
-        return TRANSFORMER_PRESETS[preset] | value if preset in tuple(TRANSFORMER_PRESETS) else value
-
-    @model_validator(mode="after")
-    def _heads_divide_width(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"`width` must be a multiple of `heads` ({self.heads}), but is {self.width}")
-        if self.width % 2 and self.positions in ("sinusoidal", "sinusoidal_halves"):
-            raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
-        if self.width // self.heads % 2 and self.positions == "rope":
-            raise ValueError(
-                f'`width` must be an even multiple of `heads` ({self.heads}) for `positions = "rope"`, '
-                f"but is {self.width}"
-            )
-        return self
-
-
-AnyModel = TransformerModel
-
-
 # --- training -----------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +241,32 @@ class Constant(Section):
 
 AnySchedule = Annotated[Noam | InverseSqrt | Linear | Cosine | Constant, Field(discriminator="kind")]
 
+
+class LinearDecay(Section):
+    """offset - slope * step, at most 1 and at least `floor`      Bengio et al. 2015, 2.4, as those below"""
+
+    kind: Literal["linear"]
+    slope: PositiveFloat
+    offset: PositiveFloat = 1.0
+    floor: Share = 0.0
+
+
+class ExponentialDecay(Section):
+    """base^step"""
+
+    kind: Literal["exponential"]
+    base: Annotated[float, Field(gt=0, lt=1)]
+
+
+class InverseSigmoidDecay(Section):
+    """span / (span + exp(step / span))"""
+
+    kind: Literal["inverse_sigmoid"]
+    span: Annotated[float, Field(ge=1)]
+
+
+AnyDecay = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay, Field(discriminator="kind")]
+
 Metric = Literal["loss", "perplexity", "bleu", "chrf"]
 
 
@@ -336,6 +301,7 @@ class Train(Section):
     optimizer: AnyOptimizer = Field(default_factory=Adam)
     schedule: AnySchedule = Field(default_factory=Noam)
     label_smoothing: Share = 0.1
+    scheduled_sampling: AnyDecay | None = None  # the chance that a recurrent decoder is given the true token
     clip_norm: PositiveFloat | None = None
     seed: int = 1
     device: Device = "auto"
@@ -395,11 +361,16 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        if self.model.positions == "learned" and self.data.max_length >= self.model.max_positions:
+        end = self.model.longest
+        if end is not None and self.data.max_length >= end[0]:
             raise ValueError(
-                f"`data.max_length` ({self.data.max_length}) and an end marker must fit into `model.max_positions`, "
-                f"but that is {self.model.max_positions}"
+                f"`data.max_length` ({self.data.max_length}) and an end marker must fit into `model.{end[1]}`, "
+                f"but that is {end[0]}"
             )
+        if isinstance(self.model, RecurrentModel):
+            self.model.check_widths(self.model.memory_width)
+        if self.train.scheduled_sampling is not None:
+            self._needs_steps()
         splits = {split: getattr(self.data, split) for split in ("train", "valid", "test")}
         tagged = {f"data.{split}": [bool(corpus.to) for corpus in corpora] for split, corpora in splits.items()}
         lacking = [split for split, has in tagged.items() if not all(has)]
@@ -417,3 +388,17 @@ class Recipe(Section):
         if self.train.validation.metric != "loss" and not self.data.valid:
             raise ValueError(f'`train.validation.metric` is "{self.train.validation.metric}", which needs `data.valid`')
         return self
+
+    def _needs_steps(self) -> None:
+        """Scheduled sampling is of decoders that take one step after the other anyway."""
+        decoder = self.model.decoder if isinstance(self.model, MixedModel) else self.model
+        if not isinstance(decoder, RecurrentModel):
+            raise ValueError(
+                "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's is given all tokens at once: "
+                'leave it out, or use `model.family = "recurrent"`'
+            )
+        if decoder.variational:
+            raise ValueError(
+                "`train.scheduled_sampling` draws tokens step by step, for which `variational` dropout has no masks: "
+                "set `variational = false`"
+            )

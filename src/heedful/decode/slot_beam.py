@@ -75,6 +75,8 @@ class BeamInSlots:
             for row in rows
         ]
         missing = [place for place, found in enumerate(ended) if len(found) < self.settings.nbest]
+        if not missing:
+            return ended
         for place, cut in zip(missing, self._standing(slots[missing]), strict=True):
             ended[place] = list(islice([*ended[place], *cut], self.settings.nbest))
         return ended

@@ -6,19 +6,21 @@ Sentences are grouped by length, encoded many at a time, and pass through a stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
-from typing import Final, cast
+from typing import Final
 
 import torch
-from torch import nn
 
 from heedful.data.tokenizer import END
 from heedful.decode.growth import grows
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.sentence import Sentence
 from heedful.decode.settings import Settings
+from heedful.decode.static_encoding import StaticEncoding
 from heedful.decode.station import Station
+from heedful.models.encoder import TransformerEncoder
 from heedful.models.families import EncoderDecoder
 from heedful.models.slots import SlotDecoder, SlotShape
+from heedful.nn.kernels.sizes import power_of_two
 from heedful.packed import Packed
 
 _SMALLEST: Final = 64  # positions, and tokens of memory: smaller buffers gain nothing
@@ -34,6 +36,8 @@ class SlotSearch:
 
     def __init__(self, model: EncoderDecoder) -> None:
         self._model = model
+        self._weights: tuple[int, ...] = ()  # where they stand: recordings read them there
+        self._encoding: Callable[[Sequence[Sequence[int]]], Packed] | None = None
         self._stations: OrderedDict[object, Station] = OrderedDict()
         self._busy = Lock()  # two threads would decode into each other's buffers
 
@@ -56,11 +60,13 @@ class SlotSearch:
     def _search(
         self, sentences: Sequence[Sentence], settings: Settings, batch_tokens: int, progress: Callable[[int], None]
     ) -> list[list[Hypothesis]]:
+        self._forget_if_moved()
+        encode = self._encoding = self._encoding or self._make_encoding()
         found: dict[int, list[Hypothesis]] = {}
         for places in _waves(sentences, min(_MEMORY, _BUDGETS * batch_tokens)):
             wave = [sentences[place] for place in places]
-            station = self._station(_shape(wave, settings, batch_tokens), settings)
-            memory = self._model.encoder(Packed.of([[*sentence.source, END] for sentence in wave]).to(self._device))
+            memory = encode([[*sentence.source, END] for sentence in wave])
+            station = self._station(_shape(wave, settings, batch_tokens, memory.layout.tokens), settings)
             for done, hypotheses in station.run(wave, memory):
                 found.update(zip([places[number] for number in done], hypotheses, strict=True))
                 progress(len(done))
@@ -70,10 +76,22 @@ class SlotSearch:
     def _device(self) -> torch.device:
         return self._model.decoder.output.weight.device
 
+    def _forget_if_moved(self) -> None:
+        """Give up all recordings where the weights stand elsewhere than when they were made."""
+        weights = tuple(weight.data_ptr() for weight in self._model.parameters())
+        if weights != self._weights:
+            self._weights, self._encoding = weights, None
+            self._stations.clear()
+
+    def _make_encoding(self) -> Callable[[Sequence[Sequence[int]]], Packed]:
+        encoder, device = self._model.encoder, self._device
+        if isinstance(encoder, TransformerEncoder):
+            return StaticEncoding(encoder, device)
+        return lambda sentences: encoder(Packed.of(sentences).to(device))  # another may ask the device for sizes
+
     def _station(self, shape: SlotShape, settings: Settings) -> "Station":
-        """The one for this shape; a new one where the model's weights stand elsewhere than when it was made."""
-        weights = tuple(weight.data_ptr() for weight in cast(nn.Module, self._model.decoder).parameters())
-        key = shape, settings, weights
+        """The one for this shape."""
+        key = shape, settings
         if key in self._stations:
             self._stations.move_to_end(key)
             return self._stations[key]
@@ -83,13 +101,12 @@ class SlotSearch:
         return made
 
 
-def _shape(wave: Sequence[Sentence], settings: Settings, batch_tokens: int) -> SlotShape:
+def _shape(wave: Sequence[Sentence], settings: Settings, batch_tokens: int, memory: int) -> SlotShape:
     """As many slots as the budget allows and the wave needs, in powers of two: few shapes come back often."""
     room = _room(wave[0])
     budget = max(1, _positions(batch_tokens) // (settings.beam * room))
-    slots = min(_power(len(wave)), _power(budget + 1) // 2)
-    memory = sum(len(sentence.source) + 1 for sentence in wave)
-    return SlotShape(slots, settings.beam, room, max(_SMALLEST, _power(memory)))
+    slots = min(power_of_two(len(wave)), power_of_two(budget + 1) // 2)
+    return SlotShape(slots, settings.beam, room, power_of_two(memory, _SMALLEST))
 
 
 def _positions(batch_tokens: int) -> int:
@@ -115,9 +132,4 @@ def _waves(sentences: Sequence[Sentence], most: int) -> Iterator[list[int]]:
 
 
 def _room(sentence: Sentence) -> int:
-    return max(_SMALLEST, _power(sentence.limit))
-
-
-def _power(number: int) -> int:
-    """The least power of two that is no less."""
-    return 1 << max(0, number - 1).bit_length()
+    return power_of_two(sentence.limit, _SMALLEST)

@@ -22,6 +22,8 @@ from heedful.models.families import EncoderDecoder
 from heedful.models.slots import SlotDecoder, SlotShape
 from heedful.packed import Packed
 
+_AT_ONCE: Final = 4  # steps in a recording of few rows: the host takes longer to launch one than the GPU to compute it
+_FEW: Final = 64  # rows
 _SHARE: Final = 8  # a part of the slots, one in so many, is awaited before others are admitted to them
 
 
@@ -37,8 +39,11 @@ class Station:
         self._growth = growth = kind(slots, settings, weight.shape[0])
         decoder = self._decoder
 
+        at_once = _AT_ONCE if shape.slots * shape.beams <= _FEW else 1
+
         def step() -> None:
-            growth.grow(decoder.step_slots(growth.last_R, slots))
+            for _ in range(at_once):  # a slot that is done in between stands still
+                growth.grow(decoder.step_slots(growth.last_R, slots))
 
         self._step = recorded(step, self._device)
         self.bytes = slots.cache.nbytes + slots.memory.nbytes
@@ -49,22 +54,22 @@ class Station:
         places = memory.layout
         waiting, free = deque(range(len(sentences))), list(range(self._count))
         held: dict[int, int] = {}  # slot: sentence
-        since: dict[int, int] = {}  # slot: the first step that it took part in
+        since: dict[int, int] = {}  # slot: the first launch that it took part in
         batch = max(1, self._count // _SHARE)
-        watch, steps = _Watch(self._growth.done_S), 0
+        watch, launches = _Watch(self._growth.done_S), 0
         while waiting or held:
             if waiting and (len(free) >= batch or not held):
                 slots = [free.pop() for _ in range(min(len(free), len(waiting)))]
                 chosen = [waiting.popleft() for _ in slots]
                 held.update(zip(slots, chosen, strict=True))
-                since.update(dict.fromkeys(slots, steps))
+                since.update(dict.fromkeys(slots, launches))
                 index = self._tensor(slots)
                 mine = self._tensor(chosen)
                 self._slots.admit(index, places.offsets[mine], places.lengths[mine])
                 self._growth.admit(index, [sentences[i].limit for i in chosen])
             self._step()
-            watch.look(steps)
-            steps += 1
+            watch.look(launches)
+            launches += 1
             seen, done = watch.before()
             ready = [slot for slot in held if since[slot] <= seen and done[slot]]
             if len(ready) == len(held) or (waiting and len(ready) >= batch):

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, cast
+from typing import Protocol
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from heedful.decode.limits import position_limit
+from heedful.decode.limits import target_limit
 from heedful.decode.slot_search import SlotSearch
 from heedful.models.families import EncoderDecoder
 from heedful.models.protocols import State
@@ -66,7 +66,7 @@ class OneModel:
     @property
     def longest(self) -> int | None:
         """The most target tokens that the decoder has positions for; None where there is no end."""
-        return position_limit(cast(nn.Module, self.model.decoder))
+        return target_limit(self.model)
 
     def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> State:
         """Encode the sources and start the decoder."""

@@ -12,6 +12,11 @@ where g = 2, or 3 with SwiGLU. Relative positions up to a distance k add 4 n (2k
 causal one counts as a whole square, as torch's own counter does. A training step is three forward passes: the backward
 pass makes two products, one for the input and one for the weights, of each one of the forward pass. Norms, activations
 and the optimizer are not counted: they are no matrix products. Padding and recomputation are no work, and not counted.
+
+A recurrent layer of width W over inputs of width I takes 2 n g W (I + W) in each direction, where g is its gates: 4 of
+an LSTM, 3 of a GRU, 1 of others. Its attention over a memory of width M takes 2 n M W for the keys, and 2 (W + M) for a
+pair of a target and a source token. Every alignment counts as the general one, or in a Transformer as the scaled dot
+product; the few that are networks take more, and kernel features less where sentences are long.
 """
 
 from dataclasses import dataclass
@@ -21,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import AnyModel, MixedModel, RecurrentModel, TransformerModel
 from heedful.nn.embedding import Embedding, Output
 from heedful.nn.positions import Learned
 
@@ -29,6 +34,7 @@ Lengths = NDArray[np.integer]
 
 STEP: Final = 3  # forward passes' worth of work in a training step
 _MATRICES: Final = {"relu": 2, "gelu": 2, "swiglu": 3}  # of a position-wise network
+_GATES: Final = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
 
 @dataclass(frozen=True)
@@ -55,12 +61,69 @@ def count_parameters(model: nn.Module) -> Parameters:
     return Parameters(sum(p.numel() for p in model.parameters()), sum(p.numel() for p in outer))
 
 
-def forward_flop(model: TransformerModel, source: Lengths, target: Lengths, target_size: int) -> float:
+def forward_flop(model: AnyModel, source: Lengths, target: Lengths, target_size: int) -> float:
     """The operations of one forward pass over sentences of these lengths, end markers included."""
-    width, network = model.width, _MATRICES[model.activation] * model.width * model.inner
     s, t = source.astype(np.float64), target.astype(np.float64)  # squares of long corpora leave 32 bits
-    n, m = float(s.sum()), float(t.sum())
-    relative = 2 * (2 * model.max_distance + 1) * width if model.positions == "relative" else 0
-    encoder = 2 * n * (4 * width**2 + network + relative) + 4 * width * float(s @ s)
-    decoder = 2 * m * (6 * width**2 + network + relative) + 4 * n * width**2 + 4 * width * float(t @ t + t @ s)
-    return model.layers * encoder + (model.decoder_layers or model.layers) * decoder + 2 * m * width * target_size
+    both = _Lengths(s, t)
+    first, second = (model.encoder, model.decoder) if isinstance(model, MixedModel) else (model, model)
+    memory_width = first.memory_width if isinstance(first, RecurrentModel) else first.width
+    encoder = _recurrent_encoder(first, both) if isinstance(first, RecurrentModel) else _encoder(first, both)
+    if isinstance(second, RecurrentModel):
+        decoder = _recurrent_decoder(second, both, memory_width)
+    else:
+        decoder = _decoder(second, both, memory_width)
+    return encoder + decoder + 2 * both.target * second.width * target_size
+
+
+class _Lengths:
+    """The sums that operations are counted by."""
+
+    def __init__(self, s: NDArray[np.float64], t: NDArray[np.float64]) -> None:
+        self.source, self.target = float(s.sum()), float(t.sum())
+        self.source_pairs, self.target_pairs, self.pairs = float(s @ s), float(t @ t), float(t @ s)
+
+
+def _encoder(model: TransformerModel, lengths: _Lengths) -> float:
+    block = 2 * lengths.source * (4 * model.width**2 + _position_wise(model)) + 4 * model.width * lengths.source_pairs
+    return model.layers * block
+
+
+def _decoder(model: TransformerModel, lengths: _Lengths, memory_width: int) -> float:
+    width = model.width
+    block = 2 * lengths.target * (6 * width**2 + _position_wise(model)) + 4 * lengths.source * memory_width * width
+    return (model.decoder_layers or model.layers) * (block + 4 * width * (lengths.target_pairs + lengths.pairs))
+
+
+def _position_wise(model: TransformerModel) -> int:
+    """What each token takes beside the projections of attention, half of its operations."""
+    relative = 2 * (2 * model.max_distance + 1) * model.width if model.positions == "relative" else 0
+    return _MATRICES[model.activation] * model.width * model.inner + relative
+
+
+def _recurrent_encoder(model: RecurrentModel, lengths: _Lengths) -> float:
+    width, directions = model.encoder_width or model.width, 2 if model.bidirectional else 1
+    layer = [
+        _cell(model, width, model.memory_width if layer else model.embedding_width) for layer in range(model.layers)
+    ]
+    return directions * lengths.source * sum(layer)
+
+
+def _recurrent_decoder(model: RecurrentModel, lengths: _Lengths, memory_width: int) -> float:
+    width, embedding = model.width, model.embedding_width
+    context = width if model.wiring == "cho" else memory_width
+    fed = {"sutskever": 0, "cho": context, "bahdanau": context, "luong": width if model.input_feeding else 0}
+    layers = model.decoder_layers or model.layers
+    cells = [_cell(model, width, width if layer else embedding + fed[model.wiring]) for layer in range(layers)]
+    read_out = {
+        "sutskever": 0,
+        "cho": 2 * width * (width + embedding + context),
+        "bahdanau": 2 * width * (width + embedding + context),
+        "luong": width * (width + context),
+    }
+    attention = 2 * lengths.source * memory_width * width + 2 * (width + memory_width) * lengths.pairs
+    return lengths.target * (sum(cells) + 2 * read_out[model.wiring]) + (attention if model.attends else 0)
+
+
+def _cell(model: RecurrentModel, width: int, input_width: int) -> int:
+    """The operations of one layer, direction and token."""
+    return 2 * _GATES[model.cell] * width * (input_width + width)

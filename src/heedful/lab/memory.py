@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import AnyModel, TransformerModel
 from heedful.data.batches import PairBatch
 from heedful.data.loader import PairFeed, pair_costs
 from heedful.data.plan import Indices
@@ -65,7 +65,7 @@ class Memory:
 
 
 def measure_memory(
-    config: TransformerModel,
+    config: AnyModel,
     sizes: tuple[int, int],
     feed: PairFeed,
     smoothing: float,
@@ -87,14 +87,14 @@ def measure_memory(
 
 
 def _activations(
-    config: TransformerModel,
+    config: AnyModel,
     sizes: tuple[int, int],
     made: PairBatch,
     smoothing: float,
     device: torch.device,
     precision: torch.dtype,
 ) -> int:
-    with _without_values(device) as mode:
+    with _without_values(config, device) as mode:
         with device:
             model = build_model(config, *sizes)
         set_precision(model, precision)
@@ -132,8 +132,10 @@ def _storage(tensor: Tensor) -> int:
 
 
 @contextmanager
-def _without_values(device: torch.device) -> Iterator[FakeTensorMode | None]:
-    with FakeTensorMode() if device.type == "cpu" else nullcontext() as mode:
+def _without_values(config: AnyModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
+    """Where nothing asks for values: recurrence asks how long sentences are."""
+    possible = device.type == "cpu" and isinstance(config, TransformerModel)
+    with FakeTensorMode() if possible else nullcontext() as mode:
         yield mode
 
 

@@ -56,6 +56,11 @@ class DecoderBlock(nn.Module):
         x = self.around_cross(x, lambda h: self.cross.step(h, memory, keep))
         return self.around_network(x, self.network)
 
+    @property
+    def in_slots(self) -> bool:
+        """Whether `step_slots` can do what `step` does."""
+        return self.attention.in_slots and self.cross.in_slots
+
     def step_slots(self, x: Float[Tensor, "R E"], slots: Slots, layer: int) -> Float[Tensor, "R E"]:
         """The same in slots; the block is number `layer` of its decoder."""
         past = slots.cache[layer], slots.ancestors_SKP, slots.positions_S

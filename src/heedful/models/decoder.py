@@ -141,8 +141,8 @@ class TransformerDecoder(nn.Module):
 
     @property
     def decodes_in_slots(self) -> bool:
-        """Whether slots can do what its self-attention knows of positions."""
-        return all(self._block(layer).attention.positions.in_slots for layer in range(len(self.blocks)))
+        """Whether slots can do what its attention does."""
+        return all(self._block(layer).in_slots for layer in range(len(self.blocks)))
 
     @property
     def head_bytes(self) -> int:
@@ -152,7 +152,9 @@ class TransformerDecoder(nn.Module):
     def slots(self, shape: SlotShape) -> Slots:
         """Make buffers of this shape, all slots idle."""
         if not self.decodes_in_slots:
-            raise ValueError("a decoder whose attention adds to scores by position does not decode in slots")
+            placed = all(self._block(layer).attention.positions.in_slots for layer in range(len(self.blocks)))
+            why = "is not fused" if placed else "adds to scores by position"
+            raise ValueError(f"a decoder whose attention {why} does not decode in slots")
         heads, weight = self._block(0).cross.heads, self.output.weight
         width = weight.shape[1] // heads
         return Slots.empty(shape, len(self.blocks), heads, width, self.embedding.precision, weight.device)

@@ -20,7 +20,7 @@ class Kernel(Alignment):
 
     Lemma 1 of the paper: with w ~ N(0, I) the product's expectation is exp(q . k / sqrt(D)); directions w_m that are
     orthogonal to each other lower its variance. The logarithm makes a softmax over scores the kernel's own
-    normalisation. The M `features` are drawn once, from `seed`, each head's own, and saved with the model.
+    normalisation. The M `features` are drawn once, from `seed`, each head's own: the same recipe draws the same.
     """
 
     equal_widths: ClassVar[bool] = True

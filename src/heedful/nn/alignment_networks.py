@@ -1,6 +1,6 @@
 """Alignments that are small networks over a query and a key, or over the query alone.
 
-`Additive` and `Deep` hold inner values of every pair of query and key: [B, H, Q, C, A], A times the memory of scores.
+`Deep` holds inner values of every pair of query and key: [B, H, Q, C, A], A times the memory of scores.
 """
 
 from typing import ClassVar
@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from heedful.nn.additive_scores import additive_scores
 from heedful.nn.alignment import ACTIVATIONS, Alignment, Candidates, glorot, project, uniform
 
 
@@ -35,11 +36,11 @@ class Additive(Alignment):
         return Candidates(project(keys_BHLK, self.key_weight), values_BHLD, keep_BL)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Add every query to every key."""
-        queries_BHQA = project(q_BHQD, self.query_weight)
-        inner_BHQCA = torch.tanh(queries_BHQA.unsqueeze(3) + candidates.keys.unsqueeze(2))
-        vector_H1A1 = self.vector.mT.unsqueeze(1).to(inner_BHQCA.dtype)
-        return (inner_BHQCA @ vector_H1A1).squeeze(4)
+        """Add every query to every key, in float32 or wider, head by head."""
+        wide = torch.promote_types(q_BHQD.dtype, torch.float32)
+        queries_BHQA, keys_BHCA = project(q_BHQD, self.query_weight).to(wide), candidates.keys.to(wide)
+        heads = zip(queries_BHQA.unbind(1), keys_BHCA.unbind(1), self.vector.squeeze(1).to(wide), strict=True)
+        return torch.stack([additive_scores(*head) for head in heads], dim=1)
 
 
 class Deep(Alignment):

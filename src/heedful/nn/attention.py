@@ -2,6 +2,8 @@
 
 MultiHead(Q, K, V) = Concat(head_1 .. head_H) W_O,  head_i = attend(Q W_i^Q, K W_i^K, V W_i^V)
                                                                                     Vaswani et al. 2017, 3.2.2
+
+Shape letter beside the project's: W  width of a memory
 """
 
 import math
@@ -11,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.nn.backends import Backend, automatic
+from heedful.nn.backends import Backend, automatic, explicit
 from heedful.nn.heads import split_heads
 from heedful.nn.linear import Linear
 from heedful.nn.relative import Scheme
@@ -40,12 +42,15 @@ class SelfAttention(nn.Module):
         self.project = Linear(width, 3 * width)
         self.output = Linear(width, width)
 
+    @property
+    def in_slots(self) -> bool:
+        """Whether a step in slots computes the same: its kernels are fused, and know no positions but placed ones."""
+        return self.backend is not explicit and self.positions.in_slots
+
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Attend over all tokens of each sentence at once."""
         q, k, v = self._heads(x_NE, layout.positions, layout.bound)
-        dropout = self.dropout if self.training else 0.0
-        y_NHD = self.positions.attend(self.backend, q, k, v, layout, self.causal, dropout)
-        return self.output(y_NHD.flatten(1))
+        return self.output(self._attend(q, k, v, layout).flatten(1))
 
     def step(
         self,
@@ -66,8 +71,7 @@ class SelfAttention(nn.Module):
         )
         cache_2BHSD[0, :, :, -beams:] = k_BHKD
         cache_2BHSD[1, :, :, -beams:] = v_BHKD
-        keys, values = cache_2BHSD
-        y_BHKD = self.positions.attend_past(q_BHKD, keys, values, keep)
+        y_BHKD = self._attend_past(q_BHKD, cache_2BHSD, keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
@@ -88,29 +92,59 @@ class SelfAttention(nn.Module):
         q, k, v = split_heads(self.project(x), 3, self.heads)
         return *self.positions.place(q, k, positions, bound), v
 
+    def _attend(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+    ) -> Float[Tensor, "N H D"]:
+        dropout = self.dropout if self.training else 0.0
+        return self.positions.attend(self.backend, q_NHD, k_NHD, v_NHD, layout, self.causal, dropout)
+
+    def _attend_past(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        cache_2BHSD: Float[Tensor, "2 B H S D"],
+        keep: Bool[Tensor, "B 1 K S"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        keys, values = cache_2BHSD
+        return self.positions.attend_past(q_BHKD, keys, values, keep)
+
 
 class CrossAttention(nn.Module):
     """Q = x; K = V = the memory of another sequence; one matrix projects keys and values."""
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0, backend: Backend = automatic) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dropout: float = 0.0,
+        memory_width: int | None = None,
+        backend: Backend = automatic,
+    ) -> None:
         super().__init__()
         self.heads, self.dropout, self.backend = heads, dropout, backend
         self.project_query = Linear(width, width)
-        self.project_memory = Linear(width, 2 * width)
+        self.project_memory = Linear(memory_width or width, 2 * width)
         self.output = Linear(width, width)
 
+    @property
+    def in_slots(self) -> bool:
+        """Whether a step in slots computes the same: its kernels are fused."""
+        return self.backend is not explicit
+
     def forward(
-        self, x_NE: Float[Tensor, "N E"], layout: Layout, memory_ME: Float[Tensor, "M E"], memory_layout: Layout
+        self, x_NE: Float[Tensor, "N E"], layout: Layout, memory_MW: Float[Tensor, "M W"], memory_layout: Layout
     ) -> Float[Tensor, "N E"]:
         """Attend from all tokens of each sentence over the same sentence's memory."""
         q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
-        k, v = self.keys_and_values(memory_ME)
-        y_NHD = self.backend(q, k, v, layout, memory_layout, False, self.dropout if self.training else 0.0)
-        return self.output(y_NHD.flatten(1))
+        k, v = self.keys_and_values(memory_MW)
+        return self.output(self._attend(q, k, v, layout, memory_layout).flatten(1))
 
-    def keys_and_values(self, memory_ME: Float[Tensor, "M E"]) -> tuple[Tensor, ...]:
+    def keys_and_values(self, memory_MW: Float[Tensor, "M W"]) -> tuple[Tensor, ...]:
         """The memory's keys and values, [M, H, D] each."""
-        return split_heads(self.project_memory(memory_ME), 2, self.heads)
+        return split_heads(self.project_memory(memory_MW), 2, self.heads)
 
     def step(
         self,
@@ -119,8 +153,7 @@ class CrossAttention(nn.Module):
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R E"]:
         """Attend from one new token a row. The K rows of a sentence are K queries over one copy of its memory."""
-        keys, values = memory_2BHLD
-        y_BHKD = F.scaled_dot_product_attention(self._queries(x_RE, keys), keys, values, attn_mask=keep)
+        y_BHKD = self._attend_memory(self._queries(x_RE, memory_2BHLD[0]), memory_2BHLD, keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
@@ -151,3 +184,22 @@ class CrossAttention(nn.Module):
 
     def _queries(self, x_RE: Float[Tensor, "R E"], keys: Float[Tensor, "B H L D"]) -> Float[Tensor, "B H K D"]:
         return self.project_query(x_RE).view(keys.shape[0], -1, self.heads, keys.shape[-1]).transpose(1, 2)
+
+    def _attend(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_MHD: Float[Tensor, "M H D"],
+        v_MHD: Float[Tensor, "M H D"],
+        layout: Layout,
+        memory_layout: Layout,
+    ) -> Float[Tensor, "N H D"]:
+        return self.backend(q_NHD, k_MHD, v_MHD, layout, memory_layout, False, self.dropout if self.training else 0.0)
+
+    def _attend_memory(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        keep: Bool[Tensor, "B 1 1 L"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        keys, values = memory_2BHLD
+        return F.scaled_dot_product_attention(q_BHKD, keys, values, attn_mask=keep)

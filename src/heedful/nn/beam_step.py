@@ -13,8 +13,10 @@ Shape letters of this file: S  slots    P  positions that a slot has room for   
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.nn.kernels import kernels_take
@@ -180,14 +182,16 @@ def beam_step_reference(
 
 def trace(
     state: BeamState, slots: Int[Tensor, "A"], rows_AI: Int[Tensor, "A I"], lengths_AI: Int[Tensor, "A I"]
-) -> Int[Tensor, "A I T"]:
-    """The tokens of hypotheses that end in these rows with these lengths, on the CPU; 0 behind a hypothesis' end."""
-    tokens_APK, parents_APK = (pointers[slots].cpu().long() for pointers in (state.tokens_SPK, state.parents_SPK))
-    row_AI, length_AI = rows_AI.cpu().long(), lengths_AI.cpu().long()
-    longest = max(0, int(length_AI.max())) if length_AI.numel() else 0
-    found_AIT = torch.zeros((*row_AI.shape, longest), dtype=torch.int64)
+) -> NDArray[np.int64]:
+    """The tokens [A, I, T] of hypotheses that end in these rows with these lengths; 0 behind a hypothesis' end."""
+    row_AI, length_AI = rows_AI.cpu().numpy(), lengths_AI.cpu().numpy()
+    longest = max(0, int(length_AI.max(initial=0)))
+    found_AIT = np.zeros((*row_AI.shape, longest), np.int64)
+    tokens_APK, parents_APK = (
+        pointers[slots, :longest].cpu().numpy() for pointers in (state.tokens_SPK, state.parents_SPK)
+    )
     for place in reversed(range(longest)):
         there_AI = place < length_AI
-        found_AIT[:, :, place] = tokens_APK[:, place].gather(1, row_AI).where(there_AI, 0)
-        row_AI = parents_APK[:, place].gather(1, row_AI).where(there_AI, row_AI)
+        found_AIT[:, :, place] = np.where(there_AI, np.take_along_axis(tokens_APK[:, place], row_AI, 1), 0)
+        row_AI = np.where(there_AI, np.take_along_axis(parents_APK[:, place], row_AI, 1), row_AI)
     return found_AIT

@@ -13,14 +13,16 @@ Beside the project's letters, I is the width of an input, G of all gates togethe
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.nn.cell_updates import gru_update, tanh
 from heedful.nn.dropout import Dropout
+from heedful.nn.step_products import StepProducts
 
 Parts = tuple[Tensor, ...]  # what one layer remembers in one direction, [R, E] each: h, or h and the LSTM's c
 Watch = Callable[[int, Tensor], None]  # is told of each step and its h
@@ -117,6 +119,14 @@ class Cell(ABC):
         """What of the last step is multiplied by W_h: its h."""
         return state[0] if mask_RE is None else state[0] * mask_RE
 
+    def products(self, sizes: Sequence[int]) -> StepProducts:
+        """The products with the state, for inputs that are not known before the step."""
+        return StepProducts(self.weight_h, sizes)
+
+    def joined(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
+        """The sum for `update`, from the projected input and such a product."""
+        return x_RG + product_RG
+
     @abstractmethod
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
         """The new state, from the projected input, from what it became with the product added, and from the old."""
@@ -127,7 +137,7 @@ class TanhCell(Cell):
 
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
         """Squash."""
-        return (torch.tanh(sum_RG),)
+        return (tanh(sum_RG),)
 
 
 class ReluCell(Cell):
@@ -152,8 +162,8 @@ class LSTMCell(Cell):
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
         """Forget, write, read."""
         i, f, candidate, o = sum_RG.chunk(4, dim=1)
-        c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(candidate)
-        return torch.sigmoid(o) * torch.tanh(c), c
+        c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * tanh(candidate)
+        return torch.sigmoid(o) * tanh(c), c
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,34 +197,20 @@ class GRUCell(Cell):
         """The state's own bias: the reset gate must see the product before the input is added."""
         return self.bias_h.expand_as(x_NG)
 
+    def products(self, sizes: Sequence[int]) -> StepProducts:
+        """The products with the state, its own bias added."""
+        return StepProducts(self.weight_h, sizes, self.bias_h.expand(sum(sizes), -1))
+
+    def joined(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
+        """The product alone, for the reset gate."""
+        return product_RG
+
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
         """Reset, then mix old and new."""
-        (h_RE,), width = state, state[0].shape[1]
-        of_input, of_state = (both.split([2 * width, width], dim=1) for both in (x_RG, sum_RG))
-        reset, update = torch.sigmoid(of_input[0] + of_state[0]).chunk(2, dim=1)
-        candidate = torch.tanh(of_input[1] + reset * of_state[1])
-        return (torch.lerp(candidate, h_RE, update),)
+        return (gru_update(x_RG, sum_RG, state[0]),)
 
 
 # --- all steps --------------------------------------------------------------------------------------------------------
-
-
-class _OneProduct(torch.autograd.Function):
-    """The identity on all addends of h W_h^T; its gradient is that of W_h too: one product for all steps, not one each.
-
-    `states` is filled later, while the steps run, with what each step multiplies by W_h.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, addend_NG: Tensor, weight_h: Tensor, states: list[Tensor]) -> Tensor:
-        ctx.states = states
-        return addend_NG.view_as(addend_NG)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        (gradient_NG,) = gradients
-        of_weight = gradient_NG.t() @ torch.cat(ctx.states) if ctx.needs_input_grad[1] else None
-        return gradient_NG, of_weight, None
 
 
 def unroll(
@@ -233,10 +229,7 @@ def unroll(
     nothing is padded. `backward` reads each sentence from its own end.
     """
     x_NG = cell.project(x_NI)
-    states: list[Tensor] = []
-    addend_NG: Tensor = _OneProduct.apply(cell.addend(x_NG), cell.weight_h, states)  # type: ignore[no-untyped-call]
-    addends, inputs = addend_NG.split(list(sizes)), x_NG.split(list(sizes))
-    weight_EG = cell.weight_h.detach().t()
+    inputs, products = x_NG.split(list(sizes)), StepProducts(cell.weight_h, sizes, cell.addend(x_NG))
     rows = sizes[-1] if backward else sizes[0]
     state, ended, outputs = tuple(part[:rows] for part in initial), [], [x_NI] * len(sizes)
     for step in reversed(range(len(sizes))) if backward else range(len(sizes)):
@@ -247,13 +240,10 @@ def unroll(
         elif rows > before:  # from the end: shorter sentences begin
             state = tuple(torch.cat([part, first[before:rows]]) for part, first in zip(state, initial, strict=True))
         fed_back = cell.fed_back(state, None if mask_BE is None else mask_BE[:rows])
-        states.append(fed_back.detach())
-        state = cell.update(inputs[step], torch.addmm(addends[step], fed_back, weight_EG), state)
+        state = cell.update(inputs[step], products(step, fed_back), state)
         outputs[step] = state[0]
         if watch is not None:
             watch(step, state[0])
-    if backward:
-        states.reverse()  # in the order of the addends
     last = tuple(torch.cat(pieces) for pieces in zip(state, *reversed(ended), strict=False)) if ended else state
     return torch.cat(outputs), last
 
@@ -265,8 +255,13 @@ def unroll(
 class Drops(Protocol):
     """Where a stack drops values."""
 
-    def inputs(self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None) -> Float[Tensor, "N I"]:
-        """Drop from the inputs of a layer; `rows` says whose they are where they are not one a row, in order."""
+    def inputs(
+        self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None, first: int = 0
+    ) -> Float[Tensor, "N I"]:
+        """Drop from the inputs of a layer, or from some of their components, from the `first` on.
+
+        `rows` says whose they are where they are not one a row, in order, from the first row on.
+        """
         ...
 
     def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"] | None:
@@ -280,7 +275,9 @@ class BetweenLayers:
 
     drop: Dropout
 
-    def inputs(self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None) -> Float[Tensor, "N I"]:
+    def inputs(
+        self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None, first: int = 0
+    ) -> Float[Tensor, "N I"]:
         """Drop from the inputs of every layer but the first."""
         return self.drop(x_NI) if layer else x_NI
 
@@ -309,10 +306,12 @@ class Variational:
                 tuple(tuple(drop(weight.new_ones(rows, cell.weight_h.shape[1])) for cell in layer) for layer in cells),
             )
 
-    def inputs(self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None) -> Float[Tensor, "N I"]:
+    def inputs(
+        self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None, first: int = 0
+    ) -> Float[Tensor, "N I"]:
         """Drop from the inputs of every layer."""
-        mask = self.input_masks[layer]
-        return x_NI * (mask if rows_N is None else mask.index_select(0, rows_N))
+        mask = self.input_masks[layer][:, first : first + x_NI.shape[1]]
+        return x_NI * (mask[: len(x_NI)] if rows_N is None else mask.index_select(0, rows_N))
 
     def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"]:
         """The mask of the states that a layer feeds back."""

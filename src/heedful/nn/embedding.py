@@ -1,6 +1,7 @@
 """From token ids to vectors, and from vectors to scores over the vocabulary."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.nn.dropout import Dropout
+from heedful.nn.mixtures import MetaEmbedding
 from heedful.packed import Layout
 
 
@@ -34,11 +36,48 @@ class Embedding(nn.Module):
 
     def at(self, tokens_N: Int[Tensor, "N"], positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
         """Embed tokens at given positions, all of them below `bound`."""
-        x = F.embedding(tokens_N, self.weight) * self.scale
+        x = self.rows(tokens_N) * self.scale
         if self.positions is not None:
             x = x + self.positions(positions_N, bound)
         dropped: Tensor = self.drop(x.to(self.precision))
         return dropped
+
+    def rows(self, tokens_N: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
+        """W[token]"""
+        return F.embedding(tokens_N, self.weight)
+
+
+class MixedEmbedding(Embedding):
+    """x = D(sqrt(E) * mix_i(W_i[token]) + P(position)): several matrices, mixed by attention      Kiela et al. 2018
+
+    See `MetaEmbedding`. The first matrix is `weight`, which an output layer may share, and gives the width; the others
+    may have widths of their own.
+    """
+
+    def __init__(self, tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float) -> None:
+        super().__init__(tables[0], positions, dropout)
+        sizes = [table.shape[0] for table in tables]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"embeddings of {sizes} words to mix; all must be of one vocabulary")
+        self.others = nn.ParameterList(tables[1:])
+        self.mix = MetaEmbedding([table.shape[1] for table in tables], out_width=tables[0].shape[1])
+
+    def rows(self, tokens_N: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
+        """What is mixed of the token's rows."""
+        mixed: Tensor = self.mix([F.embedding(tokens_N, table) for table in (self.weight, *self.others)])
+        return mixed
+
+
+def fresh_table(size: int, width: int) -> nn.Parameter:
+    """A matrix of vectors of unit length, on average, drawn from torch's global generator."""
+    return nn.Parameter(torch.randn(size, width) * width**-0.5)
+
+
+def make_embedding(tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float) -> Embedding:
+    """An embedding of one matrix, or one that mixes several."""
+    if len(tables) == 1:
+        return Embedding(tables[0], positions, dropout)
+    return MixedEmbedding(tables, positions, dropout)
 
 
 class Output(nn.Module):

@@ -8,6 +8,7 @@ from torch import nn
 from heedful.nn.attention import CrossAttention, SelfAttention
 from heedful.nn.feedforward import SwiGLU
 from heedful.nn.positions import Learned
+from heedful.nn.recurrent import RecurrentStack, init_recurrent
 
 _ATTENTION_GAIN: Final = 2**-0.5
 
@@ -19,6 +20,7 @@ def xavier(model: nn.Module) -> None:
     A matrix that stacks several projections starts as the single ones would: fusing changes no distribution. Those of
     attention start smaller by sqrt(1/2), as in `torch.nn.MultiheadAttention` and fairseq: without it, post-norm models
     at high learning rates never learn where to look (Multi30k, rate 0.005: 13 BLEU without it, 39 with it).
+    Recurrent stacks start as `init_recurrent` says, alignments as they were made.
     """
     for module in model.modules():
         match module:
@@ -35,6 +37,8 @@ def xavier(model: nn.Module) -> None:
                 _uniform(module.project_memory, 2, _ATTENTION_GAIN)
             case SwiGLU():
                 _uniform(module.into, 2)
+            case RecurrentStack():
+                init_recurrent(module)
 
 
 def _uniform(linear: nn.Linear, stacked: int, gain: float = 1.0) -> None:

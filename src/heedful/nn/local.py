@@ -10,6 +10,7 @@ Shape letters of this file: Q  queries    L  keys
 """
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int, Real
@@ -72,3 +73,76 @@ class Predicted(nn.Module):
         sigma = self.window.half_width / 2
         gaussian_BQL = (-(place_L - position_BQ.unsqueeze(2)).square() / (2 * sigma**2)).exp()
         return self.window.around(position_BQ.detach(), lengths_B, keys), gaussian_BQL.to(h_BQE.dtype)
+
+
+# --- what the queries of a decoder see --------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class View(Protocol):
+    """Which keys a query sees, and how much each of them counts."""
+
+    def __call__(
+        self,
+        q_BQE: Float[Tensor, "B Q E"],
+        positions_Q: Int[Tensor, "Q"],
+        lengths_B: Int[Tensor, "B"],
+        keys: int,
+    ) -> tuple[Bool[Tensor, "B Q L"] | None, Float[Tensor, "B Q L"] | None]:
+        """What is seen (None: all of the sentence), and the factors of the weights (None: one).
+
+        Positions are those of the queries among the decoder's steps.
+        """
+        ...
+
+
+class GlobalView(nn.Module):
+    """Global attention: a query sees the whole sentence."""
+
+    def forward(
+        self,
+        q_BQE: Float[Tensor, "B Q E"],
+        positions_Q: Int[Tensor, "Q"],
+        lengths_B: Int[Tensor, "B"],
+        keys: int,
+    ) -> tuple[None, None]:
+        """All of it."""
+        return None, None
+
+
+class MonotoneView(nn.Module):
+    """local-m: the query of step t sees the window around t; see `Window.monotone`."""
+
+    def __init__(self, half_width: int) -> None:
+        super().__init__()
+        self.window = Window(half_width)
+
+    def forward(
+        self,
+        q_BQE: Float[Tensor, "B Q E"],
+        positions_Q: Int[Tensor, "Q"],
+        lengths_B: Int[Tensor, "B"],
+        keys: int,
+    ) -> tuple[Bool[Tensor, "B Q {keys}"], None]:
+        """A window around each query's own position."""
+        positions_BQ = torch.minimum(positions_Q, lengths_B.unsqueeze(1) - 1)
+        return self.window.around(positions_BQ, lengths_B, keys), None
+
+
+class PredictedView(nn.Module):
+    """local-p: a query sees the window around the position that it predicts, the middle of it most."""
+
+    def __init__(self, width: int, half_width: int) -> None:
+        super().__init__()
+        self.predicted = Predicted(width, half_width)
+
+    def forward(
+        self,
+        q_BQE: Float[Tensor, "B Q E"],
+        positions_Q: Int[Tensor, "Q"],
+        lengths_B: Int[Tensor, "B"],
+        keys: int,
+    ) -> tuple[Bool[Tensor, "B Q {keys}"], Float[Tensor, "B Q {keys}"]]:
+        """A window around each predicted position, and its Gaussian."""
+        seen, gaussian = self.predicted(q_BQE, lengths_B, keys)
+        return seen, gaussian

@@ -67,6 +67,12 @@ class _Arrange(torch.autograd.Function):
         return gradients[0].index_select(0, ctx.inverse), None, None
 
 
+def permuted(x_NE: Float[Tensor, "N E"], index: Int[Tensor, "N"], inverse: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
+    """x[index], for a permutation whose inverse is known: the gradient needs no sums."""
+    moved: Tensor = _Arrange.apply(x_NE, index, inverse)  # type: ignore[no-untyped-call]
+    return moved
+
+
 @dataclass(frozen=True, eq=False)
 class TimeMajor:
     """Packed tokens in the order of time: all first tokens, then the second of sentences that have one, and so on.
@@ -109,15 +115,27 @@ class TimeMajor:
         """The row of each place: the rank of its sentence."""
         return torch.cat([torch.arange(size) for size in self.sizes.tolist()]).to(self.places.device)
 
+    def padded(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "B T E"]:
+        """From the order of time to a row a sentence, the longest first, with zeros behind its end. No gradients."""
+        sentences, steps = len(self.ranks), len(self.sizes)
+        if self.even and self.rows == sentences:
+            return x_NE.unflatten(0, (steps, sentences)).transpose(0, 1)
+        padded = x_NE.new_zeros(sentences * steps, x_NE.shape[1])
+        padded.index_copy_(0, self._padded_places, x_NE)
+        return padded.unflatten(0, (sentences, steps))
+
+    @cached_property
+    def _padded_places(self) -> Int[Tensor, "N"]:
+        steps_N = torch.repeat_interleave(torch.arange(len(self.sizes)), self.sizes).to(self.places.device)
+        return self.rows_N * len(self.sizes) + steps_N
+
     def arrange(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
         """From the packed order to that of time."""
-        arranged: Tensor = _Arrange.apply(x_NE, self.tokens, self.places)  # type: ignore[no-untyped-call]
-        return arranged
+        return permuted(x_NE, self.tokens, self.places)
 
     def restore(self, y_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
         """From the order of time to the packed one."""
-        restored: Tensor = _Arrange.apply(y_NE, self.places, self.tokens)  # type: ignore[no-untyped-call]
-        return restored
+        return permuted(y_NE, self.places, self.tokens)
 
 
 # --- stacks -----------------------------------------------------------------------------------------------------------
@@ -196,11 +214,15 @@ class RecurrentStack(nn.Module):
 
     def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
         """Take one step a row: what `forward` gives for the next token of each sentence."""
+        return self.any_rows(x_RI).step(x_RI, state)
+
+    def any_rows(self, like: Float[Tensor, "*any"]) -> StackedCells:
+        """The stack's cells, for steps of any rows: they have no masks of certain rows."""
         if self._draws_masks:
             raise ValueError(
                 "a step by itself would draw variational masks of its own: ask for `cells` once, and step them"
             )
-        return self.cells(x_RI.shape[0], x_RI).step(x_RI, state)
+        return self.cells(0, like)
 
     @property
     def _draws_masks(self) -> bool:

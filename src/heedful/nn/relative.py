@@ -2,6 +2,9 @@
 
 A scheme is handed to `SelfAttention`. Memory that is attended to from another sequence has no place in it.
 
+A scheme attends by itself with the scaled dot product and a softmax. Attention of another kind asks it for the terms:
+`place` for queries and keys, `bias` for scores, `read` for what is read.
+
 Shape letters of this file: C  clipped distances    P  pairs of a head's columns    S  cached places (positions * K)
 """
 
@@ -60,6 +63,16 @@ class Scheme(nn.Module):
         """Attend from the last of the cached positions over all of them, K places each."""
         return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=keep)
 
+    def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
+        """What is added to the scores that queries at the last Q of so many places give to all of them, if anything."""
+        return None
+
+    def read(
+        self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
+    ) -> Float[Tensor, "B H Q D"]:
+        """What such queries read from values with these weights, and from what the scheme adds to values."""
+        return y_BHQD
+
 
 class Rotary(Scheme):
     """score_ij = (R_i q_i) . (R_j k_j) / sqrt(D) = q_i . R_(j-i) k_j / sqrt(D)      Su et al. 2021, 3.2 (RoPE)
@@ -112,7 +125,7 @@ class LinearBias(Scheme):
         dropout: float,
     ) -> Float[Tensor, "N H D"]:
         """Attend with the bias of all pairs of places."""
-        bias_1HLL = self._bias(_distances(layout.bound, q_NHD.device))
+        bias_1HLL = self._bias(_distances(layout.bound, layout.bound, q_NHD.device))
         return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout, bias_1HLL)
 
     def attend_past(
@@ -125,6 +138,10 @@ class LinearBias(Scheme):
         """Attend with the bias of every cached place."""
         bias_1H1S = self._bias(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)).to(q_BHKD.dtype)
         return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=masked_bias(bias_1H1S, keep))
+
+    def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
+        """-m |i - j|, the same for all sentences."""
+        return self._bias(_distances(q_BHQD.shape[2], places, q_BHQD.device))
 
     def _bias(self, distances_QK: Int[Tensor, "Q K"]) -> Float[Tensor, "1 H Q K"]:
         return (-self.slopes_H11 * distances_QK.abs()).unsqueeze(0)
@@ -156,21 +173,11 @@ class RelativeVectors(Scheme):
         causal: bool,
         dropout: float,
     ) -> Float[Tensor, "N H D"]:
-        """Attend, whatever the backend. Distances are looked up in [N, H, C]: no tensor of vectors has two places."""
-        heads, width = q_NHD.shape[1:]
-        wide = torch.promote_types(q_NHD.dtype, torch.float32)  # many places share a distance: 16 bits sum badly
-        distances_LL = self._clipped(_distances(layout.bound, q_NHD.device))
-        distances_BHLL = distances_LL.expand(layout.sentences, heads, -1, -1)
-
-        scores_NHC = (q_NHD @ self.keys.to(q_NHD.dtype).T).to(wide) / math.sqrt(width)
-        bias_BHLL = pad(scores_NHC, layout).transpose(1, 2).gather(3, distances_BHLL)
+        """Attend, whatever the backend."""
+        q_BHLD, v_BHLD = (pad(x, layout).transpose(1, 2) for x in (q_NHD, v_NHD))
+        bias_BHLL = self.bias(q_BHLD, layout.bound)
         weights_BHLL = F.dropout(attention_weights(q_NHD, k_NHD, layout, layout, causal, bias_BHLL), dropout)
-
-        y_BHLD = weights_BHLL @ pad(v_NHD, layout).transpose(1, 2)
-        none_BHLC = weights_BHLL.new_zeros(*weights_BHLL.shape[:3], len(self.values), dtype=wide)
-        shares_BHLC = none_BHLC.scatter_add(3, distances_BHLL, weights_BHLL.to(wide))
-        shares_NHC = unpad(shares_BHLC.transpose(1, 2), layout).to(q_NHD.dtype)
-        return unpad(y_BHLD.transpose(1, 2), layout) + shares_NHC @ self.values.to(q_NHD.dtype)
+        return unpad(self.read(weights_BHLL @ v_BHLD, weights_BHLL).transpose(1, 2), layout)
 
     def attend_past(
         self,
@@ -180,14 +187,39 @@ class RelativeVectors(Scheme):
         keep: Bool[Tensor, "B 1 K S"] | None,
     ) -> Float[Tensor, "B H K D"]:
         """Attend from one position, for which every cached place has one vector."""
-        distances_1S = self._clipped(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device))
-        a_SD, b_SD = (vectors[distances_1S[0]].to(q_BHKD.dtype) for vectors in (self.keys, self.values))
-        scores_BHKS = (q_BHKD @ k_BHSD.transpose(2, 3) + q_BHKD @ a_SD.T) / math.sqrt(q_BHKD.shape[-1])
-        scores_BHKS = scores_BHKS.to(torch.promote_types(scores_BHKS.dtype, torch.float32))
+        distances_1S = _distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)
+        scores_BHKS = q_BHKD @ k_BHSD.transpose(2, 3) / math.sqrt(q_BHKD.shape[-1])
+        scores_BHKS = scores_BHKS + self._scores(q_BHKD, distances_1S)
         if keep is not None:
             scores_BHKS = scores_BHKS.masked_fill(~keep, -math.inf)
         weights_BHKS = scores_BHKS.softmax(-1).to(q_BHKD.dtype)
-        return weights_BHKS @ v_BHSD + weights_BHKS @ b_SD
+        return weights_BHKS @ v_BHSD + self._values(weights_BHKS, distances_1S)
+
+    def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
+        """q . a / sqrt(D), in float32 or wider."""
+        return self._scores(q_BHQD, _distances(q_BHQD.shape[2], places, q_BHQD.device))
+
+    def read(
+        self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
+    ) -> Float[Tensor, "B H Q D"]:
+        """Add the vectors b of all places, as they weigh."""
+        queries, places = weights_BHQL.shape[2:]
+        distances_QL = _distances(queries, places, y_BHQD.device)
+        return y_BHQD + self._values(weights_BHQL, distances_QL).to(y_BHQD.dtype)
+
+    # Distances are looked up in [B, H, Q, C]: no tensor of vectors has two places.
+
+    def _scores(self, q_BHQD: Float[Tensor, "B H Q D"], distances_QL: Int[Tensor, "#Q L"]) -> Float[Tensor, "B H Q L"]:
+        scores_BHQC = _wide(q_BHQD @ self.keys.to(q_BHQD.dtype).T) / math.sqrt(q_BHQD.shape[3])
+        return scores_BHQC.gather(3, self._clipped(distances_QL).expand(*q_BHQD.shape[:3], -1))
+
+    def _values(
+        self, weights_BHQL: Float[Tensor, "B H Q L"], distances_QL: Int[Tensor, "#Q L"]
+    ) -> Float[Tensor, "B H Q D"]:
+        wide_BHQL = _wide(weights_BHQL)  # many places share a distance: 16 bits sum badly
+        none_BHQC = wide_BHQL.new_zeros(*wide_BHQL.shape[:3], len(self.values))
+        shares_BHQC = none_BHQC.scatter_add(3, self._clipped(distances_QL).expand_as(wide_BHQL), wide_BHQL)
+        return shares_BHQC.to(weights_BHQL.dtype) @ self.values.to(weights_BHQL.dtype)
 
     def _clipped(self, distances_QK: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
         """The row of each distance among the trained vectors."""
@@ -208,15 +240,18 @@ def slopes(heads: int) -> list[float]:
 
 def _turned(x_NHD: Float[Tensor, "N H D"], phases_N1P: Complex[Tensor, "N 1 P"]) -> Float[Tensor, "N H D"]:
     """Two columns are a complex number, and to turn it is one product."""
-    pairs_NHP2 = x_NHD.to(torch.promote_types(x_NHD.dtype, torch.float32)).unflatten(2, (-1, 2))
+    pairs_NHP2 = _wide(x_NHD).unflatten(2, (-1, 2))
     turned_NHP = torch.view_as_complex(pairs_NHP2) * phases_N1P
     return torch.view_as_real(turned_NHP).flatten(2).to(x_NHD.dtype)
 
 
-def _distances(length: int, device: torch.device) -> Int[Tensor, "L L"]:
-    """j - i: how far behind query i key j stands."""
-    places_L = torch.arange(length, device=device)
-    return places_L - places_L.unsqueeze(1)
+def _wide(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _distances(queries: int, keys: int, device: torch.device) -> Int[Tensor, "Q K"]:
+    """j - i: how far behind query i key j stands, of queries at the last places of the keys."""
+    return torch.arange(keys, device=device) - torch.arange(keys - queries, keys, device=device).unsqueeze(1)
 
 
 def _distances_back(places: int, rows: int, device: torch.device) -> Int[Tensor, "1 S"]:

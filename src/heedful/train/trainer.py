@@ -92,10 +92,13 @@ class Trainer(Generic[BatchType]):
         settings: Settings,
         observer: Observer,
         computation: Computing[BatchType] = Eager,
+        before_update: Callable[[int], None] = lambda step: None,
     ) -> None:
+        """`before_update` is told how many updates are done, before each one: for what depends on that alone."""
         self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
         self._computation = computation(lambda batch: objective(model, batch), optimizer, settings.clip_norm, device)
+        self._before_update = before_update
         self._not_finite = 0  # updates in a row, as far as they were read
 
     def run(self, position: Position, stop: StopRequest) -> Position:
@@ -121,6 +124,7 @@ class Trainer(Generic[BatchType]):
         self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: "_Meter"
     ) -> tuple[int, Tensor]:
         """Sum gradients over the micro-batches, and step; the units, and the norm of the gradient."""
+        self._before_update(position.step)
         units = 0
         for number, micro in enumerate(update):
             seed_micro_batch(self.settings.seed, position.step, number)
@@ -154,8 +158,8 @@ class Trainer(Generic[BatchType]):
 
     def _read(self, position: Position, meter: "_Meter", norm: Tensor, logged: bool) -> None:
         """Ask the device for the sums, and show them."""
+        skipped = int(meter.skipped)  # waits for the device: the clock is read behind it
         units, updates, seconds = meter.units, position.step - meter.first_step, meter.seconds
-        skipped = int(meter.skipped)
         perplexity = math.exp(min(float(meter.likelihood) / units, 700.0))
         self.observer.reading(
             Reading(

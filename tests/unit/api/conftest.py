@@ -3,7 +3,8 @@ from collections.abc import Callable
 import pytest
 
 from heedful.api.model import Model
-from heedful.config.schema import Data, Recipe, TextCorpus, TransformerModel, Words
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Data, Recipe, TextCorpus, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.models.build import build_model
 from heedful.models.bundle import Bundle, Tokenizers

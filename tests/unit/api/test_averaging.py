@@ -13,7 +13,8 @@ from heedful.api.averaging import average
 from heedful.api.model import load
 from heedful.api.training import train
 from heedful.config.load import recipe_from_json
-from heedful.config.schema import Data, Recipe, TextCorpus, TransformerModel, Words
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Data, Recipe, TextCorpus, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build import build_model

@@ -12,6 +12,7 @@ from heedful.api.evaluating import evaluating
 from heedful.api.evaluation import evaluate, perplexity
 from heedful.api.model import Model
 from heedful.api.validation import Judge
+from heedful.config.models import TransformerModel
 from heedful.config.schema import (
     Data,
     Decode,
@@ -19,7 +20,6 @@ from heedful.config.schema import (
     Recipe,
     TextCorpus,
     Tokenized,
-    TransformerModel,
     Validation,
     Words,
 )

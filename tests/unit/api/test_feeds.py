@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from heedful.api.feeds import static_shape
-from heedful.config.schema import Data, Recipe, TextCorpus, TransformerModel
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Data, Recipe, TextCorpus
 
 
 def recipe_with(positions: str, width: int = 64, dropout_attention: float = 0.0) -> Recipe:

@@ -2,6 +2,8 @@
 
 import itertools
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -209,3 +211,9 @@ def test_automatic_precision_is_float32_on_the_cpu(reversing_folder: Path) -> No
 def test_a_bundle_may_be_moved(reversing_folder: Path, tmp_path: Path) -> None:
     moved = shutil.copytree(reversing_folder, tmp_path / "moved")
     assert load(moved, device="cpu").translate("ant bee") == "bee ant"
+
+
+def test_the_public_functions_stay_themselves_whichever_is_asked_for_first() -> None:
+    code = "import heedful; heedful.load; print(callable(heedful.train), callable(heedful.average))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "True True\n"

@@ -16,7 +16,8 @@ from heedful.api.forecast import dry_run
 from heedful.api.starting import read_start
 from heedful.api.training import train
 from heedful.config.load import load_recipe, recipe_from_json
-from heedful.config.schema import Data, Recipe, TextCorpus, Tokenized, TransformerModel, Words
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Data, Recipe, TextCorpus, Tokenized, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build import build_model
@@ -138,7 +139,7 @@ def test_a_model_of_the_same_shapes_may_say_another_dropout(tmp_path: Path) -> N
     start(tmp_path)
     console = silent()
     run = train(recipe({**values(tmp_path), "model": {**MODEL, "dropout": 0.3}}), tmp_path / "run", console=console)
-    assert read_description(run)[0].model.dropout == 0.3
+    assert read_description(run)[0].model.model_dump()["dropout"] == 0.3
     assert "  `model.dropout` was 0.1 and is 0.3" in told(console)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from heedful.config.complaints import FOREIGN_WORDS
 from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
+from heedful.config.models import TransformerModel
 from heedful.config.outline import paths_of_key
 from heedful.config.schema import (
     Adam,
@@ -24,7 +25,6 @@ from heedful.config.schema import (
     Recipe,
     TextCorpus,
     Tokenized,
-    TransformerModel,
     TsvCorpus,
     Words,
 )
@@ -289,17 +289,18 @@ def test_overrides_reach_numbers_truth_tables_and_tables_that_are_not_there() ->
     recipe = load(
         DATA, "model.dropout=0.25", "data.nfc=true", "train.schedule={kind='linear', lr=1}", "train.validation.every=5"
     )
+    assert isinstance(recipe.model, TransformerModel)
     assert (recipe.model.dropout, recipe.data.nfc, recipe.train.validation.every) == (0.25, True, 5)
     assert recipe.train.schedule == Linear(kind="linear", lr=1)
 
 
 def test_the_last_of_two_overrides_counts() -> None:
-    assert load(DATA, "model.layers=2", "model.layers=3").model.layers == 3
+    assert load(DATA, "model.layers=2", "model.layers=3").model.model_dump()["layers"] == 3
 
 
 def test_overrides_win_over_the_recipe_and_its_base() -> None:
     recipe_file(DATA + "[model]\nlayers = 1", "base.toml")
-    assert load('extends = "base.toml"\n[model]\nlayers = 2', "model.layers=3").model.layers == 3
+    assert load('extends = "base.toml"\n[model]\nlayers = 2', "model.layers=3").model.model_dump()["layers"] == 3
 
 
 def test_items_of_a_list_are_overridden_by_their_number() -> None:
@@ -432,7 +433,10 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
             '`tokenizer.kind` is "bytebpe", but must be one of: byte_bpe, bpe, wordpiece, unigram, word, char.',
         ),
         ("[tokenizer]\nkind = 3", "`tokenizer.kind` is 3, but must be one of: byte_bpe, bpe,"),
-        ("[model]\nfamily = 'rnn'\ncells = 3\nheads = 0", '`model.family` is "rnn", but must be "transformer".'),
+        (
+            "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
+            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed.',
+        ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
         ("[model]\nlayers = 1.5", "`model.layers` is 1.5, but must be a whole number of at least 1."),
         ("[model]\nlayers = '6'", '`model.layers` is "6", but must be a whole number of at least 1.'),

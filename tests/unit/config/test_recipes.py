@@ -7,6 +7,7 @@ import pytest
 
 from heedful.config import recipes
 from heedful.config.load import load_recipe
+from heedful.config.models import TransformerModel
 from heedful.config.recipes import shipped_recipe, shipped_recipes, summary
 from heedful.errors import UserError
 
@@ -36,6 +37,7 @@ def test_every_shipped_recipe_extends_by_name_so_that_a_copy_still_loads(name: s
 def test_the_base_transformer_is_as_published() -> None:
     recipe = load_recipe("transformer-base-wmt14")
     model, train, decode = recipe.model, recipe.train, recipe.decode
+    assert isinstance(model, TransformerModel)
     assert (model.width, model.heads, model.layers, model.inner) == (512, 8, 6, 2048)
     assert (model.dropout, model.norm, model.tie, train.label_smoothing) == (0.1, "post", "all", 0.1)
     assert (recipe.tokenizer.size, recipe.tokenizer.joint, recipe.data.batch_tokens) == (37000, True, 25000)

@@ -39,7 +39,7 @@ def recipe(folder: Path, tokenizer: dict[str, Any] | None = None, **data: Any) -
     }
     words = {"kind": "word", "joint": False}
     return Recipe.model_validate(
-        {"data": defaults | data, "tokenizer": tokenizer or words, "model": {"tie": "decoder"}}
+        {"data": defaults | data, "tokenizer": tokenizer or words, "model": {"family": "transformer", "tie": "decoder"}}
     )
 
 

@@ -133,7 +133,7 @@ def recipe(files: Path, joint: bool = True, **data: Any) -> Recipe:
         {
             "data": {"folder": str(files), "train": [corpus("de"), corpus("fr", lines="1-1")], **data},
             "tokenizer": {"kind": "word", "joint": joint},
-            "model": {"tie": "decoder"},
+            "model": {"family": "transformer", "tie": "decoder"},
         }
     )
 

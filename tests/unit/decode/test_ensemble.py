@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import TransformerModel
 from heedful.data.tokenizer import BEGIN
 from heedful.decode.ensemble import Ensemble
-from heedful.decode.limits import position_limit
 from heedful.decode.search import search
 from heedful.decode.settings import Settings
 from heedful.errors import UserError
@@ -76,7 +75,6 @@ def test_the_shortest_member_bounds_the_length() -> None:
     assert Ensemble([model_of(1, **long), model_of(2), model_of(3, **short)]).longest == 6
     assert Ensemble([model_of(1), model_of(2)]).longest is None
     ensemble = Ensemble([model_of(1, **long), model_of(3, **short)])
-    assert position_limit(ensemble) == 6
     found = search(ensemble, [[5, 6, 7]], Settings(beam=2, nbest=2, max_extra=30, min_length=5), 4096)
     assert all(best.length <= 6 for best in found[0])
 

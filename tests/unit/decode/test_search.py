@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import RecurrentModel, TransformerModel
 from heedful.decode import search as search_module
 from heedful.decode.ensemble import Ensemble
-from heedful.decode.limits import position_limit
+from heedful.decode.limits import source_limit, target_limit
 from heedful.decode.sampling import Sampling
 from heedful.decode.search import search
 from heedful.decode.sentence import sentences_of
@@ -92,8 +92,17 @@ def test_the_maximum_length_is_the_pieces_of_the_source_and_max_extra(beam: int)
 
 
 def test_limits_of_positions() -> None:
-    assert position_limit(model_of()) is None
-    assert position_limit(model_of(positions="learned", max_positions=33)) == 33
+    for options, limits in (
+        ({}, (None, None)),
+        ({"positions": "learned", "max_positions": 33}, (33, 33)),
+        ({"alignment": "location", "max_places": 20}, (20, 20)),
+        ({"alignment": "location", "max_places": 20, "positions": "learned", "max_positions": 9}, (9, 9)),
+    ):
+        model = model_of(**options)
+        assert (source_limit(model), target_limit(model)) == limits
+    config = RecurrentModel(family="recurrent", width=8, alignment="location", max_places=20)
+    model = build_model(config, 9, 9)
+    assert (source_limit(model), target_limit(model)) == (20, None)
 
 
 @pytest.mark.parametrize("beam", [1, 3])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import TransformerModel
 from heedful.decode.search import search
 from heedful.decode.sentence import sentences_of
 from heedful.decode.settings import Settings

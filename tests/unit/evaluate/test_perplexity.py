@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import TransformerModel
 from heedful.data.batches import collate
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from heedful.config.schema import ByteBpe, Data, Recipe, TextCorpus, TransformerModel, Words
+from heedful.config.models import TransformerModel
+from heedful.config.schema import ByteBpe, Data, Recipe, TextCorpus, Words
 from heedful.data.batches import collate
 from heedful.data.loader import PairFeed
 from heedful.data.prepare import Prepared

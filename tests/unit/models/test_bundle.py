@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.config.schema import Data, Recipe, TextCorpus, TransformerModel, Words
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Data, Recipe, TextCorpus, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build import build_model

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from heedful.config.schema import TransformerModel
+from heedful.config.models import TransformerModel
 from heedful.errors import UserError
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder

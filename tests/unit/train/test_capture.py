@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.config.schema import Adam, Constant, TransformerModel
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Adam, Constant
 from heedful.data.batches import PairBatch, StaticShape, collate
 from heedful.data.loader import PairFeed
 from heedful.data.store import TokenStore

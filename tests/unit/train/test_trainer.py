@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.config.schema import Adam, Constant, TransformerModel
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Adam, Constant
 from heedful.data.batches import PairBatch
 from heedful.data.loader import PairFeed
 from heedful.data.store import TokenStore

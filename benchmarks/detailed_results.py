@@ -1,0 +1,47 @@
+"""Recorded results with more than figures: tables beside them, and the names of what failed. All can be added to.
+
+benchmarks/results/NAME.json   what `heedful.evaluate.record` writes, and {"details": {...}, "failed": {part: why}}
+"""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heedful.evaluate.record import record, result_file
+from heedful.files import read_json, write_json
+
+
+@dataclass(frozen=True)
+class Detailed:
+    """What a benchmark found."""
+
+    figures: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)  # what is no single figure, by name
+    failed: Mapping[str, str] = field(default_factory=dict)  # parts, and why
+
+
+def recorded(name: str, folder: Path) -> Detailed:
+    """What stands in a result's file; nothing where there is none."""
+    path = result_file(name, folder)
+    if not path.exists():
+        return Detailed()
+    found = read_json(path)
+    assert isinstance(found, dict)
+    return Detailed(*(found.get(part, {}) for part in ("figures", "details", "failed")))
+
+
+def save(name: str, found: Detailed, folder: Path, seeds: Sequence[int] = ()) -> Path:
+    """Write a result's file anew and return its path."""
+    path = record(name, found.figures, command=command_line(), seeds=seeds, folder=folder)
+    written = read_json(path)
+    assert isinstance(written, dict)
+    write_json(path, written | {"details": dict(found.details), "failed": dict(found.failed)})
+    return path
+
+
+def command_line() -> str:
+    """What was typed, as far as it concerns the work."""
+    return shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *sys.argv[1:]])

@@ -1,0 +1,99 @@
+"""Documents as words in sentences in documents, encoded level by level.
+
+The hierarchical attention network (Yang et al. 2016) is a composition, each level an encoder with attention behind it:
+
+    Pooled(HierarchicalEncoder(Pooled(words, AttentionPool(..)), sentences), AttentionPool(..))
+
+It maps `Nested` documents to a vector each, as `Pooled(encoder, pool)` maps plain sentences: a classifier puts its head
+on either. Its weights are `weights(documents)` of sentences, `encoder.words.weights(documents.words)` of words.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.models.protocols import Encoder
+from heedful.nn.pooling import Pool
+from heedful.nn.recurrent import RecurrentStack
+from heedful.packed import Layout, Packed
+
+
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """Words of all sentences end to end, and the documents that the sentences, end to end, belong to.
+
+    The "tokens" of the second layout are sentences, its "sentences" documents. Both levels may have empty ones.
+    """
+
+    words: Packed
+    sentences: Layout
+
+    def __post_init__(self) -> None:
+        if self.words.layout.sentences != self.sentences.tokens:
+            raise ValueError(
+                f"words of {self.words.layout.sentences} sentences, but documents of {self.sentences.tokens}: "
+                "both must count the same sentences"
+            )
+
+    @classmethod
+    def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> "Nested":
+        """Pack documents of sentences of token ids."""
+        return cls(
+            Packed.of([sentence for document in documents for sentence in document]),
+            Layout.of([len(document) for document in documents]),
+        )
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> "Nested":
+        """Copy to a device."""
+        return Nested(self.words.to(device, non_blocking), self.sentences.to(device, non_blocking))
+
+
+class Pooled(nn.Module):
+    """y = pool(encoder(x)): one vector for each sentence of packed tokens, or for each of nested documents."""
+
+    def __init__(self, encoder: nn.Module, pool: Pool) -> None:
+        super().__init__()
+        self.encoder, self.pool = encoder, pool
+
+    def forward(self, inputs: Packed | Nested) -> Float[Tensor, "B E"]:
+        """Encode and pool. What is empty becomes zeros."""
+        encoded: Packed = self.encoder(inputs)
+        return self.pool(encoded.values, encoded.layout)
+
+    def weights(self, inputs: Packed | Nested) -> Float[Tensor, "N W"]:
+        """How much of each token, or of each sentence of a document, is in its vector: see `nn.pooling`."""
+        encoded: Packed = self.encoder(inputs)
+        return self.pool.weights(encoded.values, encoded.layout)
+
+
+class HierarchicalEncoder(nn.Module):
+    """h_i = encode(s_1 .. s_n)_i,  s_i = pool(encode(words of sentence i))      Yang et al. 2016, 2.2
+
+    Nested documents in, packed vectors of sentences out, each in the light of its document. `words` makes one vector of
+    each sentence of tokens; `sentences` encodes packed vectors, those of a document as one sequence.
+    """
+
+    def __init__(self, words: Pooled, sentences: nn.Module) -> None:
+        super().__init__()
+        self.words, self.sentences = words, sentences
+
+    def forward(self, documents: Nested) -> Packed:
+        """Encode the words of each sentence, then the sentences of each document."""
+        return cast(Encoder, self.sentences)(Packed(self.words(documents.words), documents.sentences))
+
+
+class VectorEncoder(nn.Module):
+    """A recurrent stack over packed vectors, such as those of sentences, as an encoder."""
+
+    def __init__(self, stack: RecurrentStack) -> None:
+        super().__init__()
+        self.stack = stack
+
+    def forward(self, vectors: Packed) -> Packed:
+        """Encode each sequence of vectors."""
+        encoded, _ = self.stack(vectors.values, vectors.layout)
+        return vectors.with_values(encoded)

@@ -1,0 +1,83 @@
+"""How often a decoder in training is given the true token, and else one that it chose itself, as it will be in use.
+
+Bengio et al. 2015, 2.4: a coin for every token, epsilon(i) for the truth. At first the truth always, then less and
+less. `i` counts the updates done, from 0.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from heedful.config.schema import AnyDecay
+
+
+class Decay(Protocol):
+    """The probability of the true token as a pure function of the update, so that a resumed run needs no state."""
+
+    def __call__(self, step: int) -> float:
+        """The probability after so many updates."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinearDecay:
+    """epsilon(i) = max(floor, offset - slope * i), and never above 1: an offset above 1 waits before it falls."""
+
+    slope: float
+    offset: float = 1.0
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.slope > 0:
+            raise ValueError(f"linear decay has a slope of {self.slope:g}; it must be above 0")
+        if not 0 <= self.floor < 1:
+            raise ValueError(f"linear decay has a floor of {self.floor:g}; it must be at least 0 and below 1")
+
+    def __call__(self, step: int) -> float:
+        """The probability after so many updates."""
+        return min(1.0, max(self.floor, self.offset - self.slope * step))
+
+
+@dataclass(frozen=True)
+class ExponentialDecay:
+    """epsilon(i) = base^i"""
+
+    base: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.base < 1:
+            raise ValueError(f"exponential decay has a base of {self.base:g}; it must be between 0 and 1")
+
+    def __call__(self, step: int) -> float:
+        """The probability after so many updates."""
+        return float(self.base**step)
+
+
+@dataclass(frozen=True)
+class InverseSigmoidDecay:
+    """epsilon(i) = span / (span + exp(i / span)): one half at span * log(span)"""
+
+    span: float
+
+    def __post_init__(self) -> None:
+        if not self.span >= 1:
+            raise ValueError(f"inverse sigmoid decay has a span of {self.span:g}; it must be at least 1")
+
+    def __call__(self, step: int) -> float:
+        """The probability after so many updates."""
+        # Divided by exp(i / span), which would overflow: what falls to zero cannot.
+        falling = self.span * math.exp(-step / self.span)
+        return falling / (falling + 1)
+
+
+def true_share(section: AnyDecay) -> Decay:
+    """The decay that a recipe names; its bounds stand in the schema."""
+    return DECAYS[section.kind](**section.model_dump(exclude={"kind"}))
+
+
+DECAYS: Final[Mapping[str, type[LinearDecay | ExponentialDecay | InverseSigmoidDecay]]] = {
+    "linear": LinearDecay,
+    "exponential": ExponentialDecay,
+    "inverse_sigmoid": InverseSigmoidDecay,
+}

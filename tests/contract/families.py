@@ -1,0 +1,134 @@
+"""Families, and combinations of their options that cover every pair."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, product
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from heedful.config.models import AlignmentName, AnyModel, DistributionName
+
+Options = dict[str, Any]
+
+_TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}
+_RECURRENT: Options = {"family": "recurrent", "width": 16, "encoder_width": 8, "max_places": None}
+
+TRANSFORMERS: dict[str, Options] = {
+    "post-sinusoidal": {"norm": "post", "positions": "sinusoidal"},
+    "pre-learned-swiglu": {"norm": "pre", "positions": "learned", "activation": "swiglu", "tie": "none"},
+    "pre-halves-shallow": {"norm": "pre", "positions": "sinusoidal_halves", "decoder_layers": 1, "tie": "decoder"},
+    "post-deep-narrow": {"decoder_layers": 3, "heads": 1, "width": 8},
+    "post-rope": {"norm": "post", "positions": "rope"},
+    "pre-rope": {"norm": "pre", "positions": "rope", "tie": "none"},
+    "post-alibi": {"norm": "post", "positions": "alibi"},
+    "pre-alibi-three-heads": {"norm": "pre", "positions": "alibi", "heads": 3, "width": 15},
+    "post-relative": {"norm": "post", "positions": "relative", "max_distance": 3},
+    "pre-relative": {"norm": "pre", "positions": "relative", "max_distance": 30},
+    "explicit": {"backend": "explicit"},
+    "two-embeddings": {"embeddings": 2, "tie": "decoder"},
+    "additive-entmax": {"alignment": "additive", "distribution": "entmax15", "norm": "pre"},
+}
+RECURRENT: dict[str, Options] = {
+    "sutskever-lstm": {
+        "wiring": "sutskever",
+        "cell": "lstm",
+        "layers": 2,
+        "bidirectional": False,
+        "reverse_source": True,
+    },
+    "cho-gru": {"wiring": "cho", "embedding": 12, "embeddings": 2},
+    "bahdanau-gru": {"wiring": "bahdanau", "tie": "decoder"},
+    "luong-local-lstm": {"wiring": "luong", "cell": "lstm", "layers": 2, "window": "predicted", "half_width": 2},
+}
+MIXED: dict[str, Options] = {
+    "transformer-to-gru": {
+        "encoder": {**_TINY, "family": "transformer"},
+        "decoder": {"family": "recurrent", "width": 12, "layers": 2},
+    },
+    "lstm-to-transformer": {
+        "encoder": {"family": "recurrent", "cell": "lstm", "width": 10},
+        "decoder": {**_TINY, "family": "transformer"},
+    },
+}
+FAMILIES: dict[str, Options] = {
+    **{name: _TINY | options for name, options in TRANSFORMERS.items()},
+    **{name: _RECURRENT | options for name, options in RECURRENT.items()},
+    **{name: {"family": "mixed", **options} for name, options in MIXED.items()},
+}
+
+
+def config_of(family: str, dropout: float) -> AnyModel:
+    """The [model] table of a family, with so much dropout."""
+    options = {"family": "transformer", **ALL[family]}
+    if options["family"] == "mixed":
+        sides = {side: {**options[side], "dropout": dropout} for side in ("encoder", "decoder")}
+        return _model({**options, **sides})
+    return _model({**options, "dropout": dropout})
+
+
+def _model(options: Mapping[str, Any]) -> AnyModel:
+    adapter: TypeAdapter[AnyModel] = TypeAdapter(AnyModel)
+    return adapter.validate_python(options)
+
+
+def _is_legal(options: Mapping[str, Any]) -> bool:
+    """Whether a recipe may say this."""
+    try:
+        made = _model(options)
+    except ValidationError:
+        return False
+    return made.family != "recurrent" or made.memory_width == made.width
+
+
+def covering(axes: Mapping[str, Sequence[Any]], legal: Callable[[Options], bool]) -> list[Options]:
+    """Few combinations in which every legal pair of two axes' values occurs, found greedily."""
+    every = [
+        made for made in (dict(zip(axes, values, strict=True)) for values in product(*axes.values())) if legal(made)
+    ]
+
+    def pairs(made: Options) -> set[tuple[tuple[str, Any], tuple[str, Any]]]:
+        return set(combinations(made.items(), 2))
+
+    missing = set().union(*map(pairs, every))
+    chosen = []
+    while missing:
+        best = max(every, key=lambda made: len(pairs(made) & missing))
+        chosen.append(best)
+        missing -= pairs(best)
+    return chosen
+
+
+def _named(axes: Mapping[str, Sequence[Any]], base: Options) -> dict[str, Options]:
+    def whole(made: Options) -> Options:
+        bounded = {"max_places": 40} if made.get("alignment") == "location" else {}
+        return {"family": "transformer", **base, **made, **bounded}
+
+    chosen = covering(axes, lambda made: _is_legal(whole(made)))
+    return {"-".join(map(str, made.values())): whole(made) for made in chosen}
+
+
+ALIGNMENTS, DISTRIBUTIONS = get_args(AlignmentName), get_args(DistributionName)
+PAIRS: dict[str, Options] = {
+    **_named(
+        {
+            "alignment": ALIGNMENTS,
+            "distribution": DISTRIBUTIONS,
+            "positions": ("sinusoidal", "learned", "rope", "alibi", "relative"),
+            "choice": ("soft", "hard", "gumbel"),
+        },
+        _TINY | {"layers": 1, "norm": "pre"},
+    ),
+    **_named(
+        {
+            "alignment": ALIGNMENTS,
+            "distribution": DISTRIBUTIONS,
+            "wiring": ("bahdanau", "luong"),
+            "cell": ("gru", "lstm", "tanh", "relu"),
+            "window": ("global", "monotone", "predicted"),
+            "choice": ("soft", "hard"),
+            "layers": (1, 2),
+        },
+        _RECURRENT | {"half_width": 2},
+    ),
+}
+ALL: dict[str, Options] = FAMILIES | PAIRS
