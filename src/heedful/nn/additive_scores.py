@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 _CHUNK: Final = 2**19  # inner values at a time on a CPU: two megabytes of float32
-_GPU_CHUNK: Final = 2**27
+_GPU_CHUNK: Final = 2**25
 
 
 def additive_scores(
