@@ -1,14 +1,12 @@
 """Families, and combinations of their options that cover every pair."""
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations, product
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
+from tests.covering import Options, covering
 
 from heedful.config.models import AlignmentName, AnyModel, DistributionName
-
-Options = dict[str, Any]
 
 _TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}
 _RECURRENT: Options = {"family": "recurrent", "width": 16, "encoder_width": 8, "max_places": None}
@@ -80,30 +78,12 @@ def _is_legal(options: Mapping[str, Any]) -> bool:
     return made.family != "recurrent" or made.memory_width == made.width
 
 
-def covering(axes: Mapping[str, Sequence[Any]], legal: Callable[[Options], bool]) -> list[Options]:
-    """Few combinations in which every legal pair of two axes' values occurs, found greedily."""
-    every = [
-        made for made in (dict(zip(axes, values, strict=True)) for values in product(*axes.values())) if legal(made)
-    ]
-
-    def pairs(made: Options) -> set[tuple[tuple[str, Any], tuple[str, Any]]]:
-        return set(combinations(made.items(), 2))
-
-    missing = set().union(*map(pairs, every))
-    chosen = []
-    while missing:
-        best = max(every, key=lambda made: len(pairs(made) & missing))
-        chosen.append(best)
-        missing -= pairs(best)
-    return chosen
-
-
 def _named(axes: Mapping[str, Sequence[Any]], base: Options) -> dict[str, Options]:
     def whole(made: Options) -> Options:
         bounded = {"max_places": 40} if made.get("alignment") == "location" else {}
         return {"family": "transformer", **base, **made, **bounded}
 
-    chosen = covering(axes, lambda made: _is_legal(whole(made)))
+    chosen = covering(axes, 2, lambda made: _is_legal(whole(made)))
     return {"-".join(map(str, made.values())): whole(made) for made in chosen}
 
 

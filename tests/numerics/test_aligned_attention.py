@@ -4,13 +4,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import torch
 from pydantic import ValidationError
+from tests.covering import covering
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -53,31 +53,17 @@ def legal(options: dict[str, Any]) -> bool:
     return True
 
 
-def covering(axes: dict[str, Sequence[str]], size: int) -> list[dict[str, str]]:
-    """Few combinations in which every legal choice of so many axes' values occurs."""
-    every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    holding = [(made, set(combinations(made.items(), size))) for made in every if legal(made)]
-    missing = dict.fromkeys(part for _, parts in holding for part in sorted(parts))
-    chosen = []
-    while missing:
-        first = next(iter(missing))
-        made, parts = max(
-            (each for each in holding if first in each[1]), key=lambda each: len(each[1] & missing.keys())
-        )
-        chosen.append(made)
-        missing = {part: None for part in missing if part not in parts}
-    return chosen
-
-
 AXES: dict[str, Sequence[str]] = {
     "alignment": get_args(AlignmentName),
     "distribution": get_args(DistributionName),
     "positions": POSITIONS,
     "choice": CHOICES,
 }
-PAIRS = covering(AXES, 2)
+PAIRS = covering(AXES, 2, legal)
 EVERY_PAIR = pytest.mark.parametrize("options", PAIRS, ids=lambda options: "-".join(options.values()))
-EVERY_WORD = pytest.mark.parametrize("options", covering(AXES, 1), ids=lambda options: "-".join(options.values()))
+EVERY_WORD = pytest.mark.parametrize(
+    "options", covering(AXES, 1, legal), ids=lambda options: "-".join(options.values())
+)
 EVERY_ALIGNMENT = pytest.mark.parametrize("alignment", get_args(AlignmentName))
 
 

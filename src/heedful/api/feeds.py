@@ -1,17 +1,13 @@
 """The training batches of a recipe."""
 
-from typing import Final
-
 import torch
 
-from heedful.config.models import TransformerModel
+from heedful.config.models import SCORES_BY_PLACE, TransformerModel
 from heedful.config.schema import Recipe
 from heedful.data.batches import CPU_MULTIPLE, StaticShape
 from heedful.data.loader import PairFeed
 from heedful.data.prepare import Prepared
 from heedful.nn.backends import packed_takes
-
-_PADDED: Final = ("alibi", "relative")  # positions that need padded rows on every device: see `nn.relative`
 
 
 def ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
@@ -24,7 +20,8 @@ def ragged_feed(recipe: Recipe, prepared: Prepared) -> PairFeed:
 def static_shape(recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
     """The one shape of a GPU's batches, where attention runs straight on it: padding it would be wasteful."""
     data, model = recipe.data, recipe.model
-    if not isinstance(model, TransformerModel) or not model.fused or model.positions in _PADDED:
+    # What adds to scores by place needs padded rows on every device: see `nn.relative`.
+    if not isinstance(model, TransformerModel) or not model.fused or model.positions in SCORES_BY_PLACE:
         return None
     if not packed_takes(precision, model.width // model.heads, model.dropout_attention):
         return None

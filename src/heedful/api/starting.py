@@ -80,15 +80,11 @@ def _refuse_other_function(recipe: Recipe, start: Recipe, folder: Path) -> None:
 
 
 def _other_function(key: str, now: object, was: object, folder: Path) -> UserError:
-    way_out = f"Write `family = {_quoted(was)}`" if key == "family" else "Leave the key out"
+    way_out = f'Write `family = "{was}"`' if key == "family" else "Leave the key out"
     return UserError(
         f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
         f"{way_out} to take the start's."
     )
-
-
-def _quoted(value: object) -> str:
-    return f'"{value}"'
 
 
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle, folder: Path) -> None:

@@ -94,6 +94,21 @@ class TransformerModel(Attending):
     dropout_inner: Share = 0.0
 
     @property
+    def sides(self) -> tuple["TransformerModel", "TransformerModel"]:
+        """The tables of the encoder and the decoder."""
+        return self, self
+
+    @property
+    def embedding_width(self) -> int:
+        """Of both embeddings."""
+        return self.width
+
+    @property
+    def memory_width(self) -> int:
+        """Of what the encoder puts out for a token."""
+        return self.width
+
+    @property
     def fused(self) -> bool:
         """Whether a fused kernel computes this attention."""
         plain = self.alignment == "scaled_dot" and self.distribution == "softmax" and self.choice == "soft"
@@ -175,6 +190,11 @@ class RecurrentModel(Attending):
     tie: Tie = "none"
     dropout: Share = 0.2  # of embeddings, between layers, and before the output layer
     variational: bool = False  # the same masks at every step, on what is fed back too (Gal and Ghahramani 2016)
+
+    @property
+    def sides(self) -> tuple["RecurrentModel", "RecurrentModel"]:
+        """The tables of the encoder and the decoder."""
+        return self, self
 
     @property
     def attends(self) -> bool:
@@ -259,6 +279,11 @@ class MixedModel(Section):
         return table.model_dump(exclude={"tie"})
 
     @property
+    def sides(self) -> tuple[TransformerModel | RecurrentModel, TransformerModel | RecurrentModel]:
+        """The tables of the encoder and the decoder."""
+        return self.encoder, self.decoder
+
+    @property
     def width(self) -> int:
         """Of the decoder's states."""
         return self.decoder.width
@@ -266,7 +291,7 @@ class MixedModel(Section):
     @property
     def memory_width(self) -> int:
         """Of what the encoder puts out for a token."""
-        return self.encoder.memory_width if isinstance(self.encoder, RecurrentModel) else self.encoder.width
+        return self.encoder.memory_width
 
     @property
     def longest(self) -> tuple[int, str] | None:
@@ -280,10 +305,10 @@ class MixedModel(Section):
         for side, table in (("encoder", self.encoder), ("decoder", self.decoder)):
             if "tie" in table.model_fields_set:
                 raise ValueError(f"`tie` belongs to the whole model: move it out of `{side}`")
-        if self.tie == "all" and _embedding_width(self.encoder) != _embedding_width(self.decoder):
+        if self.tie == "all" and self.encoder.embedding_width != self.decoder.embedding_width:
             raise ValueError(
-                f'`tie` must be "decoder" or "none" where embeddings are {_embedding_width(self.encoder)} and '
-                f'{_embedding_width(self.decoder)} wide, but is "all"'
+                f'`tie` must be "decoder" or "none" where embeddings are {self.encoder.embedding_width} and '
+                f'{self.decoder.embedding_width} wide, but is "all"'
             )
         if isinstance(self.decoder, RecurrentModel):
             if self.tie != "none" and self.decoder.embedding_width != self.decoder.width:
@@ -293,10 +318,6 @@ class MixedModel(Section):
                 )
             self.decoder.check_widths(self.memory_width)
         return self
-
-
-def _embedding_width(model: TransformerModel | RecurrentModel) -> int:
-    return model.embedding_width if isinstance(model, RecurrentModel) else model.width
 
 
 AnyModel = Annotated[TransformerModel | RecurrentModel | MixedModel, Field(discriminator="family")]

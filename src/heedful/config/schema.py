@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from heedful.config.models import AnyModel, MixedModel, RecurrentModel, TransformerModel
+from heedful.config.models import AnyModel, RecurrentModel, TransformerModel
 from heedful.config.section import Section, Share
 
 # A description is what the loader says of a value that does not match: "... but must be <description>".
@@ -391,7 +391,7 @@ class Recipe(Section):
 
     def _needs_steps(self) -> None:
         """Scheduled sampling is of decoders that take one step after the other anyway."""
-        decoder = self.model.decoder if isinstance(self.model, MixedModel) else self.model
+        _, decoder = self.model.sides
         if not isinstance(decoder, RecurrentModel):
             raise ValueError(
                 "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's is given all tokens at once: "

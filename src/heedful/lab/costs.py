@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config.models import AnyModel, MixedModel, RecurrentModel, TransformerModel
+from heedful.config.models import AnyModel, RecurrentModel, TransformerModel
 from heedful.nn.embedding import Embedding, Output
 from heedful.nn.positions import Learned
 
@@ -65,13 +65,12 @@ def forward_flop(model: AnyModel, source: Lengths, target: Lengths, target_size:
     """The operations of one forward pass over sentences of these lengths, end markers included."""
     s, t = source.astype(np.float64), target.astype(np.float64)  # squares of long corpora leave 32 bits
     both = _Lengths(s, t)
-    first, second = (model.encoder, model.decoder) if isinstance(model, MixedModel) else (model, model)
-    memory_width = first.memory_width if isinstance(first, RecurrentModel) else first.width
+    first, second = model.sides
     encoder = _recurrent_encoder(first, both) if isinstance(first, RecurrentModel) else _encoder(first, both)
     if isinstance(second, RecurrentModel):
-        decoder = _recurrent_decoder(second, both, memory_width)
+        decoder = _recurrent_decoder(second, both, first.memory_width)
     else:
-        decoder = _decoder(second, both, memory_width)
+        decoder = _decoder(second, both, first.memory_width)
     return encoder + decoder + 2 * both.target * second.width * target_size
 
 

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from heedful.config.models import AnyModel, MixedModel, RecurrentModel, TransformerModel
+from heedful.config.models import AnyModel, RecurrentModel, TransformerModel
 from heedful.models.build_recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build_transformer import transformer_decoder, transformer_encoder
 from heedful.models.families import EncoderDecoder
@@ -12,13 +12,13 @@ from heedful.nn.init import xavier
 
 def build_model(config: AnyModel, source_size: int, target_size: int) -> EncoderDecoder:
     """Make a model with fresh weights, drawn from torch's global generator."""
-    first, second = (config.encoder, config.decoder) if isinstance(config, MixedModel) else (config, config)
+    first, second = config.sides
     if config.tie == "all" and source_size != target_size:
         raise ValueError("one matrix for both embeddings needs one vocabulary")
-    source = fresh_table(source_size, _embedding_width(first))
-    target = source if config.tie == "all" else fresh_table(target_size, _embedding_width(second))
+    source = fresh_table(source_size, first.embedding_width)
+    target = source if config.tie == "all" else fresh_table(target_size, second.embedding_width)
     output = fresh_table(target_size, second.width) if config.tie == "none" else target
-    model = EncoderDecoder(_encoder(first, source), _decoder(second, target, output, _memory_width(first)))
+    model = EncoderDecoder(_encoder(first, source), _decoder(second, target, output, first.memory_width))
     xavier(model)
     return model
 
@@ -35,11 +35,3 @@ def _decoder(
     if isinstance(config, TransformerModel):
         return transformer_decoder(config, weight, output, memory_width)
     return recurrent_decoder(config, weight, output, memory_width)
-
-
-def _embedding_width(config: TransformerModel | RecurrentModel) -> int:
-    return config.width if isinstance(config, TransformerModel) else config.embedding_width
-
-
-def _memory_width(config: TransformerModel | RecurrentModel) -> int:
-    return config.width if isinstance(config, TransformerModel) else config.memory_width
