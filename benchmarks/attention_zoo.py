@@ -48,7 +48,8 @@ from heedful.cli.scores import training_of
 from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json
 from heedful.config.models import FIXED_LENGTH, AlignmentName
 from heedful.config.schema import Recipe
-from heedful.data.readers import check_files, corpus_name, read_pairs
+from heedful.data.corpora import check_files, corpus_name
+from heedful.data.readers import read_pairs
 from heedful.errors import HeedfulError
 from heedful.evaluate.record import RESULTS
 from heedful.evaluate.significance import bootstrap, difference, run_scores

@@ -101,7 +101,8 @@ def write_text(folder: Path, pairs: int, tenth: int) -> None:
 
 def work(folder: Path) -> None:
     """From text to batches; prints the seconds and counts as JSON."""
-    from heedful.config.schema import ByteBpe, Data, Recipe, TextCorpus
+    from heedful.config.corpora import TextCorpus
+    from heedful.config.schema import ByteBpe, Data, Recipe
     from heedful.data.loader import Loader, PairFeed
     from heedful.data.prepare import prepare
 

@@ -48,8 +48,9 @@ from benchmarks.train_cpu import FixedFeed, Pair, Silent
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.config.corpora import TextCorpus
 from heedful.config.models import AlignmentName, RecurrentModel
-from heedful.config.schema import Adam, Constant, TextCorpus
+from heedful.config.schema import Adam, Constant
 from heedful.data.readers import read_pairs
 from heedful.evaluate.record import RESULTS, record
 from heedful.models.build import build_model

@@ -31,10 +31,11 @@ from benchmarks.gpu_work import FIRST_PIECE, Results, Shape, chosen, peak_gib, r
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.api.feeds import ragged_feed
 from heedful.api.job import Job, set_up
 from heedful.api.running import build_trainer
-from heedful.config.schema import AnySchedule, Constant, Data, InverseSqrt, Recipe, TextCorpus, Train, Validation
+from heedful.api.translating import Translating
+from heedful.config.corpora import TextCorpus
+from heedful.config.schema import AnySchedule, Constant, Data, InverseSqrt, Recipe, Train, Validation
 from heedful.data.prepare import Prepared
 from heedful.data.store import Ragged, TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD, Tokenizer
@@ -250,10 +251,11 @@ def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: 
     tokenizer = cast(Tokenizer, None)  # there is no text
     prepared = Prepared(tokenizer, tokenizer, train=(work.store,), weights=(1.0,), valid=())
     torch.manual_seed(seed_for(0, "weights"))
-    model = build_model(recipe.model, work.shape.vocabulary, work.shape.vocabulary).to(device)
+    model = build_model(recipe.pair_model, work.shape.vocabulary, work.shape.vocabulary).to(device)
     optimizer = build_optimizer(recipe.train.optimizer, model)
-    feed = ragged_feed(recipe, prepared)
-    job = Job(recipe, prepared, device, model, optimizer, NextToken(SMOOTHING), feed)
+    task = Translating()
+    feed = task.feed(recipe, prepared)
+    job = Job(recipe, task, prepared, device, model, optimizer, NextToken(SMOOTHING), feed)
     position = job.begin()
     # The order is laid down in the feed by now, and the weights are drawn: what is left to seed is dropout.
     job.recipe = recipe.model_copy(update={"train": recipe.train.model_copy(update={"seed": way.dropout_seed})})

@@ -80,8 +80,9 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
 
     Its recipe has two test corpora, the second with a name, and no validation corpus. Copy it to damage it.
     """
+    from heedful.config.corpora import TextCorpus
     from heedful.config.models import TransformerModel
-    from heedful.config.schema import Data, Decode, Recipe, TextCorpus, Words
+    from heedful.config.schema import Data, Decode, Recipe, Words
     from heedful.data.tokenizer_training import train_tokenizer
     from heedful.models.build import build_model
     from heedful.models.bundle import Tokenizers, write_description, write_weights
@@ -103,7 +104,7 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
     )
     tokenizer = train_tokenizer(recipe.tokenizer, ANIMALS)
     torch.manual_seed(1)
-    model = build_model(recipe.model, tokenizer.size, tokenizer.size)
+    model = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
     _learn_to_reverse(model, tokenizer, updates=300)
     write_description(bundle, recipe, Tokenizers(tokenizer, tokenizer))
     write_weights(bundle, model)

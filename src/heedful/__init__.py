@@ -3,6 +3,7 @@
     import heedful
     model = heedful.load("runs/m30k")
     model.translate(["Ein Hund rennt."])
+    heedful.load("runs/imdb").classify("A wonderful film.")
 
 Importing this loads no torch; the first use does.
 """
@@ -14,7 +15,7 @@ from heedful.version import __version__
 
 if TYPE_CHECKING:
     from heedful.api.averaging import average
-    from heedful.api.model import load
+    from heedful.api.loading import load
     from heedful.api.training import train
     from heedful.decode.sampling import Sampling
 
@@ -22,7 +23,7 @@ __all__ = ["Sampling", "__version__", "average", "load", "train"]
 _HOMES = {
     "Sampling": "heedful.decode.sampling",
     "average": "heedful.api.averaging",
-    "load": "heedful.api.model",
+    "load": "heedful.api.loading",
     "train": "heedful.api.training",
 }
 

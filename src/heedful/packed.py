@@ -118,3 +118,33 @@ class Packed:
     def split(self) -> list[Tensor]:
         """The values of each sentence; asks the device for the lengths."""
         return list(self.values.split(self.layout.lengths.tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """Words of all sentences end to end, and the documents that the sentences, end to end, belong to.
+
+    The "tokens" of the second layout are sentences, its "sentences" documents. Both levels may have empty ones.
+    """
+
+    words: Packed
+    sentences: Layout
+
+    def __post_init__(self) -> None:
+        if self.words.layout.sentences != self.sentences.tokens:
+            raise ValueError(
+                f"words of {self.words.layout.sentences} sentences, but documents of {self.sentences.tokens}: "
+                "both must count the same sentences"
+            )
+
+    @classmethod
+    def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> "Nested":
+        """Pack documents of sentences of token ids."""
+        return cls(
+            Packed.of([sentence for document in documents for sentence in document]),
+            Layout.of([len(document) for document in documents]),
+        )
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> "Nested":
+        """Copy to a device."""
+        return Nested(self.words.to(device, non_blocking), self.sentences.to(device, non_blocking))

@@ -122,7 +122,7 @@ def test_an_ensemble_of_other_vocabularies_is_refused(
     other = train_tokenizer(Words(kind="word"), ["ant bee yak"])
     shutil.rmtree(folder := tmp_path / "other", ignore_errors=True)
     write_description(folder, recipe, Tokenizers(other, other))
-    write_weights(folder, build_model(recipe.model, other.size, other.size))
+    write_weights(folder, build_model(recipe.pair_model, other.size, other.size))
     message = refused(capsys, str(reversing_folder), text, "--with", str(folder))
     assert message == (
         f"{folder} has another source vocabulary ({other.size} pieces, {other.fingerprint[:8]}) than "

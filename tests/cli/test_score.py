@@ -53,7 +53,7 @@ def test_byte_level_pieces_are_shown_as_text_without_spaces(
     recipe, _ = read_description(reversing_folder)
     tokenizer = train_tokenizer(ByteBpe(size=270), ["fünf Hunde"] * 5)
     write_description(folder := tmp_path / "bytes", recipe, Tokenizers(tokenizer, tokenizer))
-    write_weights(folder, build_model(recipe.model, tokenizer.size, tokenizer.size))
+    write_weights(folder, build_model(recipe.pair_model, tokenizer.size, tokenizer.size))
     Path(pair[3]).write_text("fünf Hunde\n漢\n")
     assert score(folder, *pair, "--tokens") == 0
     first, second = (line.split("\t")[2].split(" ")[::2] for line in capsys.readouterr().out.splitlines())

@@ -54,7 +54,12 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def start(recipe: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "heedful", "train", str(recipe), "--out", str(out), *more]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_hang_ups)
+
+
+def hear_hang_ups() -> None:
+    """Tests may run under `nohup`, which children would follow: a hang-up would end none of them."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def wait_for_checkpoint(out: Path, process: subprocess.Popen[str]) -> None:
@@ -103,7 +108,7 @@ def test_a_terminal_that_is_hung_up_ends_training_with_a_checkpoint(recipe: Path
     master, slave = pty.openpty()
     metrics, last = tmp_path / "run/metrics.jsonl", tmp_path / "run/checkpoints/last.json"
     command = [sys.executable, "-m", "heedful", "train", str(recipe), "--out", str(tmp_path / "run")]
-    with subprocess.Popen([*command, "--set", "train.steps=100000"], stderr=slave) as process:
+    with subprocess.Popen([*command, "--set", "train.steps=100000"], stderr=slave, preexec_fn=hear_hang_ups) as process:
         os.close(slave)
         shown = b""
         while process.poll() is None and b"loss" not in shown:

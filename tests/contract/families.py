@@ -6,7 +6,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 from tests.covering import Options, covering
 
-from heedful.config.models import AlignmentName, AnyModel, DistributionName
+from heedful.config.models import AlignmentName, DistributionName, PairModel
 
 _TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}
 _RECURRENT: Options = {"family": "recurrent", "width": 16, "encoder_width": 8, "max_places": None}
@@ -55,7 +55,7 @@ FAMILIES: dict[str, Options] = {
 }
 
 
-def config_of(family: str, dropout: float) -> AnyModel:
+def config_of(family: str, dropout: float) -> PairModel:
     """The [model] table of a family, with so much dropout."""
     options = {"family": "transformer", **ALL[family]}
     if options["family"] == "mixed":
@@ -64,8 +64,8 @@ def config_of(family: str, dropout: float) -> AnyModel:
     return _model({**options, "dropout": dropout})
 
 
-def _model(options: Mapping[str, Any]) -> AnyModel:
-    adapter: TypeAdapter[AnyModel] = TypeAdapter(AnyModel)
+def _model(options: Mapping[str, Any]) -> PairModel:
+    adapter: TypeAdapter[PairModel] = TypeAdapter(PairModel)
     return adapter.validate_python(options)
 
 

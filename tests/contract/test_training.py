@@ -11,7 +11,8 @@ from rich.console import Console
 from tests.contract.families import FAMILIES, config_of
 
 from heedful.api.training import train
-from heedful.config.schema import Constant, Data, Recipe, TextCorpus, Train, Words
+from heedful.config.corpora import TextCorpus
+from heedful.config.schema import Constant, Data, Recipe, Train, Words
 from heedful.data.batches import PairBatch, collate
 from heedful.data.store import TokenStore
 from heedful.models.build import build_model
@@ -106,7 +107,7 @@ def test_a_run_in_two_halves_ends_with_the_bits_of_a_whole_one_and_is_read_as_it
     bundle = read_bundle(whole)
     assert bundle.recipe.model == make(any_family, 2).model
     sizes = bundle.tokenizers.source.size, bundle.tokenizers.target.size
-    fresh = build_model(bundle.recipe.model, *sizes)
+    fresh = build_model(bundle.recipe.pair_model, *sizes)
     fresh.load_state_dict(bundle.model.state_dict())
     batch = one_batch()
     assert torch.equal(NextToken(0.1)(fresh.eval(), batch).loss, NextToken(0.1)(bundle.model.eval(), batch).loss)

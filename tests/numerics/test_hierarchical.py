@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from heedful.config.models import TransformerModel
 from heedful.models.build_transformer import transformer_encoder
-from heedful.models.hierarchical import HierarchicalEncoder, Nested, Pooled, VectorEncoder
+from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
 from heedful.nn.embedding import Embedding
 from heedful.nn.init import xavier
 from heedful.nn.pooling import POOLS, AttentionPool, Pool
 from heedful.nn.recurrent import RecurrentStack
-from heedful.packed import Packed
+from heedful.packed import Nested, Packed
 
 WORDS, WIDTH = 11, 4
 Document = list[list[int]]

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
+from heedful.config.corpora import TextCorpus
 from heedful.config.load import recipe_from_json, recipe_to_json
 from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Recipe, TextCorpus
+from heedful.config.schema import Data, Recipe
 from heedful.models.build import build_model
 from heedful.models.families import EncoderDecoder, set_precision
 from heedful.models.weights import weights_from_bytes, weights_to_bytes

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.api.card import write_card
 from heedful.api.running import CHECKPOINTS, checkpoints_to_average
@@ -11,8 +11,15 @@ from heedful.api.starting import other_function
 from heedful.config.schema import Average, Recipe
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, refuse_file_in_the_way
-from heedful.models.build import build_model
-from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
+from heedful.models.bundle import (
+    CONFIG,
+    WEIGHTS,
+    build_network,
+    read_bundle,
+    read_description,
+    write_description,
+    write_weights,
+)
 from heedful.models.weights import first_difference, set_weights, shapes_of
 from heedful.train.averaging import mean_weights
 from heedful.train.checkpoints import checkpoint_weights
@@ -48,7 +55,7 @@ def average(
         parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
         _refuse_too_few(first, parts, last, best)
         weights = mean_weights(map(checkpoint_weights, parts))
-    model = build_model(recipe.model, tokenizers.source.size, tokenizers.target.size)
+    model = build_network(recipe.model, tokenizers)
     set_weights(model, weights)
     with new_folder(folder) as staged:
         write_description(staged, recipe, tokenizers)
@@ -68,10 +75,12 @@ def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
     recipe, first = read_description(folders[0])
     shapes = None
     for folder in folders:
-        bundle = read_bundle(folder)
+        bundle = read_bundle(folder, nn.Module)
         side = bundle.tokenizers.other_side(first)
         if side:
             raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")
+        if bundle.tokenizers.labels != first.labels:
+            raise UserError(f"{folder} has other classes than {folders[0]}: their mean means nothing.")
         _refuse_another_kind(bundle.recipe, recipe, folder, folders[0])
         weights = {name: parameter.data for name, parameter in bundle.model.named_parameters()}
         shapes, here = shapes or shapes_of(weights), shapes_of(weights)

@@ -60,8 +60,7 @@ class _Trial:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - began
         tokens = position.target_tokens - seen
-        weighted = zip(job.prepared.train, job.prepared.weights, strict=True)
-        in_epoch = sum(weight * (store.tokens("target") + len(store)) for store, weight in weighted)
+        in_epoch = job.task.tokens(job.prepared)
         parameters = sum(p.numel() for p in job.model.parameters())
         retention, bundles = retention_of(job.recipe), 2 if train.average else 1  # the mean and the best single model
         return Forecast(

@@ -6,19 +6,18 @@ from typing import Any
 
 import torch
 
-from heedful.api.feeds import ragged_feed, static_shape
 from heedful.api.starting import read_start
+from heedful.api.task import TASKS, Task
 from heedful.config.schema import Recipe
-from heedful.data.loader import PairFeed
 from heedful.data.plan import ORDER
-from heedful.data.prepare import Prepared, prepare
+from heedful.data.prepare import Prepared
 from heedful.errors import UserError, counted
-from heedful.models.build import build_model
-from heedful.models.bundle import Tokenizers
-from heedful.models.families import EncoderDecoder, set_precision
+from heedful.models.bundle import Tokenizers, build_network
+from heedful.models.families import Network, set_precision
 from heedful.train.checkpoints import Position, load_checkpoint
 from heedful.train.hardware import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
-from heedful.train.objectives import NextToken
+from heedful.train.layers import freeze, layer_scales
+from heedful.train.objectives import Objective
 from heedful.train.optimizers import build_optimizer
 from heedful.train.progress import Progress
 from heedful.train.seeding import seed_for
@@ -29,33 +28,33 @@ class Job:
     """Everything a run is made of, before its first step."""
 
     recipe: Recipe
+    task: Task
     prepared: Prepared
     device: torch.device
-    model: EncoderDecoder
+    model: Network
     optimizer: torch.optim.Optimizer
-    objective: NextToken
-    feed: PairFeed
+    objective: Objective[Any]
+    feed: Any  # of the task's batches: a frozen dataclass with the fields `static` and `pin`
     precision: torch.dtype | None = None
 
     @classmethod
     def prepare(cls, recipe: Recipe, tokenizers: Tokenizers | None, progress: Progress) -> "Job":
         """Read the data and make the model."""
-        device = choose_device(recipe.train.device)
-        given = (tokenizers.source, tokenizers.target) if tokenizers else None
-        prepared = prepare(recipe, progress.say, given)
+        device, task = choose_device(recipe.train.device), TASKS[recipe.task]
+        prepared = task.prepare(recipe, tokenizers, progress.say)
         if device.index is not None:  # "cuda:1"
             torch.cuda.set_device(device)
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
-        sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
-        model = build_model(recipe.model, *sizes).to(device)
-        optimizer = build_optimizer(recipe.train.optimizer, model)
-        objective = NextToken(recipe.train.label_smoothing)
-        return cls(recipe, prepared, device, model, optimizer, objective, ragged_feed(recipe, prepared))
+        model = build_network(recipe.model, tokenizers_of(prepared)).to(device)
+        freeze(model, recipe.train.freeze)
+        optimizer = build_optimizer(recipe.train.optimizer, model, layer_scales(model, recipe.train.layer_decay))
+        objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
+        return cls(recipe, task, prepared, device, model, optimizer, objective, feed)
 
     @property
     def tokenizers(self) -> Tokenizers:
-        """The tokenizers of both sides."""
-        return Tokenizers(self.prepared.source_tokenizer, self.prepared.target_tokenizer)
+        """The tokenizers of both sides, and the names of classes."""
+        return tokenizers_of(self.prepared)
 
     def begin(self) -> Position:
         """Choose what the recipe leaves open."""
@@ -113,7 +112,12 @@ class Job:
         self.precision = precision
         set_precision(self.model, precision)
         if self.device.type == "cuda":
-            self.feed = replace(self.feed, pin=True, static=static_shape(self.recipe, precision))
+            self.feed = replace(self.feed, pin=True, static=self.task.static_shape(self.recipe, precision))
+
+
+def tokenizers_of(prepared: Prepared) -> Tokenizers:
+    """The tokenizers of prepared data, and the names of classes."""
+    return Tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, prepared.labels)
 
 
 def first_job(recipe: Recipe, progress: Progress) -> "Job":

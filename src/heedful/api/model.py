@@ -47,7 +47,7 @@ class Model:
     It is used where it is and as it is; `load` chooses both.
     """
 
-    def __init__(self, bundle: Bundle, *others: Bundle) -> None:
+    def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
         self._bundle, self._bundles = bundle, (bundle, *others)
         self.networks = (bundle.model, *(other.model for other in others))
         self.wording = Wording(bundle.recipe, bundle.tokenizers)
@@ -262,7 +262,9 @@ def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemb
     return Model(*bundles)
 
 
-def _refuse_other_vocabulary(folder: Path, bundle: Bundle, first: Path, of_first: Bundle) -> None:
+def _refuse_other_vocabulary(
+    folder: Path, bundle: Bundle[EncoderDecoder], first: Path, of_first: Bundle[EncoderDecoder]
+) -> None:
     side = bundle.tokenizers.other_side(of_first.tokenizers)
     if side is None:
         return

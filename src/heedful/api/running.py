@@ -3,16 +3,15 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 
 from heedful.api.card import write_card
 from heedful.api.evaluating import evaluating
 from heedful.api.job import Job
-from heedful.api.validation import Judge
 from heedful.config.schema import Average, Recipe
-from heedful.data.batches import PairBatch
+from heedful.config.tasks import HIGHER_IS_BETTER
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
@@ -46,7 +45,7 @@ class Running:
 
     def __init__(self, job: Job, run: Path, progress: Progress) -> None:
         self.job, self.run, self.progress = job, run, progress
-        self.judge = Judge(Bundle(job.recipe, job.tokenizers, job.model), job.prepared.valid)
+        self.judge = job.task.judge(Bundle(job.recipe, job.tokenizers, job.model), job.prepared)
 
     def to_the_end(self, position: Position) -> None:
         """Train, and say where the model is."""
@@ -149,7 +148,7 @@ class Running:
         save_checkpoint(self.run / CHECKPOINTS, self.job.model, self.job.optimizer, position, retention)
 
 
-def build_trainer(job: Job, observer: Observer) -> Trainer[PairBatch]:
+def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
     """The loop that trains a job, as its recipe says."""
     train = job.recipe.train
     settings = Settings(
@@ -172,7 +171,7 @@ def build_trainer(job: Job, observer: Observer) -> Trainer[PairBatch]:
 
 def _before_update(job: Job) -> Callable[[int], None]:
     """What changes in the model as training goes on, beside its weights."""
-    decoder, sampling = job.model.decoder, job.recipe.train.scheduled_sampling
+    decoder, sampling = getattr(job.model, "decoder", None), job.recipe.train.scheduled_sampling
     if sampling is None or not isinstance(decoder, RecurrentDecoder):
         return lambda step: None
     decay = true_share(sampling)
@@ -183,7 +182,7 @@ def _before_update(job: Job) -> Callable[[int], None]:
     return set_share
 
 
-def _computing(job: Job) -> Computing[PairBatch]:
+def _computing(job: Job) -> Computing[Any]:
     """How updates are computed: recorded where every batch has one shape, and compiled when that is asked for.
 
     With `auto` what is recorded is not compiled: kernels of our own leave a compiler little to gain, and its minutes
@@ -202,8 +201,8 @@ def _computing(job: Job) -> Computing[PairBatch]:
         return computation
 
     def compiled(
-        tallying: Tallying[PairBatch], optimizer: torch.optim.Optimizer, clip_norm: float | None, device: torch.device
-    ) -> Computation[PairBatch]:
+        tallying: Tallying[Any], optimizer: torch.optim.Optimizer, clip_norm: float | None, device: torch.device
+    ) -> Computation[Any]:
         return computation(torch.compile(tallying, dynamic=not static), optimizer, clip_norm, device)
 
     return compiled
@@ -234,4 +233,4 @@ def _steps(checkpoints: Sequence[Path]) -> list[int]:
 
 def higher_is_better(recipe: Recipe) -> bool:
     """Whether the validation's metric grows with quality."""
-    return recipe.train.validation.metric in ("bleu", "chrf")
+    return recipe.train.validation.metric in HIGHER_IS_BETTER

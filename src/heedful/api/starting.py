@@ -1,27 +1,31 @@
 """Fine-tuning: a run that starts from a trained model's weights and keeps its vocabulary."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from heedful.config.encoders import AnyModel, BertModel, ClassifierModel
 from heedful.config.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.schema import Recipe
 from heedful.config.section import Section
 from heedful.errors import UserError
-from heedful.models.build import build_model
-from heedful.models.bundle import Bundle, Tokenizers, read_bundle
+from heedful.models.bundle import Bundle, Tokenizers, build_network, read_bundle
+from heedful.models.families import Classifier, MaskedModel
 from heedful.models.weights import set_weights, shapes_of
 
 # What weights were trained for and shapes do not tell: another value makes them meaningless.
 SHAPELESS: Final = (
-    "family", "heads", "activation", "norm", "positions", "alignment", "wiring", "cell", "reverse_source",
-    "input_feeding",
+    "family", "heads", "activation", "norm", "positions", "embedding_scale", "alignment", "wiring", "cell",
+    "reverse_source", "input_feeding", "pool", "word_pool",
 )  # fmt: skip
 _FREE: Final = ("preset", "backend", "temperature", "variational")  # beside all dropout: they change no weight's shape
+TableType = TypeVar("TableType", bound=Section)
+_ENCODER: Final = "pooled.encoder."  # what the names of a classifier's encoder begin with
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
 
 
@@ -31,52 +35,92 @@ class Start:
 
     recipe: Recipe
     tokenizers: Tokenizers
-    bundle: Bundle
+    bundle: Bundle[nn.Module]
     differences: tuple[str, ...]  # what the recipe says otherwise than the start did, in words
 
     def into(self, model: nn.Module) -> None:
-        """Copy the weights."""
-        set_weights(model, dict(self.bundle.model.named_parameters()))
+        """Copy the weights; what the start does not have stays fresh."""
+        set_weights(model, {**dict(model.named_parameters()), **_weights(self.bundle.model, model)})
 
 
 def read_start(recipe: Recipe) -> Start:
     """Read the model that a recipe starts from; refuses one of other shapes, or that would compute otherwise."""
     folder = Path(recipe.train.start_from).expanduser()
-    bundle = read_bundle(folder)
+    bundle = read_bundle(folder, nn.Module)
     _refuse_other_family(recipe, bundle.recipe, folder)
     together = adapted(recipe, bundle.recipe)
     checked = recipe_from_json(recipe_to_json(together), f"a recipe that starts from {folder}")  # do they fit together?
     _refuse_other_function(checked, bundle.recipe, folder)
     _refuse_other_shapes(checked, bundle, folder)
+    _refuse_other_texts(checked, bundle, folder)
     return Start(checked, bundle.tokenizers, bundle, tuple(_differences(recipe, bundle.recipe)))
 
 
 def adapted(recipe: Recipe, start: Recipe) -> Recipe:
     """A recipe with the start's tokenizer, and with the start's [model] and form of text where it says nothing."""
-    said = {key: getattr(recipe.model, key) for key in recipe.model.model_fields_set}
     form = {key: getattr(start.data, key) for key in _TEXT_FORM if key not in recipe.data.model_fields_set}
-    model = start.model.model_copy(update=said if "model" in recipe.model_fields_set else {})
+    said = recipe.model if "model" in recipe.model_fields_set else None
+    if isinstance(said, ClassifierModel) and isinstance(start.model, BertModel):
+        model: AnyModel = _on_bert(said, start.model)
+    else:
+        model = _merged(start.model, said)
     data = recipe.data.model_copy(update=form)
     return recipe.model_copy(update={"model": model, "data": data, "tokenizer": start.tokenizer})
 
 
+def _merged(start: TableType, said: Section | None) -> TableType:
+    """The start's table, with what the recipe says in its own, and so the tables inside; of another kind, its own."""
+    if said is None:
+        return start
+    if type(said) is not type(start):
+        return said  # type: ignore[return-value] # and is refused where it is compared
+    update = {}
+    for key in said.model_fields_set:
+        ours, theirs = getattr(said, key), getattr(start, key)
+        update[key] = _merged(theirs, ours) if isinstance(ours, Section) and isinstance(theirs, Section) else ours
+    return start.model_copy(update=update)
+
+
+def _on_bert(said: ClassifierModel, start: BertModel) -> ClassifierModel:
+    """A classifier whose encoder is the start's; with its pooler too, where it has one and nothing else is said."""
+    encoder = _merged(start, said.encoder if "encoder" in said.model_fields_set else None)
+    update: dict[str, Any] = {"encoder": encoder}
+    if "pooler" not in said.model_fields_set and said.pooled_by == "first":
+        update["pooler"] = start.next_sentence
+    return said.model_copy(update=update)
+
+
 def other_function(one: Recipe, other: Recipe) -> tuple[str, object, object] | None:
     """The first key of [model] that shapes do not tell and that two recipes have otherwise, with both values."""
-    ours, theirs = flat(one.model.model_dump()), flat(other.model.model_dump())
+    return _other_value(one.model, other.model)
+
+
+def _other_value(one: Section, other: Section) -> tuple[str, object, object] | None:
+    ours, theirs = _values(one), _values(other)
     keys = [key for shapeless in SHAPELESS for key in (*ours, *theirs) if key.split(".")[-1] == shapeless]
     return next(((key, ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)), None)
 
 
 def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
-    """Before anything is taken over from a model that has other keys."""
-    if "model" in recipe.model_fields_set and recipe.model.family != start.model.family:
-        raise _other_function("family", recipe.model.family, start.model.family, folder)
+    """Before anything is taken over from a model that has other keys. A classifier may stand on BERT's encoder."""
+    if "model" not in recipe.model_fields_set:
+        return
+    ours, theirs = recipe.model, start.model
+    key = "family"
+    if isinstance(ours, ClassifierModel) and isinstance(theirs, ClassifierModel | BertModel):
+        encoder = theirs.encoder if isinstance(theirs, ClassifierModel) else theirs
+        if "encoder" not in ours.model_fields_set or ours.encoder.family == encoder.family:
+            return
+        key, ours, theirs = "encoder.family", ours.encoder, encoder  # type: ignore[assignment]
+    if ours.family != theirs.family:
+        raise _other_function(key, ours.family, theirs.family, folder)
 
 
 def _refuse_other_function(recipe: Recipe, start: Recipe, folder: Path) -> None:
-    other = other_function(recipe, start)
-    if other:
-        raise _other_function(*other, folder)
+    path, ours, theirs = _tables(recipe, start)
+    if other := _other_value(ours, theirs):
+        key, now, was = other
+        raise _other_function(path + key, now, was, folder)
 
 
 def _other_function(key: str, now: object, was: object, folder: Path) -> UserError:
@@ -87,18 +131,69 @@ def _other_function(key: str, now: object, was: object, folder: Path) -> UserErr
     )
 
 
-def _refuse_other_shapes(recipe: Recipe, bundle: Bundle, folder: Path) -> None:
-    sizes = bundle.tokenizers.source.size, bundle.tokenizers.target.size
+def _other_head(recipe: Recipe, start: Recipe) -> bool:
+    """Whether the run has another family's head on the start's encoder."""
+    return recipe.model.family != start.model.family
+
+
+def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
+    """The start's weights by their names in a model: where its head is another, of the encoder and the pooler alone."""
+    weights: dict[str, Tensor] = dict(start.named_parameters())
+    if isinstance(start, MaskedModel) and isinstance(model, Classifier):
+        own = dict(model.named_parameters())
+        moved = {re.sub("^encoder[.]", _ENCODER, name): weight for name, weight in weights.items()}
+        return {name: weight for name, weight in moved.items() if name.startswith(_ENCODER) or name in own}
+    return weights
+
+
+def _refuse_other_texts(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
+    """Refuse what a classifier's start cannot read."""
+    segments = recipe.model.encoder.segments if isinstance(recipe.model, ClassifierModel) and isinstance(
+        recipe.model.encoder, BertModel
+    ) else 2  # fmt: skip
+    if segments < 2 and any(getattr(corpus, "second", None) is not None for corpus in recipe.data.train):
+        raise UserError(
+            f"{folder} reads single texts (`segments` is {segments}), but `data.train` has pairs: leave `second` out, "
+            "or start from a model of two segments."
+        )
+
+
+def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
     with torch.device("meta"):
-        wanted = shapes_of(dict(build_model(recipe.model, *sizes).named_parameters()))
-    if wanted == shapes_of(dict(bundle.model.named_parameters())):
+        model = build_network(recipe.model, _with_classes(bundle.tokenizers, recipe))
+        wanted = shapes_of(dict(model.named_parameters()))
+        given = shapes_of(_weights(bundle.model, model))
+    fresh = _other_head(recipe, bundle.recipe)  # a head and a pooler that the start need not have
+    missing = {name for name in wanted.keys() - given.keys() if not fresh or name.startswith(_ENCODER)}
+    if not missing and all(wanted.get(name) == shape for name, shape in given.items()):
         return
-    ours, theirs = flat(recipe.model.model_dump()), flat(bundle.recipe.model.model_dump())
+    path, *tables = _tables(recipe, bundle.recipe)
+    ours, theirs = map(_values, tables)
     changed = [key for key in ours if ours[key] != theirs.get(key) and not _is_free(key.split(".")[-1])]
-    told = ", ".join(f"`model.{key}` is {theirs.get(key)!r} there and {ours[key]!r} in the recipe" for key in changed)
+    told = ", ".join(
+        f"`model.{path}{key}` is {theirs.get(key)!r} there and {ours[key]!r} in the recipe" for key in changed
+    )
     raise UserError(
         f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
     )
+
+
+def _with_classes(tokenizers: Tokenizers, recipe: Recipe) -> Tokenizers:
+    """A classifier that starts from another family has its classes from its data: any will do for the shapes."""
+    return replace(tokenizers, labels=tokenizers.labels or ("",)) if recipe.task == "classify" else tokenizers
+
+
+def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:
+    """The tables that a start's weights are of, here and there, and where in [model] ours is."""
+    if isinstance(recipe.model, ClassifierModel) and _other_head(recipe, start):
+        return "encoder.", recipe.model.encoder, start.model
+    return "", recipe.model, start.model
+
+
+def _values(table: Section) -> dict[str, object]:
+    """The values of a table by their paths; the pool is the encoder's usual one where nothing else is said."""
+    usual = {"pool": table.pooled_by} if isinstance(table, ClassifierModel) else {}
+    return flat(table.model_dump() | usual)
 
 
 def _is_free(key: str) -> bool:
@@ -107,7 +202,9 @@ def _is_free(key: str) -> bool:
 
 def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
     """One line for each key that the recipe sets and the start has otherwise; data and training are new anyway."""
-    said = [("model", recipe.model, start.model), ("data", recipe.data, start.data)]
+    said: list[tuple[str, Section, Section]] = [("data", recipe.data, start.data)]
+    if not _other_head(recipe, start):
+        said.insert(0, ("model", recipe.model, start.model))
     for section, ours, theirs in said:
         for key in sorted(ours.model_fields_set & {*_TEXT_FORM, *type(recipe.model).model_fields}):
             was, now = getattr(theirs, key), getattr(ours, key)

@@ -92,7 +92,7 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
         raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
     if checkpoint is None:
         return None
-    old, new = (flat(recipe_to_json(r)) for r in (read_description(run)[0], recipe))
+    old, new = map(_keys, (read_description(run)[0], recipe))
     changed = sorted(
         key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _within(key, _FREE_KEYS)
     )
@@ -104,6 +104,11 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
             + ": resume with the same recipe, or train into another folder."
         )
     return checkpoint
+
+
+def _keys(recipe: Recipe) -> dict[str, object]:
+    """The values of a recipe by their paths, with what it leaves to its task."""
+    return {**flat(recipe_to_json(recipe)), "train.label_smoothing": recipe.label_smoothing}
 
 
 def _within(key: str, keys: Sequence[str]) -> bool:

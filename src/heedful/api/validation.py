@@ -8,7 +8,8 @@ import numpy as np
 
 from heedful.api.evaluation import compare
 from heedful.api.model import Model
-from heedful.data.batches import CPU_MULTIPLE, collate
+from heedful.data.batches import collate
+from heedful.data.layouts import CPU_MULTIPLE
 from heedful.data.loader import pair_costs
 from heedful.data.plan import batches_by_length
 from heedful.data.readers import is_blank, read_pairs
@@ -18,12 +19,13 @@ from heedful.decode.limits import source_limit, target_limit
 from heedful.errors import UserError
 from heedful.evaluate.perplexity import likelihood
 from heedful.models.bundle import Bundle
+from heedful.models.families import EncoderDecoder
 
 
 class Judge:
     """Scores a model in training, as it stands; the recipe's metric comes first."""
 
-    def __init__(self, bundle: Bundle, stores: Sequence[TokenStore]) -> None:
+    def __init__(self, bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
         self._model, self._stores = Model(bundle), stores
         _refuse_too_long(bundle, stores)
         self._settings = bundle.recipe.train.validation
@@ -83,7 +85,7 @@ def _shares(sizes: Sequence[int], most: int | None) -> list[int]:
     return shares
 
 
-def _refuse_too_long(bundle: Bundle, stores: Sequence[TokenStore]) -> None:
+def _refuse_too_long(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
     """Say before training, not at its first validation, that a pair needs more positions than the model has."""
     limits = [limit for limit in (source_limit(bundle.model), target_limit(bundle.model)) if limit is not None]
     limit = min(limits, default=None)

@@ -26,10 +26,12 @@ from heedful.files import machine_error, reader_optional
 VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.translate", "Translate files or standard input."),
-    "evaluate": ("heedful.cli.evaluate", "Score a model on a test set: BLEU, chrF, perplexity."),
+    "classify": ("heedful.cli.classify", "Classify texts of files or standard input."),
+    "evaluate": ("heedful.cli.evaluate", "Score a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
     "compare": ("heedful.cli.compare", "Compare two translators: scores, significance, and where they differ."),
     "score": ("heedful.cli.score", "Score given translations: log probabilities, pair by pair."),
     "average": ("heedful.cli.average", "Average checkpoints or models into one model."),
+    "import": ("heedful.cli.import_", "Import a translation model from a local Hugging Face folder."),
     "demo": ("heedful.cli.demo", "Train a small translator in minutes and try it out."),
     "doctor": ("heedful.cli.doctor", "Check a recipe and its data before training."),
     "recipes": ("heedful.cli.recipes", "List, show and copy the recipes that ship with Heedful."),

@@ -43,9 +43,10 @@ def command(
 
 def _pairs(source: str | None, target: str | None) -> tuple[Iterable[tuple[str, str]], str]:
     """The pairs of two files or of standard input, and what to call them."""
-    from heedful.config.schema import TextCorpus
+    from heedful.config.corpora import TextCorpus
+    from heedful.data.corpora import check_files, corpus_name
     from heedful.data.lines import decode_lines
-    from heedful.data.readers import check_files, corpus_name, read_pairs
+    from heedful.data.readers import read_pairs
 
     if source is None and target is None:
         name = "standard input"

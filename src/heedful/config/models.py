@@ -1,9 +1,10 @@
-"""The [model] table of a recipe: one class a family.
+"""The [model] table of a recipe that goes from one sequence to another: one class a family.
 
 Combinations of attention that make no sense are refused here, before anything is built: what an alignment or a
 distribution demands stands in `nn` beside it, and a test compares the two.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_serializer, model_validator
@@ -67,18 +68,22 @@ TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class TransformerModel(Attending):
-    """The Transformer (Vaswani et al. 2017); `preset` fills what the recipe leaves out."""
+def filled(value: Any, presets: Mapping[str, Mapping[str, Any]]) -> Any:
+    """A table's values, with those of its preset where it says nothing."""
+    preset = value.get("preset") if isinstance(value, dict) else None
+    return {**presets[preset], **value} if preset in tuple(presets) else value
 
-    family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None
+
+class TransformerStack(Attending):
+    """Blocks of self-attention and position-wise networks, and the embedding below them, in every family of them."""
+
     width: PositiveInt = 512
     heads: PositiveInt = 8
-    layers: PositiveInt = 6  # of the encoder, and of the decoder
-    decoder_layers: PositiveInt | None = None  # when the decoder is shallower or deeper
+    layers: PositiveInt = 6
     inner: PositiveInt = 2048
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     norm: Literal["post", "pre"] = "post"
+    norm_epsilon: PositiveFloat = 1e-5
     final_norm: bool | None = None  # a norm after the last block; by default with pre-norm alone
     # Added to embeddings (the first three), or known to self-attention: Su 2021, Press 2022, Shaw et al. 2018.
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
@@ -87,16 +92,12 @@ class TransformerModel(Attending):
     alignment: AlignmentName = "scaled_dot"  # of all heads
     backend: Literal["auto", "fused", "explicit"] = "auto"  # of attention; explicit: the equation as written
     embeddings: PositiveInt = 1  # vectors of each token, mixed by learned weights (Kiela et al. 2018)
-    tie: Tie = "all"  # three-way, target embedding with output, or no shared matrix
+    embedding_scale: bool = True  # embeddings times sqrt(width), before positions are added
+    embedding_norm: bool = False  # a norm behind the embedding
     dropout: Share = 0.1  # on every sublayer's output
     dropout_embedding: Share | None = None  # by default the same
     dropout_attention: Share = 0.0
     dropout_inner: Share = 0.0
-
-    @property
-    def sides(self) -> tuple["TransformerModel", "TransformerModel"]:
-        """The tables of the encoder and the decoder."""
-        return self, self
 
     @property
     def embedding_width(self) -> int:
@@ -120,12 +121,6 @@ class TransformerModel(Attending):
         ends = [(self.max_positions, "max_positions")] if self.positions == "learned" else []
         ends += [(self.max_places or 0, "max_places")] if self.alignment in FIXED_LENGTH else []
         return min(ends, default=None)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, value: Any) -> Any:
-        preset = value.get("preset") if isinstance(value, dict) else None
-        return TRANSFORMER_PRESETS[preset] | value if preset in tuple(TRANSFORMER_PRESETS) else value
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -160,6 +155,31 @@ class TransformerModel(Attending):
         return bool(getattr(self, key) != type(self).model_fields[key].default)
 
 
+class TransformerModel(TransformerStack):
+    """The Transformer (Vaswani et al. 2017); `preset` fills what the recipe leaves out."""
+
+    family: Literal["transformer"] = "transformer"
+    preset: Literal["small", "base", "big"] | None = None
+    decoder_layers: PositiveInt | None = None  # when the decoder is shallower or deeper than the encoder's `layers`
+    tie: Tie = "all"  # three-way, target embedding with output, or no shared matrix
+    output_bias: bool = False  # of every word's score
+
+    @property
+    def task(self) -> Literal["translate"]:
+        """What such a model does."""
+        return "translate"
+
+    @property
+    def sides(self) -> tuple["TransformerModel", "TransformerModel"]:
+        """The tables of the encoder and the decoder."""
+        return self, self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, value: Any) -> Any:
+        return filled(value, TRANSFORMER_PRESETS)
+
+
 # --- recurrent models -------------------------------------------------------------------------------------------------
 
 
@@ -190,6 +210,11 @@ class RecurrentModel(Attending):
     tie: Tie = "none"
     dropout: Share = 0.2  # of embeddings, between layers, and before the output layer
     variational: bool = False  # the same masks at every step, on what is fed back too (Gal and Ghahramani 2016)
+
+    @property
+    def task(self) -> Literal["translate"]:
+        """What such a model does."""
+        return "translate"
 
     @property
     def sides(self) -> tuple["RecurrentModel", "RecurrentModel"]:
@@ -279,6 +304,11 @@ class MixedModel(Section):
         return table.model_dump(exclude={"tie"})
 
     @property
+    def task(self) -> Literal["translate"]:
+        """What such a model does."""
+        return "translate"
+
+    @property
     def sides(self) -> tuple[TransformerModel | RecurrentModel, TransformerModel | RecurrentModel]:
         """The tables of the encoder and the decoder."""
         return self.encoder, self.decoder
@@ -320,4 +350,4 @@ class MixedModel(Section):
         return self
 
 
-AnyModel = Annotated[TransformerModel | RecurrentModel | MixedModel, Field(discriminator="family")]
+PairModel = TransformerModel | RecurrentModel | MixedModel  # from one sequence to another

@@ -101,6 +101,8 @@ def must_be(annotation: Any, metadata: Sequence[Any] = ()) -> str:
         return _joined([f'"{value}"' for value in get_args(bare)])
     if is_list(bare):
         return f"{must_be(get_args(bare)[0])}, or a list of them"
+    if get_origin(bare) is dict:
+        return f"a table of names, each with {must_be(get_args(bare)[1])}"
     return _plain_in_words(bare, metadata)
 
 
@@ -131,11 +133,11 @@ def _bounds_in_words(metadata: Sequence[Any], whole: bool) -> str:
 def _table_in_words(members: Sections) -> str:
     if len(members) == 1 or default_kind(members):
         return "a table"
-    needs = [
-        " and ".join(f"`{key}`" for key, field in section.model_fields.items() if field.is_required())
-        for section in members.values()
+    required = [
+        [key for key, field in section.model_fields.items() if field.is_required()] for section in members.values()
     ]
-    return f"a table with {_joined(needs)}"
+    least = [keys for keys in required if not any(set(other) < set(keys) for other in required)]
+    return f"a table with {_joined([' and '.join(f'`{key}`' for key in keys) for keys in least])}"
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -3,91 +3,22 @@
 Classes are chosen by `kind` (or `family`), one class a kind, so that a key that means nothing for a kind is an error.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    Discriminator,
-    Field,
-    NonNegativeFloat,
-    PositiveFloat,
-    PositiveInt,
-    Tag,
-    model_validator,
-)
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from heedful.config.models import AnyModel, RecurrentModel, TransformerModel
+from heedful.config.checks import check_recipe
+from heedful.config.corpora import Corpora, Language
+from heedful.config.encoders import AnyModel
+from heedful.config.models import MixedModel, PairModel, RecurrentModel, TransformerModel
 from heedful.config.section import Section, Share
+from heedful.config.tasks import Metric, Task
 
 # A description is what the loader says of a value that does not match: "... but must be <description>".
-Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
-Name = Annotated[str, Field(pattern=r"^(\w[\w. -]*)?$", description="letters, digits, `.`, `-`, `_` and spaces")]
-Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
 
 
 # --- data ---------------------------------------------------------------------------------------------------------
-
-
-class Corpus(Section):
-    """What every corpus may say."""
-
-    name: Name = ""
-    weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
-    lines: Lines = ""  # "1-2000": only these, counted from 1, both included
-    to: Language = ""  # "de" puts the tag <2de> before every source: one model for several target languages
-
-
-class TextCorpus(Corpus):
-    """Two files aligned by line: plain, .gz, .xz, or a member of a .zip ("corpus.zip:train.en")."""
-
-    source: str
-    target: str
-
-
-class TsvCorpus(Corpus):
-    """Tab-separated columns of one file, counted from 1."""
-
-    tsv: str
-    source: PositiveInt = 1
-    target: PositiveInt = 2
-
-
-class JsonlCorpus(Corpus):
-    """Fields of one JSON object a line."""
-
-    jsonl: str
-    source: str = "source"
-    target: str = "target"
-
-
-class BuiltinCorpus(Corpus):
-    """Sentences from a generator that ships with Heedful."""
-
-    builtin: Literal["english-spanish"]
-    part: Literal["train", "valid", "test"] = "train"
-    count: PositiveInt = 1000
-
-
-def _corpus_form(value: Any) -> str:
-    for form in ("tsv", "jsonl", "builtin"):
-        if (isinstance(value, dict) and form in value) or hasattr(value, form):
-            return form
-    return "text"
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
-
-
-AnyCorpus = Annotated[
-    Annotated[TextCorpus, Tag("text")]
-    | Annotated[TsvCorpus, Tag("tsv")]
-    | Annotated[JsonlCorpus, Tag("jsonl")]
-    | Annotated[BuiltinCorpus, Tag("builtin")],
-    Discriminator(_corpus_form),
-]
-Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_tuple)]  # one table, or a list of them
 
 
 class Tokenized(Section):
@@ -105,7 +36,10 @@ class Data(Section):
     valid: Corpora = ()
     test: Corpora = ()
     batch_tokens: PositiveInt = 4096  # source tokens, and separately target tokens, of one micro-batch
-    max_length: PositiveInt = 256  # training pairs with a side longer than this many tokens are dropped, and counted
+    # Training pairs with a side longer than this many tokens are dropped, and counted; longer texts are cut to so many,
+    # markers included, or split where a masked language model reads them.
+    max_length: PositiveInt = 256
+    cut: Literal["end", "begin", "middle"] = "end"  # where a text to classify that is too long loses tokens
     max_ratio: Annotated[float, Field(ge=1)] | None = None  # longer side over shorter side, in tokens
     temperature: Annotated[float, Field(ge=1)] = 1.0  # above 1, small corpora are shown more often: n^(1/temperature)
     nfc: bool = False  # normalise to Unicode's composed form
@@ -267,8 +201,6 @@ class InverseSigmoidDecay(Section):
 
 AnyDecay = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay, Field(discriminator="kind")]
 
-Metric = Literal["loss", "perplexity", "bleu", "chrf"]
-
 
 class Validation(Section):
     """When the model is judged on `data.valid`, by what, and when training gives up."""
@@ -277,7 +209,7 @@ class Validation(Section):
     metric: Metric = "loss"  # which model is the best one
     patience: PositiveInt | None = None  # stop after this many validations without a better one
     translate: bool = False  # also translate and report BLEU and chrF when the metric is loss or perplexity
-    max_sentences: PositiveInt | None = None  # judge the first so many pairs only
+    max_sentences: PositiveInt | None = None  # judge the first so many pairs or texts only
 
 
 class Average(Section):
@@ -293,6 +225,21 @@ class Average(Section):
         return self
 
 
+class Masking(Section):
+    """Which tokens a masked language model is asked for, and what stands in their place      Devlin et al. 2019, 3.1"""
+
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.15  # of all tokens
+    masked: Annotated[float, Field(ge=0, le=1)] = 0.8  # of those: replaced by `<mask>`
+    random: Annotated[float, Field(ge=0, le=1)] = 0.1  # replaced by a random piece; the rest stays as it is
+    whole_words: bool = False  # all pieces of a word or none
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> Self:
+        if self.masked + self.random > 1:
+            raise ValueError(f"`masked` ({self.masked:g}) and `random` ({self.random:g}) must be 1 or less together")
+        return self
+
+
 class Train(Section):
     """How the weights are found."""
 
@@ -300,7 +247,13 @@ class Train(Section):
     accumulate: PositiveInt = 1  # micro-batches in one update
     optimizer: AnyOptimizer = Field(default_factory=Adam)
     schedule: AnySchedule = Field(default_factory=Noam)
-    label_smoothing: Share = 0.1
+    label_smoothing: Share | None = None  # by default 0.1 of a translator, 0 of the others
+    class_weights: Literal["balanced"] | dict[str, PositiveFloat] | None = None  # how much a class counts in the loss
+    masking: Masking = Field(default_factory=Masking)  # of a masked language model
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0  # the rate of each layer, of that of the layer above it
+    freeze: Literal["encoder"] | Annotated[int, Field(ge=0)] | None = (
+        None  # 0: the embedding, 2: and the first 2 layers
+    )
     scheduled_sampling: AnyDecay | None = None  # the chance that a recurrent decoder is given the true token
     clip_norm: PositiveFloat | None = None
     seed: int = 1
@@ -352,53 +305,24 @@ class Recipe(Section):
     decode: Decode = Field(default_factory=Decode)
     evaluate: Evaluate = Field(default_factory=Evaluate)
 
-    @model_validator(mode="after")
-    def _one_matrix_needs_one_vocabulary(self) -> Self:
-        from_start = bool(self.train.start_from) and "model" not in self.model_fields_set  # checked again with it
-        if self.model.tie == "all" and not self.tokenizer.joint and not from_start:
-            raise ValueError('`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all"')
-        return self
+    @property
+    def task(self) -> Task:
+        """What the model is trained for: it follows from its family."""
+        return self.model.task
+
+    @property
+    def pair_model(self) -> PairModel:
+        """The model table of a translator."""
+        assert isinstance(self.model, TransformerModel | RecurrentModel | MixedModel), f"a model that {self.task}s"
+        return self.model
+
+    @property
+    def label_smoothing(self) -> float:
+        """What the recipe says, or what is usual for its task."""
+        said = self.train.label_smoothing
+        return said if said is not None else 0.1 if self.task == "translate" else 0.0
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        end = self.model.longest
-        if end is not None and self.data.max_length >= end[0]:
-            raise ValueError(
-                f"`data.max_length` ({self.data.max_length}) and an end marker must fit into `model.{end[1]}`, "
-                f"but that is {end[0]}"
-            )
-        if isinstance(self.model, RecurrentModel):
-            self.model.check_widths(self.model.memory_width)
-        if self.train.scheduled_sampling is not None:
-            self._needs_steps()
-        splits = {split: getattr(self.data, split) for split in ("train", "valid", "test")}
-        tagged = {f"data.{split}": [bool(corpus.to) for corpus in corpora] for split, corpora in splits.items()}
-        lacking = [split for split, has in tagged.items() if not all(has)]
-        if lacking and any(any(has) for has in tagged.values()):
-            raise ValueError(f"`to` must stand in all corpora or in none, but one of `{lacking[0]}` lacks it")
-        for split, corpora in splits.items():
-            names = [corpus.name or str(number) for number, corpus in enumerate(corpora, start=1)]
-            twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-            if twice:
-                raise ValueError(f"`data.{split}` has two corpora named `{twice}`: give each its own `name`")
-        if self.evaluate.detokenize and self.data.tokenized is None:
-            raise ValueError("`evaluate.detokenize` needs `data.tokenized`, which names the languages")
-        if self.train.average and self.train.average.best and not self.data.valid:
-            raise ValueError("`train.average.best` needs `data.valid`, by which they are the best")
-        if self.train.validation.metric != "loss" and not self.data.valid:
-            raise ValueError(f'`train.validation.metric` is "{self.train.validation.metric}", which needs `data.valid`')
+        check_recipe(self)
         return self
-
-    def _needs_steps(self) -> None:
-        """Scheduled sampling is of decoders that take one step after the other anyway."""
-        _, decoder = self.model.sides
-        if not isinstance(decoder, RecurrentModel):
-            raise ValueError(
-                "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's is given all tokens at once: "
-                'leave it out, or use `model.family = "recurrent"`'
-            )
-        if decoder.variational:
-            raise ValueError(
-                "`train.scheduled_sampling` draws tokens step by step, for which `variational` dropout has no masks: "
-                "set `variational = false`"
-            )

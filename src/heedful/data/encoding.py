@@ -58,13 +58,14 @@ class Encoder:
         kept = [not objection for objection in objections]
         tag = np.array(self.tag, ID).tobytes()
         streams = {
-            "source": _ragged([tag + ids for ids in compress(sources, kept)], id_type(self.source.size)),
-            "target": _ragged(list(compress(targets, kept)), id_type(self.target.size)),
+            "source": ragged([tag + ids for ids in compress(sources, kept)], id_type(self.source.size)),
+            "target": ragged(list(compress(targets, kept)), id_type(self.target.size)),
         }
         return Encoded(streams, Counter(objection for objection in objections if objection))
 
 
-def _ragged(sentences: Sequence[bytes], dtype: np.dtype[np.unsignedinteger]) -> Ragged:
+def ragged(sentences: Sequence[bytes], dtype: np.dtype[np.unsignedinteger]) -> Ragged:
+    """Sentences of ids as bytes, end to end."""
     offsets = np.zeros(len(sentences) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, sentences), np.int64, len(sentences)) // ID.itemsize, out=offsets[1:])
     return Ragged(np.frombuffer(b"".join(sentences), ID).astype(dtype), offsets)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from heedful.data.batches import PairBatch, StaticShape, collate
+from heedful.data.batches import PairBatch, collate
+from heedful.data.layouts import StaticShape
 from heedful.data.plan import Counts, Indices, plan
 from heedful.data.store import TokenStore
 from heedful.errors import UserError
@@ -21,12 +22,15 @@ MadeBatch = TypeVar("MadeBatch", covariant=True)
 
 @runtime_checkable
 class Feed(Protocol[MadeBatch]):
-    """What a loader serves: the micro-batches of an epoch, and how one is made."""
+    """What a loader serves: the micro-batches of an epoch, and how one is made.
 
-    def plan(self, epoch: int) -> Iterable[Indices]:
+    What a plan says of a micro-batch is between the two: the numbers of sentences, or more than that.
+    """
+
+    def plan(self, epoch: int) -> Iterable[Any]:
         """The micro-batches of an epoch, in order; the same ones whenever it is called."""
 
-    def batch(self, indices: Indices) -> MadeBatch:
+    def batch(self, planned: Any, /) -> MadeBatch:
         """Make one micro-batch."""
 
 
@@ -150,11 +154,11 @@ class Loader(Generic[Batch]):
         epoch, first = self._start
         while True:
             count = 0
-            for indices, last in _with_last(self._feed.plan(epoch)):
+            for planned, last in _with_last(self._feed.plan(epoch)):
                 if self._closed.is_set():
                     return
                 if count >= first:
-                    yield MicroBatch(epoch, count, last, self._feed.batch(indices))
+                    yield MicroBatch(epoch, count, last, self._feed.batch(planned))
                 count += 1
             if first > count:
                 raise UserError(
@@ -164,12 +168,12 @@ class Loader(Generic[Batch]):
             epoch, first = epoch + 1, 0
 
 
-def _with_last(micro_batches: Iterable[Indices]) -> Iterator[tuple[Indices, bool]]:
+def _with_last(micro_batches: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
     """Each with whether it is the last one."""
-    before: Indices | None = None
-    for indices in micro_batches:
+    before: Any = None
+    for planned in micro_batches:
         if before is not None:
             yield before, False
-        before = indices
+        before = planned
     if before is not None:
         yield before, True

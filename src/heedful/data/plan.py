@@ -39,11 +39,24 @@ def plan(
 
     `sizes` and `weights` hold one number a store. In every micro-batch each side stays within `batch_tokens`.
     """
-    random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed & _SEED_MASK, epoch])))
-    occurrences = _occurrences(sizes, weights, random)
-    _refuse_empty(occurrences, sizes, weights)
+    random = generator(seed, epoch)
+    sentences = shuffled(sizes, weights, random, "pairs")
     _refuse_sentences_over_budget(costs, sum(sizes), batch_tokens)
-    return _micro_batches(_shuffled(occurrences, random), costs, random, batch_tokens, max_sentences)
+    return _micro_batches(sentences, costs, random, batch_tokens, max_sentences)
+
+
+def generator(*seeds: int) -> np.random.Generator:
+    """Random numbers that are the same wherever these seeds are; zeros at the end change nothing."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed & _SEED_MASK for seed in seeds])))
+
+
+def shuffled(
+    sizes: Sequence[int], weights: Sequence[float], random: np.random.Generator, noun: str
+) -> Iterator[Indices]:
+    """The rows of all stores as often as the weights say, in one random order, block by block; `noun` names them."""
+    occurrences = _occurrences(sizes, weights, random)
+    _refuse_empty(occurrences, sizes, weights, noun)
+    return _blocks(occurrences, random)
 
 
 def batches_by_length(costs: Sequence[Counts], *, batch_tokens: int, max_sentences: int | None = None) -> list[Indices]:
@@ -81,7 +94,7 @@ def _occurrences(sizes: Sequence[int], weights: Sequence[float], random: np.rand
     return occurrences
 
 
-def _shuffled(occurrences: Sequence[_Occurrences], random: np.random.Generator) -> Iterator[Indices]:
+def _blocks(occurrences: Sequence[_Occurrences], random: np.random.Generator) -> Iterator[Indices]:
     """All occurrences of all stores in one random order, block by block."""
     ends = np.cumsum([part.count for part in occurrences])
     count = int(ends[-1])
@@ -104,28 +117,39 @@ def _micro_batches(
     max_sentences: int | None,
 ) -> Iterator[Indices]:
     """Sort and cut pool by pool; a pool is a random sample, so it is enough to shuffle the micro-batches inside it."""
-    for pool in _pools(sentences, costs, POOL * batch_tokens):
-        counts = costs(pool)
-        order = np.lexsort(tuple(counts))
-        micro_batches = list(_cut(pool[order], [count[order] for count in counts], batch_tokens, max_sentences))
-        yield from (micro_batches[i] for i in random.permutation(len(micro_batches)))
+    for pool in pools(sentences, costs, POOL * batch_tokens):
+        yield from batches_of_pool(pool, costs(pool), random, batch_tokens, max_sentences)
 
 
-def _pools(blocks: Iterable[Indices], costs: Costs, pool_tokens: int) -> Iterator[Indices]:
+def batches_of_pool(
+    pool: Indices,
+    costs: Sequence[Counts],
+    random: np.random.Generator,
+    batch_tokens: int,
+    max_sentences: int | None,
+) -> Iterator[Indices]:
+    """The micro-batches of what is sorted together, similar lengths in each, in random order."""
+    order = np.lexsort(tuple(costs))
+    micro_batches = list(_cut(pool[order], [cost[order] for cost in costs], batch_tokens, max_sentences))
+    yield from (micro_batches[i] for i in random.permutation(len(micro_batches)))
+
+
+def pools(blocks: Iterable[Indices], costs: Costs, pool_tokens: int) -> Iterator[Indices]:
     """Cut a stream of sentences wherever the tokens of their longer sides have filled another pool."""
     begun: list[Indices] = []
     number, before = 0, 0  # of the begun pool, and the tokens before the block
     for block in blocks:
         longer = np.maximum.reduce([count.astype(np.int64) for count in costs(block)])
         ends = before + np.cumsum(longer)
-        pools = (ends - longer) // pool_tokens
-        *ended, rest = np.split(block, np.flatnonzero(np.diff(pools, prepend=number)))
+        numbers = (ends - longer) // pool_tokens
+        *ended, rest = np.split(block, np.flatnonzero(np.diff(numbers, prepend=number)))
         for part in ended:
             yield np.concatenate((*begun, part))
             begun = []
         begun.append(rest)
-        number, before = int(pools[-1]), int(ends[-1])
-    yield np.concatenate(begun)
+        number, before = int(numbers[-1]), int(ends[-1])
+    if begun:
+        yield np.concatenate(begun)
 
 
 def _cut(order: Indices, costs: Sequence[Counts], batch_tokens: int, max_sentences: int | None) -> Iterator[Indices]:
@@ -140,10 +164,12 @@ def _cut(order: Indices, costs: Sequence[Counts], batch_tokens: int, max_sentenc
         start = end
 
 
-def _refuse_empty(occurrences: Sequence[_Occurrences], sizes: Sequence[int], weights: Sequence[float]) -> None:
+def _refuse_empty(
+    occurrences: Sequence[_Occurrences], sizes: Sequence[int], weights: Sequence[float], noun: str
+) -> None:
     if not any(part.count for part in occurrences):
         raise UserError(
-            f"An epoch would show no sentence at all: `data.train` has {sum(sizes):,} pairs with weights "
+            f"An epoch would show no sentence at all: `data.train` has {sum(sizes):,} {noun} with weights "
             f"{', '.join(f'{weight:g}' for weight in weights)}. Raise `weight`."
         )
 

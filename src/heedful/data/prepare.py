@@ -1,25 +1,21 @@
 """From a recipe to tokenizers and tokenized corpora; what the cache already has is neither trained nor read again."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
-import tokenizers as tokenizers_library
-
-from heedful.config.schema import AnyCorpus, AnyTokenizer, Data, Recipe
-from heedful.data import tokenizer_training
-from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.config.corpora import AnyCorpus
+from heedful.config.schema import AnyTokenizer, Data, Recipe
+from heedful.data.cache import Progress
+from heedful.data.corpora import check_files, content_key, corpus_name
 from heedful.data.encoding import Filters
-from heedful.data.readers import check_files, content_key, corpus_name, is_blank, read_pairs
+from heedful.data.readers import is_blank, read_pairs
 from heedful.data.sampling import Sample, Side
 from heedful.data.store import TokenStore
 from heedful.data.text import TextForm
 from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer_cache import TokenizerTraining
 from heedful.data.tokenizing import Contents, Tokenizing
 from heedful.errors import HeedfulError, UserError
-from heedful.files import read_bytes
-
-_TOKENIZER_FILE = "tokenizer.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +27,7 @@ class Prepared:
     train: tuple[TokenStore, ...]  # one a corpus
     weights: tuple[float, ...]  # of the training corpora
     valid: tuple[TokenStore, ...]
+    labels: tuple[str, ...] = ()  # of a classifier
 
 
 def prepare(
@@ -45,7 +42,7 @@ def prepare(
     data = recipe.data
     for corpus in (*data.train, *data.valid):
         check_files(corpus, data.folder)
-    _tell_unreadable_tests(data, progress)
+    tell_unreadable_tests(data, progress)
     contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
     source, target = tokenizers or _trained_tokenizers(data, recipe.tokenizer, contents, progress)
     for corpus in (*data.train, *data.valid, *data.test):
@@ -56,12 +53,12 @@ def prepare(
         source,
         target,
         train=train,
-        weights=_weights(data, [len(store) for store in train]),
+        weights=weights_of(data, [len(store) for store in train]),
         valid=tuple(work.store(corpus, Filters()) for corpus in data.valid),
     )
 
 
-def _tell_unreadable_tests(data: Data, progress: Progress) -> None:
+def tell_unreadable_tests(data: Data, progress: Progress) -> None:
     """Say now what evaluation will not find; a test set may well be made while the model is trained."""
     for corpus in data.test:
         try:
@@ -84,7 +81,7 @@ def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:
         raise UserError(f'{corpus_name(corpus)}: `to` is "{corpus.to}", but {error}') from error
 
 
-def _weights(data: Data, sizes: Sequence[int]) -> tuple[float, ...]:
+def weights_of(data: Data, sizes: Sequence[int]) -> tuple[float, ...]:
     """How often an epoch shows each pair of a corpus, on average.
 
     Corpora of n pairs are drawn in proportion to n^(1/temperature); the largest is shown as its own weight says:
@@ -107,35 +104,14 @@ def _trained_tokenizer(
     data: Data, config: AnyTokenizer, side: Side, contents: Contents, progress: Progress
 ) -> Tokenizer:
     languages = sorted({corpus.to for corpus in data.train if corpus.to}) if side != "target" else []
-    key = key_of(
-        {
-            "version": tokenizer_training.VERSION,
-            "library": tokenizers_library.__version__,
-            "config": config.model_dump(),
-            "form": asdict(TextForm.of(data)),
-            "languages": languages,
-            "side": side,
-            "contents": [contents[corpus] for corpus in data.train],
-        }
-    )
 
-    def build(staged: Path) -> None:
+    def sample() -> Sample:
         _refuse_without_pairs(data)
-        of_side = "" if side == "both" else f" of the {side} side"
-        sample = Sample.of(data, side, config.sample)
-        progress(f"training the tokenizer{of_side}: {config.kind}, {config.size:,} pieces{sample.description}")
-        trained = tokenizer_training.train_tokenizer(config, sample, languages)
-        (staged / _TOKENIZER_FILE).write_bytes(trained.to_json())
+        return Sample.of(data, side, config.sample)
 
-    return cached(cache_folder() / "tokenizers" / key, _load_tokenizer, build, progress)
-
-
-def _load_tokenizer(folder: Path) -> Tokenizer | None:
-    path = folder / _TOKENIZER_FILE
-    try:
-        return Tokenizer.from_json(read_bytes(path), str(path))
-    except UserError:  # missing or damaged
-        return None
+    of_side = "" if side == "both" else f" of the {side} side"
+    training = TokenizerTraining(config, TextForm.of(data), [contents[corpus] for corpus in data.train], languages)
+    return training.tokenizer(side, of_side, sample, progress)
 
 
 def _refuse_without_pairs(data: Data) -> None:

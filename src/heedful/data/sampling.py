@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.schema import AnyCorpus, BuiltinCorpus, Data
+from heedful.config.corpora import AnyCorpus, BuiltinCorpus
+from heedful.config.schema import Data
 from heedful.data.readers import Pair, read_pairs
 from heedful.data.text import TextForm
 

@@ -18,8 +18,10 @@ from heedful.errors import UserError
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids
+MASK: Final = "<mask>"  # behind them, in vocabularies of masked language models
 _TAG = re.compile(r"<2(?P<language>.+)>")
 _SPACE: Final = "▁"  # how a space inside a piece is shown
+_BYTE_SPACE: Final = "Ġ"  # how byte-level vocabularies write it
 
 
 def tag_of(language: str) -> str:
@@ -28,7 +30,10 @@ def tag_of(language: str) -> str:
 
 
 class Tokenizer:
-    """Text to ids and back; ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>` in every vocabulary, then come tags."""
+    """Text to ids and back; ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>` in every vocabulary.
+
+    Behind them may come `<mask>`, which masked language models fill in, and tags of target languages.
+    """
 
     pad, begin, end, unknown = PAD, BEGIN, END, UNKNOWN
 
@@ -36,6 +41,7 @@ class Tokenizer:
         inner.encode_special_tokens = True  # not kept in the JSON
         self._inner = inner
         self.tags = _tags(inner)  # the languages that can be asked for, in the order of their ids
+        self.mask = _mask(inner)
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> "Tokenizer":
@@ -51,8 +57,11 @@ class Tokenizer:
                     "it is not a tokenizer of Heedful."
                 )
         tokenizer = cls(inner)
-        if list(tokenizer.tags.values()) != list(range(len(SPECIALS), tokenizer.markers)):
-            raise UserError(f"{where}: its tags do not stand behind its special pieces: it is no tokenizer of Heedful.")
+        behind = [] if tokenizer.mask is None else [tokenizer.mask]
+        if [*behind, *tokenizer.tags.values()] != list(range(len(SPECIALS), tokenizer.markers)):
+            raise UserError(
+                f"{where}: its mask and tags do not stand behind its special pieces: it is no tokenizer of Heedful."
+            )
         return tokenizer
 
     def to_json(self) -> bytes:
@@ -67,7 +76,7 @@ class Tokenizer:
     @property
     def markers(self) -> int:
         """How many ids are special pieces and tags: text is made of the ids from here on, and of `<unk>`."""
-        return len(SPECIALS) + len(self.tags)
+        return len(SPECIALS) + (self.mask is not None) + len(self.tags)
 
     @property
     def size(self) -> int:
@@ -115,6 +124,21 @@ class Tokenizer:
             numbers.append(max(0, begun + (bool(waiting) and not inside) - 1))
         return numbers
 
+    def continues_word(self, token: int) -> bool:
+        """Whether a piece goes on with the word of the piece before it, by the marks of the vocabulary's kind."""
+        piece = self._inner.id_to_token(token)
+        if token < self.markers or piece is None:
+            return False
+        match self._inner.decoder:
+            case decoders.ByteLevel():
+                return not piece.startswith(_BYTE_SPACE)
+            case decoders.WordPiece():
+                return piece.startswith("##")
+            case decoders.Metaspace():
+                return not piece.startswith(_SPACE)
+            case _:
+                return False
+
     def tag(self, language: str) -> int:
         """The id that asks for a language; refuses one that the vocabulary does not have."""
         if language in self.tags:
@@ -148,6 +172,11 @@ class Tokenizer:
             spelled = [text[neighbour : len(text) - behind].encode() for text in between]
         of = dict(zip(distinct, spelled, strict=True))
         return [of[token] for token in ids]
+
+
+def _mask(inner: tokenizers.Tokenizer) -> int | None:
+    """The id of the mask, where the vocabulary has one: a word "<mask>" of the text is none."""
+    return next((number for number, token in inner.get_added_tokens_decoder().items() if token.content == MASK), None)
 
 
 def _tags(inner: tokenizers.Tokenizer) -> Mapping[str, int]:

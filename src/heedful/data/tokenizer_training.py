@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from heedful.config.schema import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
-from heedful.data.tokenizer import SPECIALS, Tokenizer, tag_of
+from heedful.data.tokenizer import MASK, SPECIALS, Tokenizer, tag_of
 from heedful.errors import UserError
 
 VERSION = 1  # raise it when the same text would give another tokenizer
@@ -30,12 +30,14 @@ _SCORE_STEP = 0.0001  # between the characters that the unigram trainer adds at 
 Markers = Sequence[str]  # the special pieces and the tags, in the order of their ids
 
 
-def train_tokenizer(config: AnyTokenizer, texts: Iterable[str], languages: Iterable[str] = ()) -> Tokenizer:
+def train_tokenizer(
+    config: AnyTokenizer, texts: Iterable[str], languages: Iterable[str] = (), mask: bool = False
+) -> Tokenizer:
     """Train a tokenizer; its size is smaller than asked where the texts do not support more.
 
-    `languages` get a tag each, behind the special pieces.
+    Behind the special pieces come a mask, where one is asked for, and a tag for each of the `languages`.
     """
-    markers = (*SPECIALS, *map(tag_of, sorted(languages)))
+    markers = (*SPECIALS, *((MASK,) if mask else ()), *map(tag_of, sorted(languages)))
     _refuse_without_room(config.size, markers)
     match config:
         case ByteBpe():

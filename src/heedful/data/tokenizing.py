@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
-from heedful.config.schema import AnyCorpus, Data
+from heedful.config.corpora import AnyCorpus
+from heedful.config.schema import Data
 from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.corpora import corpus_name
 from heedful.data.encoding import Encoded, Encoder, Filters
-from heedful.data.readers import Pair, corpus_name, is_blank, read_pairs
+from heedful.data.readers import Pair, is_blank, read_pairs
 from heedful.data.store import FORMAT, Ragged, TokenStore, open_store, write_store
 from heedful.data.text import TextForm
 from heedful.data.tokenizer import Tokenizer

@@ -13,8 +13,10 @@ from heedful.api.evaluation import evaluate
 from heedful.api.model import Model, load
 from heedful.api.request import Options
 from heedful.api.wording import Wording
-from heedful.config.schema import AnyCorpus, Data, Recipe
-from heedful.data.readers import corpus_name, read_pairs
+from heedful.config.corpora import AnyCorpus
+from heedful.config.schema import Data, Recipe
+from heedful.data.corpora import corpus_name
+from heedful.data.readers import read_pairs
 from heedful.data.text import TextForm
 from heedful.errors import HeedfulError, UserError, suggestion
 from heedful.evaluate.sums import words_cutter

@@ -14,9 +14,20 @@ from typing import Final, Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config.schema import AnyCorpus, BuiltinCorpus, Data, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora import (
+    AnyCorpus,
+    BuiltinCorpus,
+    JsonlCorpus,
+    JsonlTexts,
+    PlainTexts,
+    TextCorpus,
+    TsvCorpus,
+    TsvTexts,
+)
+from heedful.config.schema import Data
 from heedful.data.cache import Progress
-from heedful.data.readers import Pair, corpus_name, is_blank, read_pairs
+from heedful.data.corpora import corpus_name
+from heedful.data.readers import Pair, is_blank, read_pairs
 from heedful.data.text import TextForm
 from heedful.lab.characters import WIDTH, excerpt, odd_kinds
 from heedful.lab.findings import KINDS, Finding, Kind, Part
@@ -265,5 +276,7 @@ def _file(corpus: AnyCorpus, side: Side) -> str:
             return f"{corpus.jsonl}{of_side}"
         case BuiltinCorpus():
             return f"{corpus_name(corpus)}{of_side}"
+        case TsvTexts() | JsonlTexts() | PlainTexts():
+            return corpus_name(corpus)
         case _:
             assert_never(corpus)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config.models import AnyModel, RecurrentModel, TransformerModel
+from heedful.config.models import PairModel, RecurrentModel, TransformerModel
 from heedful.nn.embedding import Embedding, Output
 from heedful.nn.positions import Learned
 
@@ -61,7 +61,7 @@ def count_parameters(model: nn.Module) -> Parameters:
     return Parameters(sum(p.numel() for p in model.parameters()), sum(p.numel() for p in outer))
 
 
-def forward_flop(model: AnyModel, source: Lengths, target: Lengths, target_size: int) -> float:
+def forward_flop(model: PairModel, source: Lengths, target: Lengths, target_size: int) -> float:
     """The operations of one forward pass over sentences of these lengths, end markers included."""
     s, t = source.astype(np.float64), target.astype(np.float64)  # squares of long corpora leave 32 bits
     both = _Lengths(s, t)

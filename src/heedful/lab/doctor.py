@@ -10,15 +10,16 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from heedful.api.feeds import ragged_feed, static_shape
 from heedful.api.forecast import Forecast, dry_run
 from heedful.api.starting import read_start
+from heedful.api.translating import Translating
+from heedful.config.corpora import AnyCorpus
 from heedful.config.load import load_recipe
-from heedful.config.schema import AnyCorpus, Recipe
+from heedful.config.schema import Recipe
 from heedful.data.cache import Progress
+from heedful.data.corpora import corpus_name
 from heedful.data.loader import PairFeed, pair_costs
 from heedful.data.prepare import Prepared, prepare
-from heedful.data.readers import corpus_name
 from heedful.errors import UserError
 from heedful.lab.corpus_lint import Linted, findings, lint
 from heedful.lab.costs import STEP, Parameters, count_parameters, forward_flop
@@ -102,20 +103,21 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Progress
     if recipe.train.start_from:
         start = read_start(recipe)
         recipe, tokenizers = start.recipe, (start.tokenizers.source, start.tokenizers.target)
-    prepared = prepare(recipe, progress, tokenizers)
+    _refuse_other_tasks(recipe)
+    task, prepared = Translating(), prepare(recipe, progress, tokenizers)
     linted, found = _lint_all(recipe, progress)
     train = [corpus for corpus in linted if corpus.part == "train"]
     pieces = count_pieces(
         recipe, prepared, [corpus.name for corpus in train], [pair for corpus in train for pair in corpus.sample]
     )
     precision = choose_precision(recipe.train.precision, device, partial(_multiply, device))
-    feed = ragged_feed(recipe, prepared)
+    feed = task.feed(recipe, prepared)
     progress("planning the batches and measuring memory")
     run = _run(recipe, prepared, feed, device, precision)
-    static = static_shape(recipe, precision) if device.type == "cuda" else None
+    static = task.static_shape(recipe, precision) if device.type == "cuda" else None
     sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
     memory = measure_memory(
-        recipe.model, sizes, replace(feed, static=static), recipe.train.label_smoothing, device, precision
+        recipe.pair_model, sizes, replace(feed, static=static), recipe.label_smoothing, device, precision
     )
     needed, time = memory, None
     if memory.fits and not quick:
@@ -130,6 +132,14 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Progress
 
 
 # --- the data -------------------------------------------------------------------------------------------------------
+
+
+def _refuse_other_tasks(recipe: Recipe) -> None:
+    if recipe.task != "translate":
+        raise UserError(
+            f'The doctor knows translators, but `model.family` is "{recipe.model.family}": `heedful train --dry-run` '
+            "says what its training would take."
+        )
 
 
 def _lint_all(recipe: Recipe, progress: Progress) -> tuple[list[Linted], list[Finding]]:
@@ -175,9 +185,9 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
     source_tokens, target_tokens = int(source[shown].sum()), int(target[shown].sum())
     sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
     with torch.device("meta"):
-        parameters = count_parameters(build_model(recipe.model, *sizes))
+        parameters = count_parameters(build_model(recipe.pair_model, *sizes))
     updates = -(-len(plan) // recipe.train.accumulate)  # an epoch's last update may be smaller
-    flop = STEP * forward_flop(recipe.model, source[shown], target[shown], sizes[1]) / updates
+    flop = STEP * forward_flop(recipe.pair_model, source[shown], target[shown], sizes[1]) / updates
     return Run(
         device=str(device),
         precision=str(precision).removeprefix("torch."),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from heedful.config.models import AnyModel, TransformerModel
+from heedful.config.models import PairModel, TransformerModel
 from heedful.data.batches import PairBatch
 from heedful.data.loader import PairFeed, pair_costs
 from heedful.data.plan import Indices
@@ -65,7 +65,7 @@ class Memory:
 
 
 def measure_memory(
-    config: AnyModel,
+    config: PairModel,
     sizes: tuple[int, int],
     feed: PairFeed,
     smoothing: float,
@@ -87,7 +87,7 @@ def measure_memory(
 
 
 def _activations(
-    config: AnyModel,
+    config: PairModel,
     sizes: tuple[int, int],
     made: PairBatch,
     smoothing: float,
@@ -132,7 +132,7 @@ def _storage(tensor: Tensor) -> int:
 
 
 @contextmanager
-def _without_values(config: AnyModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
+def _without_values(config: PairModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
     """Where nothing asks for values: recurrence asks how long sentences are."""
     possible = device.type == "cpu" and isinstance(config, TransformerModel)
     with FakeTensorMode() if possible else nullcontext() as mode:

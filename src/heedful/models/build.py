@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from heedful.config.models import AnyModel, RecurrentModel, TransformerModel
+from heedful.config.models import PairModel, RecurrentModel, TransformerModel
 from heedful.models.build_recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build_transformer import transformer_decoder, transformer_encoder
 from heedful.models.families import EncoderDecoder
@@ -10,7 +10,7 @@ from heedful.nn.embedding import fresh_table
 from heedful.nn.init import xavier
 
 
-def build_model(config: AnyModel, source_size: int, target_size: int) -> EncoderDecoder:
+def build_model(config: PairModel, source_size: int, target_size: int) -> EncoderDecoder:
     """Make a model with fresh weights, drawn from torch's global generator."""
     first, second = config.sides
     if config.tie == "all" and source_size != target_size:

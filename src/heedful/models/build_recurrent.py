@@ -5,6 +5,7 @@ from typing import Final
 
 from torch import nn
 
+from heedful.config.encoders import RecurrentEncoderTable
 from heedful.config.models import RecurrentModel
 from heedful.models.build_attention import build_alignment, build_distance, build_distribution
 from heedful.models.recurrent_decoder import EachSentence, EachToken, RecurrentDecoder
@@ -22,17 +23,37 @@ _KINDS: Final[Mapping[str, Kind]] = {"gru": "gru", "lstm": "lstm", "tanh": "rnn_
 
 
 def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> RecurrentEncoder:
-    """An encoder whose embedding has this matrix."""
-    stack = RecurrentStack(
+    """The encoder of a translator, whose embedding has this matrix."""
+    own = RecurrentEncoderTable(
+        family="recurrent",
+        cell=config.cell,
+        width=config.encoder_width or config.width,
+        layers=config.layers,
+        bidirectional=config.bidirectional,
+        embedding=config.embedding_width,
+        embeddings=config.embeddings,
+        dropout=config.dropout,
+        variational=config.variational,
+    )
+    return lone_encoder(own, weight, config.reverse_source)
+
+
+def lone_encoder(config: RecurrentEncoderTable, weight: nn.Parameter, reverse: bool = False) -> RecurrentEncoder:
+    """An encoder by itself, whose embedding has this matrix."""
+    return RecurrentEncoder(_embedding(config, weight), encoder_stack(config, config.embedding_width), reverse)
+
+
+def encoder_stack(config: RecurrentEncoderTable, input_width: int) -> RecurrentStack:
+    """The stack of an encoder, over vectors of this width."""
+    return RecurrentStack(
         _KINDS[config.cell],
-        config.embedding_width,
-        config.encoder_width or config.width,
+        input_width,
+        config.width,
         config.layers,
         config.bidirectional,
         config.dropout,
         config.variational,
     )
-    return RecurrentEncoder(_embedding(config, weight), stack, config.reverse_source)
 
 
 def recurrent_decoder(
@@ -43,7 +64,7 @@ def recurrent_decoder(
     return RecurrentDecoder(_embedding(config, weight), _wiring(config, memory_width), drop, Output(output))
 
 
-def _embedding(config: RecurrentModel, weight: nn.Parameter) -> Embedding:
+def _embedding(config: RecurrentModel | RecurrentEncoderTable, weight: nn.Parameter) -> Embedding:
     # Variational masks are of the first layer's inputs already.
     more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
     return make_embedding([weight, *more], None, 0.0 if config.variational else config.dropout)

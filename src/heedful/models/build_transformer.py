@@ -1,11 +1,12 @@
 """From a recipe's [model] table to the encoder and the decoder of a Transformer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
+import torch
 from torch import nn
 
-from heedful.config.models import TransformerModel
+from heedful.config.models import TransformerModel, TransformerStack
 from heedful.models.block import DecoderBlock, EncoderBlock
 from heedful.models.build_attention import build_alignment, build_distance, build_distribution
 from heedful.models.decoder import TransformerDecoder
@@ -22,10 +23,10 @@ from heedful.nn.relative import LinearBias, RelativeVectors, Rotary, Scheme
 from heedful.nn.residual import Residual
 
 
-def transformer_encoder(config: TransformerModel, weight: nn.Parameter) -> TransformerEncoder:
-    """An encoder whose embedding has this matrix."""
+def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments: int = 0) -> TransformerEncoder:
+    """An encoder whose embedding has this matrix, and vectors of so many segments."""
     return TransformerEncoder(
-        _embedding(config, weight),
+        _embedding(config, weight, fresh_table(segments, config.width) if segments else None),
         [_encoder_block(config, seed=layer) for layer in range(config.layers)],
         _final_norm(config),
     )
@@ -40,11 +41,11 @@ def transformer_decoder(
         _embedding(config, weight),
         [_decoder_block(config, memory_width, seed=config.layers + 2 * layer) for layer in layers],
         _final_norm(config),
-        Output(output),
+        Output(output, nn.Parameter(torch.zeros(output.shape[0])) if config.output_bias else None),
     )
 
 
-def _embedding(config: TransformerModel, weight: nn.Parameter) -> Embedding:
+def _embedding(config: TransformerStack, weight: nn.Parameter, segments: nn.Parameter | None = None) -> Embedding:
     dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
     positions: nn.Module | None
     match config.positions:
@@ -57,15 +58,18 @@ def _embedding(config: TransformerModel, weight: nn.Parameter) -> Embedding:
         case "rope" | "alibi" | "relative":
             positions = None
     more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
-    return make_embedding([weight, *more], positions, dropout)
+    norm = _norm(config) if config.embedding_norm else None
+    return make_embedding(
+        [weight, *more], positions, dropout, scaled=config.embedding_scale, segments=segments, norm=norm
+    )
 
 
-def _encoder_block(config: TransformerModel, seed: int) -> EncoderBlock:
+def _encoder_block(config: TransformerStack, seed: int) -> EncoderBlock:
     attention = _self_attention(config, causal=False, seed=seed)
     return EncoderBlock(attention, _network(config), (_residual(config), _residual(config)))
 
 
-def _decoder_block(config: TransformerModel, memory_width: int, seed: int) -> DecoderBlock:
+def _decoder_block(config: TransformerStack, memory_width: int, seed: int) -> DecoderBlock:
     return DecoderBlock(
         _self_attention(config, causal=True, seed=seed),
         _cross_attention(config, memory_width, seed=seed + 1),
@@ -79,26 +83,26 @@ def _decoder_block(config: TransformerModel, memory_width: int, seed: int) -> De
 _BACKENDS: Final[Mapping[str, Backend]] = {"auto": automatic, "fused": automatic, "explicit": explicit}
 
 
-def _self_attention(config: TransformerModel, causal: bool, seed: int) -> SelfAttention:
+def _self_attention(config: TransformerStack, causal: bool, seed: int) -> SelfAttention:
     width, heads, dropout, scheme = config.width, config.heads, config.dropout_attention, _scheme(config)
     if _usual(config):
         return SelfAttention(width, heads, causal, dropout, _BACKENDS[config.backend], scheme)
     return AlignedSelfAttention(width, heads, _reading(config, seed), causal, dropout, scheme)
 
 
-def _cross_attention(config: TransformerModel, memory_width: int, seed: int) -> CrossAttention:
+def _cross_attention(config: TransformerStack, memory_width: int, seed: int) -> CrossAttention:
     width, heads, dropout = config.width, config.heads, config.dropout_attention
     if _usual(config):
         return CrossAttention(width, heads, dropout, memory_width, _BACKENDS[config.backend])
     return AlignedCrossAttention(width, heads, _reading(config, seed), dropout, memory_width)
 
 
-def _usual(config: TransformerModel) -> bool:
+def _usual(config: TransformerStack) -> bool:
     """Whether backends compute it."""
     return (config.alignment, config.distribution, config.choice) == ("scaled_dot", "softmax", "soft")
 
 
-def _reading(config: TransformerModel, seed: int) -> Reading:
+def _reading(config: TransformerStack, seed: int) -> Reading:
     width, heads = config.width // config.heads, config.heads
     alignment = build_alignment(config, config.alignment, width, width, heads, seed)
     if isinstance(alignment, Kernel):
@@ -106,7 +110,7 @@ def _reading(config: TransformerModel, seed: int) -> Reading:
     return Reading(alignment, build_distribution(config, width, heads), build_distance(config))
 
 
-def _scheme(config: TransformerModel) -> Scheme:
+def _scheme(config: TransformerStack) -> Scheme:
     head_width = config.width // config.heads
     match config.positions:
         case "rope":
@@ -119,7 +123,7 @@ def _scheme(config: TransformerModel) -> Scheme:
             return Scheme()
 
 
-def _network(config: TransformerModel) -> nn.Module:
+def _network(config: TransformerStack) -> nn.Module:
     match config.activation:
         case "swiglu":
             return SwiGLU(config.width, config.inner, config.dropout_inner)
@@ -127,17 +131,18 @@ def _network(config: TransformerModel) -> nn.Module:
             return FeedForward(config.width, config.inner, activation, config.dropout_inner)
 
 
-_PLACEMENTS: dict[str, tuple[Callable[[int], nn.Module], Callable[[int], nn.Module]]] = {
-    "post": (lambda width: nn.Identity(), LayerNorm),
-    "pre": (LayerNorm, lambda width: nn.Identity()),
-}
+def _residual(config: TransformerStack) -> Residual:
+    match config.norm:
+        case "post":
+            return Residual(nn.Identity(), _norm(config), config.dropout)
+        case "pre":
+            return Residual(_norm(config), nn.Identity(), config.dropout)
 
 
-def _residual(config: TransformerModel) -> Residual:
-    before, after = _PLACEMENTS[config.norm]
-    return Residual(before(config.width), after(config.width), config.dropout)
-
-
-def _final_norm(config: TransformerModel) -> nn.Module:
+def _final_norm(config: TransformerStack) -> nn.Module:
     wanted = config.norm == "pre" if config.final_norm is None else config.final_norm
-    return LayerNorm(config.width) if wanted else nn.Identity()
+    return _norm(config) if wanted else nn.Identity()
+
+
+def _norm(config: TransformerStack) -> LayerNorm:
+    return LayerNorm(config.width, eps=config.norm_epsilon)

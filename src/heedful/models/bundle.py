@@ -1,22 +1,28 @@
 """The bundle: a folder that holds a model whole, and nothing that could run code.
 
-config.json          the format's number and the resolved recipe
+config.json          the format's number, the resolved recipe, and a classifier's labels
 tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
 model.safetensors    the weights
 README.md            the model card
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar, overload
 
+from torch import nn
+
+from heedful.config.encoders import AnyModel, BertModel, ClassifierModel
 from heedful.config.load import recipe_from_json, recipe_to_json
 from heedful.config.schema import Recipe
+from heedful.config.tasks import Task
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import UserError
 from heedful.files import read_bytes, read_json, write_bytes, write_json
 from heedful.models.build import build_model
-from heedful.models.families import EncoderDecoder
+from heedful.models.build_reader import build_classifier, build_masked_model
+from heedful.models.families import EncoderDecoder, Network
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.version import __version__
 
@@ -25,13 +31,17 @@ CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "README.md"
 
+NetworkType = TypeVar("NetworkType", bound=nn.Module, covariant=True)
+Wanted = TypeVar("Wanted", bound=nn.Module)
+
 
 @dataclass(frozen=True, eq=False)
 class Tokenizers:
-    """The tokenizers of both sides; one object twice where the vocabulary is joint."""
+    """The tokenizers of both sides, one object twice where the vocabulary is joint; and the names of classes."""
 
     source: Tokenizer
     target: Tokenizer
+    labels: tuple[str, ...] = ()  # of a classifier, in the order of its scores
 
     @property
     def joint(self) -> bool:
@@ -46,12 +56,12 @@ class Tokenizers:
 
 
 @dataclass(frozen=True, eq=False)
-class Bundle:
+class Bundle(Generic[NetworkType]):
     """A model with all it needs."""
 
     recipe: Recipe
     tokenizers: Tokenizers
-    model: EncoderDecoder
+    model: NetworkType
 
 
 def write_description(folder: Path, recipe: Recipe, tokenizers: Tokenizers) -> None:
@@ -62,20 +72,28 @@ def write_description(folder: Path, recipe: Recipe, tokenizers: Tokenizers) -> N
         "format": FORMAT,
         "heedful": __version__,
         "tokenizers": {name: tokenizer.fingerprint for name, tokenizer in _tokenizer_files(tokenizers).items()},
+        **({"labels": tokenizers.labels} if tokenizers.labels else {}),
         "recipe": recipe_to_json(recipe),
     }
     write_json(folder / CONFIG, config)
 
 
-def write_weights(folder: Path, model: EncoderDecoder) -> None:
+def write_weights(folder: Path, model: nn.Module) -> None:
     """Write the weights: one rename, so that a reader finds the old model or the new one."""
     write_bytes(folder / WEIGHTS, weights_to_bytes(model))
 
 
-def read_bundle(folder: Path) -> Bundle:
-    """Read a bundle, or say in one line what is wrong with it."""
+@overload
+def read_bundle(folder: Path) -> Bundle[EncoderDecoder]: ...
+@overload
+def read_bundle(folder: Path, kind: type[Wanted]) -> Bundle[Wanted]: ...
+def read_bundle(folder: Path, kind: type[nn.Module] = EncoderDecoder) -> Bundle[nn.Module]:
+    """Read a bundle of this kind of model, or say in one line what is wrong with it."""
     recipe, tokenizers = read_description(folder)
-    model = build_model(recipe.model, tokenizers.source.size, tokenizers.target.size)
+    model = build_network(recipe.model, tokenizers)
+    if not isinstance(model, kind):
+        does, verb = _TASKS[recipe.task]
+        raise UserError(f"{folder} is a model that {does}: use `heedful {verb}`.")
     if not (folder / WEIGHTS).exists():
         raise UserError(
             f"{folder} holds no {WEIGHTS} yet: training has not come to its first validation. "
@@ -85,6 +103,24 @@ def read_bundle(folder: Path) -> Bundle:
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
     return Bundle(recipe, tokenizers, model)
+
+
+_TASKS: Final[Mapping[Task, tuple[str, str]]] = {  # what a model does, and the verb that uses it
+    "translate": ("translates", "translate"),
+    "classify": ("classifies", "classify"),
+    "fill": ("fills masks", "fill"),
+}
+
+
+def build_network(config: AnyModel, tokenizers: Tokenizers) -> Network:
+    """Make the model of a recipe with fresh weights, drawn from torch's global generator."""
+    match config:
+        case ClassifierModel():
+            return build_classifier(config, tokenizers.source.size, len(tokenizers.labels))
+        case BertModel():
+            return build_masked_model(config, tokenizers.source.size)
+        case _:
+            return build_model(config, tokenizers.source.size, tokenizers.target.size)
 
 
 def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
@@ -101,7 +137,7 @@ def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
             f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
         )
     recipe = recipe_from_json(config["recipe"], str(folder / CONFIG))
-    tokenizers = _read_tokenizers(folder, recipe)
+    tokenizers = replace(_read_tokenizers(folder, recipe), labels=_labels(config, recipe, folder))
     stated = config.get("tokenizers")
     for name, tokenizer in _tokenizer_files(tokenizers).items():
         if not isinstance(stated, dict) or stated.get(name) != tokenizer.fingerprint:
@@ -110,6 +146,19 @@ def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
                 f"{CONFIG}): restore it from a copy of the model."
             )
     return recipe, tokenizers
+
+
+def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple[str, ...]:
+    """The names of a classifier's classes."""
+    labels = config.get("labels", [])
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise UserError(f"{folder / CONFIG}: `labels` must be a list of names: restore it from a copy of the model.")
+    if bool(labels) != (recipe.task == "classify"):
+        raise UserError(
+            f"{folder / CONFIG}: `labels` must be there for a classifier, and for nothing else: restore it from a copy "
+            "of the model."
+        )
+    return tuple(labels)
 
 
 def _read_tokenizers(folder: Path, recipe: Recipe) -> Tokenizers:

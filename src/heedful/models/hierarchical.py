@@ -8,48 +8,15 @@ It maps `Nested` documents to a vector each, as `Pooled(encoder, pool)` maps pla
 on either. Its weights are `weights(documents)` of sentences, `encoder.words.weights(documents.words)` of words.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.models.protocols import Encoder
 from heedful.nn.pooling import Pool
 from heedful.nn.recurrent import RecurrentStack
-from heedful.packed import Layout, Packed
-
-
-@dataclass(frozen=True, eq=False)
-class Nested:
-    """Words of all sentences end to end, and the documents that the sentences, end to end, belong to.
-
-    The "tokens" of the second layout are sentences, its "sentences" documents. Both levels may have empty ones.
-    """
-
-    words: Packed
-    sentences: Layout
-
-    def __post_init__(self) -> None:
-        if self.words.layout.sentences != self.sentences.tokens:
-            raise ValueError(
-                f"words of {self.words.layout.sentences} sentences, but documents of {self.sentences.tokens}: "
-                "both must count the same sentences"
-            )
-
-    @classmethod
-    def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> "Nested":
-        """Pack documents of sentences of token ids."""
-        return cls(
-            Packed.of([sentence for document in documents for sentence in document]),
-            Layout.of([len(document) for document in documents]),
-        )
-
-    def to(self, device: torch.device, non_blocking: bool = False) -> "Nested":
-        """Copy to a device."""
-        return Nested(self.words.to(device, non_blocking), self.sentences.to(device, non_blocking))
+from heedful.packed import Nested, Packed
 
 
 class Pooled(nn.Module):

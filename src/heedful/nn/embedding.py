@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -13,33 +14,63 @@ from heedful.nn.mixtures import MetaEmbedding
 from heedful.packed import Layout
 
 
+class Parts(TypedDict, total=False):
+    """What an embedding may have beside its matrix, positions and dropout."""
+
+    scaled: bool
+    segments: nn.Parameter | None
+    norm: nn.Module | None
+
+
 class Embedding(nn.Module):
-    """x = D(sqrt(E) * W[token] + P(position))      Vaswani et al. 2017, 3.4 and 3.5
+    """x = D(N(c * W[token] + P(position) + S[segment]))
+
+    c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5
+    c = 1, segments, N = norm                   Devlin et al. 2019, 3
 
     Without `positions` nothing is added: attention then knows where tokens stand by itself, as in `nn.relative`.
     Values leave in `precision`, and everything behind computes in the type of its input.
     """
 
-    def __init__(self, weight: nn.Parameter, positions: nn.Module | None, dropout: float) -> None:
+    def __init__(
+        self,
+        weight: nn.Parameter,
+        positions: nn.Module | None,
+        dropout: float,
+        scaled: bool = True,
+        segments: nn.Parameter | None = None,
+        norm: nn.Module | None = None,
+    ) -> None:
         super().__init__()
         self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
-        self.scale = math.sqrt(weight.shape[1])
+        self.segments, self.norm = segments, norm or nn.Identity()
+        self.scale = math.sqrt(weight.shape[1]) if scaled else 1.0
         self.precision = weight.dtype
 
-    def forward(self, tokens_N: Int[Tensor, "N"], layout: Layout) -> Float[Tensor, "N E"]:
-        """Embed packed tokens."""
-        return self.at(tokens_N, layout.positions, layout.bound)
+    def forward(
+        self, tokens_N: Int[Tensor, "N"], layout: Layout, segments_N: Int[Tensor, "N"] | None = None
+    ) -> Float[Tensor, "N E"]:
+        """Embed packed tokens, of the first segment where nothing else is said."""
+        return self.at(tokens_N, layout.positions, layout.bound, segments_N)
 
     def step(self, tokens_R: Int[Tensor, "R"], position: int) -> Float[Tensor, "R E"]:
         """Embed one token a row, all at the same position."""
         return self.at(tokens_R, torch.full_like(tokens_R, position), position + 1)
 
-    def at(self, tokens_N: Int[Tensor, "N"], positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
+    def at(
+        self,
+        tokens_N: Int[Tensor, "N"],
+        positions_N: Int[Tensor, "N"],
+        bound: int,
+        segments_N: Int[Tensor, "N"] | None = None,
+    ) -> Float[Tensor, "N E"]:
         """Embed tokens at given positions, all of them below `bound`."""
         x = self.rows(tokens_N) * self.scale
         if self.positions is not None:
             x = x + self.positions(positions_N, bound)
-        dropped: Tensor = self.drop(x.to(self.precision))
+        if self.segments is not None:
+            x = x + (self.segments[0] if segments_N is None else F.embedding(segments_N, self.segments))
+        dropped: Tensor = self.drop(self.norm(x).to(self.precision))
         return dropped
 
     def rows(self, tokens_N: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
@@ -54,8 +85,10 @@ class MixedEmbedding(Embedding):
     may have widths of their own.
     """
 
-    def __init__(self, tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float) -> None:
-        super().__init__(tables[0], positions, dropout)
+    def __init__(
+        self, tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[Parts]
+    ) -> None:
+        super().__init__(tables[0], positions, dropout, **parts)
         sizes = [table.shape[0] for table in tables]
         if len(set(sizes)) > 1:
             raise ValueError(f"embeddings of {sizes} words to mix; all must be of one vocabulary")
@@ -73,11 +106,13 @@ def fresh_table(size: int, width: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(size, width) * width**-0.5)
 
 
-def make_embedding(tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float) -> Embedding:
+def make_embedding(
+    tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[Parts]
+) -> Embedding:
     """An embedding of one matrix, or one that mixes several."""
     if len(tables) == 1:
-        return Embedding(tables[0], positions, dropout)
-    return MixedEmbedding(tables, positions, dropout)
+        return Embedding(tables[0], positions, dropout, **parts)
+    return MixedEmbedding(tables, positions, dropout, **parts)
 
 
 class Output(nn.Module):

@@ -11,7 +11,7 @@ from heedful.nn.dropout import Dropout
 from heedful.nn.kernels import kernels_take
 from heedful.nn.linear import Linear
 
-ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class FeedForward(nn.Module):

@@ -46,3 +46,17 @@ def _uniform(linear: nn.Linear, stacked: int, gain: float = 1.0) -> None:
         nn.init.xavier_uniform_(matrix, gain)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
+
+
+@torch.no_grad()
+def normal(model: nn.Module, deviation: float = 0.02) -> None:
+    """Matrices and vectors of tokens, positions and segments N(0, deviation^2), biases zero, norms one
+
+    As the program of Devlin et al. 2019 has it, which cuts off what is more than two deviations away.
+    """
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)

@@ -87,6 +87,6 @@ class Eager(Generic[BatchType]):
         self._optimizer.grad_scale = torch.where(finite, scale, 1).float()  # type: ignore[attr-defined]
         self._optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
         for group in self._optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("rate_scale", 1.0)
         self._optimizer.step()
         return norm

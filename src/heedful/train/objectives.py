@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.batches import PairBatch
-from heedful.models.families import EncoderDecoder
+from heedful.data.text_batches import TextBatch
+from heedful.models.families import Classifier, EncoderDecoder
 from heedful.nn.loss import smoothed_cross_entropy
+from heedful.packed import IGNORED
 
 BatchType = TypeVar("BatchType", contravariant=True)
 
@@ -32,6 +35,10 @@ class Objective(Protocol[BatchType]):
         """How many units the sums are over, known without asking the device."""
         ...
 
+    def tokens(self, batch: BatchType) -> int:
+        """How many tokens speed is counted in."""
+        ...
+
 
 class NextToken:
     """Label-smoothed cross-entropy of each target token given the source and the target before it."""
@@ -48,3 +55,57 @@ class NextToken:
     def units(self, batch: PairBatch) -> int:
         """The target tokens, end markers included."""
         return batch.target_tokens
+
+    def tokens(self, batch: PairBatch) -> int:
+        """The same."""
+        return batch.target_tokens
+
+
+class OneLabel:
+    """Label-smoothed cross-entropy of the class of each text; a class may count more than another."""
+
+    def __init__(self, smoothing: float, weights_C: Float[Tensor, "C"] | None = None) -> None:
+        self.smoothing, self.weights_C = smoothing, weights_C
+
+    def __call__(self, model: Classifier, batch: TextBatch) -> Tally:
+        """Sum over the texts of a micro-batch."""
+        scores_BC = model(batch.text).float()
+        weights_C = None if self.weights_C is None else self.weights_C.to(scores_BC.device)
+        loss = F.cross_entropy(
+            scores_BC,
+            batch.labels,
+            weights_C,
+            ignore_index=IGNORED,
+            label_smoothing=self.smoothing,
+            reduction="sum",
+        )
+        likelihood = F.cross_entropy(scores_BC.detach(), batch.labels, ignore_index=IGNORED, reduction="sum")
+        return Tally(loss, likelihood)
+
+    def units(self, batch: TextBatch) -> int:
+        """The texts."""
+        return batch.sentences
+
+    def tokens(self, batch: TextBatch) -> int:
+        """Those of the texts, markers included."""
+        return batch.tokens
+
+
+class SeveralLabels(OneLabel):
+    """Cross-entropy of each class of a text by itself, there or not, summed over the classes
+
+    What is smoothed: 1 becomes 1 - s/2, and 0 becomes s/2. A class's weight is that of its texts against the others.
+    """
+
+    def __call__(self, model: Classifier, batch: TextBatch) -> Tally:
+        """Sum over the texts and classes of a micro-batch."""
+        scores_BC, labels_BC = model(batch.text).float(), batch.labels
+        real_BC = (labels_BC >= 0).to(scores_BC.dtype)
+        aims_BC = labels_BC.clamp(min=0)
+        smoothed_BC = aims_BC * (1 - self.smoothing) + self.smoothing / 2
+        weights_C = None if self.weights_C is None else self.weights_C.to(scores_BC.device)
+        loss = F.binary_cross_entropy_with_logits(
+            scores_BC, smoothed_BC, real_BC, pos_weight=weights_C, reduction="sum"
+        )
+        likelihood = F.binary_cross_entropy_with_logits(scores_BC.detach(), aims_BC, real_BC, reduction="sum")
+        return Tally(loss, likelihood)

@@ -1,25 +1,42 @@
 """Optimizers by name, with the fused kernels of PyTorch."""
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Any, assert_never
 
 import torch
 from torch import nn
 
 from heedful.config.schema import Adam, AdamW, AnyOptimizer
 
+Scales = Mapping[nn.Parameter, float]  # the learning rate of a parameter, of that of the schedule; 1 where none is said
 
-def build_optimizer(config: AnyOptimizer, model: nn.Module) -> torch.optim.Optimizer:
-    """Make the optimizer of a model. The learning rate is set before every update by the trainer."""
+
+def build_optimizer(config: AnyOptimizer, model: nn.Module, scales: Scales | None = None) -> torch.optim.Optimizer:
+    """Make the optimizer of a model. The learning rate is set before every update by the trainer.
+
+    A group of parameters has its share of that rate as `rate_scale`.
+    """
     betas = (config.beta1, config.beta2)
     match config:
         case Adam():
-            parameters = [{"params": list(model.parameters())}]
-            return torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
+            groups = _groups(list(model.parameters()), scales or {})
+            return torch.optim.Adam(groups, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
         case AdamW():
+            matrices = [p for p in model.parameters() if p.ndim > 1]
+            vectors = [p for p in model.parameters() if p.ndim <= 1]
             groups = [
-                {"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": config.weight_decay},
-                {"params": [p for p in model.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+                *_groups(matrices, scales or {}, weight_decay=config.weight_decay),
+                *_groups(vectors, scales or {}, weight_decay=0.0),
             ]
             return torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=config.epsilon, fused=True)
         case _:
             assert_never(config)
+
+
+def _groups(parameters: list[nn.Parameter], scales: Scales, **options: float) -> list[dict[str, Any]]:
+    """One group for each share of the learning rate, the largest first."""
+    shares = sorted({scales.get(parameter, 1.0) for parameter in parameters}, reverse=True) or [1.0]
+    return [
+        {"params": [p for p in parameters if scales.get(p, 1.0) == share], "rate_scale": share, **options}
+        for share in shares
+    ]

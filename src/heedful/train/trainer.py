@@ -111,9 +111,9 @@ class Trainer(Generic[BatchType]):
             while position.step < self.settings.steps and not self._out_of_patience(position):
                 with meter.waiting():
                     update = next(updates)
-                units, norm = self._update(update, position, meter)
+                tokens, norm = self._update(update, position, meter)
                 position.step, position.score = position.step + 1, None
-                position.target_tokens += units
+                position.target_tokens += tokens
                 last = update[-1]
                 position.epoch = last.epoch + 1 if last.last else last.epoch
                 position.micro_batch = 0 if last.last else last.index + 1
@@ -123,17 +123,19 @@ class Trainer(Generic[BatchType]):
     def _update(
         self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: "_Meter"
     ) -> tuple[int, Tensor]:
-        """Sum gradients over the micro-batches, and step; the units, and the norm of the gradient."""
+        """Sum gradients over the micro-batches, and step; the tokens, and the norm of the gradient."""
         self._before_update(position.step)
-        units = 0
+        units = tokens = 0
         for number, micro in enumerate(update):
             seed_micro_batch(self.settings.seed, position.step, number)
             meter.add(self._computation.add(micro.batch, first=number == 0))
             units += self.objective.units(micro.batch)
+            tokens += self.objective.tokens(micro.batch)
         meter.units += units
+        meter.tokens += tokens
         norm = self._computation.step(units, self.learning_rate(position.step + 1))
         meter.skipped += ~norm.isfinite()
-        return units, norm
+        return tokens, norm
 
     def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
         settings, step = self.settings, position.step
@@ -170,7 +172,7 @@ class Trainer(Generic[BatchType]):
                 perplexity=perplexity,
                 learning_rate=self.learning_rate(position.step),
                 gradient_norm=float(norm),
-                tokens_per_second=units / seconds,
+                tokens_per_second=meter.tokens / seconds,
                 data_wait=meter.waited / seconds,
                 skipped=skipped,
                 seconds_left=seconds / updates * (self.settings.steps - position.step),
@@ -230,7 +232,7 @@ class _Meter:
 
     def restart(self, step: int) -> None:
         """Begin a new stretch after this step."""
-        self.first_step, self.units, self.waited = step, 0, 0.0
+        self.first_step, self.units, self.tokens, self.waited = step, 0, 0, 0.0
         self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
         self.likelihood = torch.zeros_like(self.loss)
         self.skipped = torch.zeros((), dtype=torch.int64, device=self.device)

@@ -36,6 +36,10 @@ class TruncatedBackPropagation:
         """The tokens that are predicted."""
         return batch.tokens
 
+    def tokens(self, batch: StreamBatch) -> int:
+        """The same."""
+        return batch.tokens
+
     def reset(self) -> None:
         """Forget what was carried."""
         self._carried = None

@@ -3,8 +3,9 @@ from collections.abc import Callable
 import pytest
 
 from heedful.api.model import Model
+from heedful.config.corpora import TextCorpus
 from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Recipe, TextCorpus, Words
+from heedful.config.schema import Data, Recipe, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.models.build import build_model
 from heedful.models.bundle import Bundle, Tokenizers
@@ -22,7 +23,7 @@ def untrained() -> Callable[..., Model]:
             model=TransformerModel.model_validate({**config, **options}),
         )
         tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog \u00e9"])
-        model = build_model(recipe.model, tokenizer.size, tokenizer.size)
+        model = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
         return Model(Bundle(recipe, Tokenizers(tokenizer, tokenizer), model))
 
     return make

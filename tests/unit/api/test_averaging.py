@@ -12,9 +12,10 @@ from safetensors.numpy import load_file
 from heedful.api.averaging import average
 from heedful.api.model import load
 from heedful.api.training import train
+from heedful.config.corpora import TextCorpus
 from heedful.config.load import recipe_from_json
 from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Recipe, TextCorpus, Words
+from heedful.config.schema import Data, Recipe, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build import build_model
@@ -37,7 +38,7 @@ def make(tmp_path: Path) -> Make:
         source = train_tokenizer(recipe.tokenizer, [words])
         target = train_tokenizer(recipe.tokenizer, [target_words]) if target_words else source
         write_description(tmp_path / name, recipe, Tokenizers(source, target))
-        write_weights(tmp_path / name, build_model(recipe.model, source.size, target.size))
+        write_weights(tmp_path / name, build_model(recipe.pair_model, source.size, target.size))
         return tmp_path / name
 
     return made

@@ -12,17 +12,9 @@ from heedful.api.evaluating import evaluating
 from heedful.api.evaluation import evaluate, perplexity
 from heedful.api.model import Model
 from heedful.api.validation import Judge
+from heedful.config.corpora import TextCorpus
 from heedful.config.models import TransformerModel
-from heedful.config.schema import (
-    Data,
-    Decode,
-    Evaluate,
-    Recipe,
-    TextCorpus,
-    Tokenized,
-    Validation,
-    Words,
-)
+from heedful.config.schema import Data, Decode, Evaluate, Recipe, Tokenized, Validation, Words
 from heedful.data.store import TokenStore
 from heedful.data.text import join_words
 from heedful.data.tokenizer_training import train_tokenizer
@@ -120,7 +112,7 @@ def moses() -> Callable[..., Model]:
         )
         tokenizer = train_tokenizer(recipe.tokenizer, [VOCABULARY], languages)
         torch.manual_seed(3)
-        network = build_model(recipe.model, tokenizer.size, tokenizer.size)
+        network = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
         return Model(Bundle(recipe, Tokenizers(tokenizer, tokenizer), network))
 
     return make

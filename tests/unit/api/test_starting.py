@@ -15,9 +15,10 @@ from safetensors.numpy import load_file
 from heedful.api.forecast import dry_run
 from heedful.api.starting import read_start
 from heedful.api.training import train
+from heedful.config.corpora import TextCorpus
 from heedful.config.load import load_recipe, recipe_from_json
 from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Recipe, TextCorpus, Tokenized, Words
+from heedful.config.schema import Data, Recipe, Tokenized, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build import build_model
@@ -43,7 +44,7 @@ def start(tmp_path: Path, *languages: str, joint: bool = True, **model: object) 
     tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog"], languages)
     other = tokenizer if joint else train_tokenizer(recipe.tokenizer, ["ant bee cat dog hen"])
     write_description(tmp_path / "start", recipe, Tokenizers(tokenizer, other))
-    write_weights(tmp_path / "start", build_model(recipe.model, tokenizer.size, other.size))
+    write_weights(tmp_path / "start", build_model(recipe.pair_model, tokenizer.size, other.size))
     return tmp_path / "start"
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from heedful.api.wording import Languages, Wording
-from heedful.config.schema import Data, Recipe, TextCorpus, Tokenized, Words
+from heedful.config.corpora import TextCorpus
+from heedful.config.schema import Data, Recipe, Tokenized, Words
 from heedful.data.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError

@@ -10,24 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.config.complaints import FOREIGN_WORDS
+from heedful.config.corpora import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.models import TransformerModel
 from heedful.config.outline import paths_of_key
-from heedful.config.schema import (
-    Adam,
-    Average,
-    BuiltinCorpus,
-    ByteBpe,
-    Data,
-    JsonlCorpus,
-    Linear,
-    Noam,
-    Recipe,
-    TextCorpus,
-    Tokenized,
-    TsvCorpus,
-    Words,
-)
+from heedful.config.schema import Adam, Average, ByteBpe, Data, Linear, Noam, Recipe, Tokenized, Words
 from heedful.config.toml import toml_document
 from heedful.errors import UserError
 
@@ -387,8 +374,8 @@ def test_an_override_is_not_blamed_for_keys_of_the_file_that_do_not_fit_together
 
 def test_an_override_is_not_blamed_for_what_the_file_lacks() -> None:
     assert complaints("[data]\nnfc = true", "data.batch_tokens=10") == [
-        "my.toml: `data.train` is missing: it must be a table with `source` and `target`, `tsv`, `jsonl` or "
-        "`builtin`, or a list of them."
+        "my.toml: `data.train` is missing: it must be a table with `source` and `target`, `tsv`, `jsonl`, "
+        "`builtin` or `text`, or a list of them."
     ]
 
 
@@ -435,7 +422,7 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
         ("[tokenizer]\nkind = 3", "`tokenizer.kind` is 3, but must be one of: byte_bpe, bpe,"),
         (
             "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
-            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed.',
+            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, bert.',
         ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
         ("[model]\nlayers = 1.5", "`model.layers` is 1.5, but must be a whole number of at least 1."),
@@ -509,11 +496,11 @@ def test_a_word_of_another_tool_gets_ours(word: str, meant: str) -> None:
         ("{ builtin = 'french' }", '`data.train.builtin` is "french", but must be "english-spanish".'),
         (
             "'train.txt'",
-            '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `jsonl` or `builtin`',
+            '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `jsonl`, `builtin` or `text`',
         ),
         (
             "[{ source = 'a', target = 'b' }, 3]",
-            "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `jsonl` or `builtin`.",
+            "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `jsonl`, `builtin` or `text`.",
         ),
     ],
 )

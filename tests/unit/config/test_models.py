@@ -15,9 +15,9 @@ from heedful.config.models import (
     SCORES_BY_PLACE,
     SEVERAL_PLACES,
     AlignmentName,
-    AnyModel,
     DistributionName,
     MixedModel,
+    PairModel,
     RecurrentModel,
     TransformerModel,
 )
@@ -49,8 +49,8 @@ def complaints(model: str, data: str = DATA) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def model_of(**options: Any) -> AnyModel:
-    adapter: TypeAdapter[AnyModel] = TypeAdapter(AnyModel)
+def model_of(**options: Any) -> PairModel:
+    adapter: TypeAdapter[PairModel] = TypeAdapter(PairModel)
     return adapter.validate_python(options)
 
 

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.batches import PairBatch, StaticShape, collate
+from heedful.data.batches import PairBatch, collate
+from heedful.data.layouts import StaticShape
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD
 from heedful.packed import IGNORED, Packed

@@ -6,7 +6,8 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
-from heedful.data.batches import PairBatch, StaticShape
+from heedful.data.batches import PairBatch
+from heedful.data.layouts import StaticShape
 from heedful.data.loader import Loader, MicroBatch, PairFeed, costs_of, pair_costs
 from heedful.data.plan import Indices
 from heedful.data.store import TokenStore

@@ -83,7 +83,7 @@ def test_pools_are_filled_in_shuffled_order_and_batches_stay_in_their_pool(monke
     """Against a plain loop over the sentences in their shuffled order."""
     source, target = costs = many(1000)
     monkeypatch.setattr(module, "POOL", 4)
-    monkeypatch.setattr(module, "_shuffled", lambda *_: np.split(np.arange(1000)[::-1], [300, 310]))
+    monkeypatch.setattr(module, "_blocks", lambda *_: np.split(np.arange(1000)[::-1], [300, 310]))
     pools: list[set[int]] = []
     tokens = 0
     for sentence in reversed(range(1000)):

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.schema import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
-from heedful.data.readers import check_files, content_key, corpus_name, is_blank, read_pairs
+from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.data.corpora import check_files, content_key, corpus_name
+from heedful.data.readers import is_blank, read_pairs
 from heedful.data.text import TextForm
 from heedful.errors import UserError
 
@@ -79,9 +80,9 @@ def test_fields_of_json_lines(tmp_path: Path) -> None:
     [
         ("{", r"is not JSON: Expecting property name .*\."),
         ("[" * 100_000, r"is not JSON: .*recursion.*\."),
-        ("[1]", "is a list, but must be an object with the fields of a pair."),
-        ('"x"', "is text, but must be an object with the fields of a pair."),
-        ("null", "is null, but must be an object with the fields of a pair."),
+        ("[1]", "is a list, but must be an object with fields."),
+        ('"x"', "is text, but must be an object with fields."),
+        ("null", "is null, but must be an object with fields."),
         ('{"sources": "x", "target": "y"}', "has no field `source`. Did you mean `sources`?"),
         ('{"source": "x", "goal": "y"}', "has no field `target`. Known: source, goal."),
         ('{"source": 5, "target": "y"}', ": field `source` is a number, but must be text."),

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config.schema import Data, TextCorpus
+from heedful.config.corpora import TextCorpus
+from heedful.config.schema import Data
 from heedful.data.readers import read_pairs
 from heedful.data.text import TextForm, join_words, split_words
 

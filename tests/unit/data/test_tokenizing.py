@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from heedful.config.schema import ByteBpe, Data, TextCorpus
+from heedful.config.corpora import TextCorpus
+from heedful.config.schema import ByteBpe, Data
 from heedful.data import tokenizing, workers
+from heedful.data.corpora import content_key
 from heedful.data.encoding import Encoder, Filters
-from heedful.data.readers import Pair, content_key, read_pairs
+from heedful.data.readers import Pair, read_pairs
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.data.tokenizing import Contents, Tokenizing

@@ -10,7 +10,8 @@ import pytest
 
 from heedful.api.evaluation import Evaluation, evaluate
 from heedful.api.model import Model, load
-from heedful.config.schema import Recipe, TextCorpus, Tokenized
+from heedful.config.corpora import TextCorpus
+from heedful.config.schema import Recipe, Tokenized
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.evaluate.buckets import count_words
@@ -38,7 +39,7 @@ def several_folder(reversing_folder: Path, tmp_path_factory: pytest.TempPathFact
     recipe = read_description(reversing_folder)[0]
     tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat"], ["de", "fr"])
     write_description(folder, recipe, Tokenizers(tokenizer, tokenizer))
-    write_weights(folder, build_model(recipe.model, tokenizer.size, tokenizer.size))
+    write_weights(folder, build_model(recipe.pair_model, tokenizer.size, tokenizer.size))
     return folder
 
 

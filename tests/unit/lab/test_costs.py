@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
+from heedful.config.corpora import TextCorpus
 from heedful.config.models import TransformerModel
-from heedful.config.schema import ByteBpe, Data, Recipe, TextCorpus, Words
+from heedful.config.schema import ByteBpe, Data, Recipe, Words
 from heedful.data.batches import collate
 from heedful.data.loader import PairFeed
 from heedful.data.prepare import Prepared

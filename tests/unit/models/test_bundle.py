@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from heedful.config.corpora import TextCorpus
 from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Recipe, TextCorpus, Words
+from heedful.config.schema import Data, Recipe, Words
 from heedful.data.tokenizer_training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build import build_model
@@ -46,7 +47,7 @@ def test_a_bundle_with_separate_vocabularies_comes_back(tmp_path: Path) -> None:
     tokenizers = Tokenizers(
         train_tokenizer(recipe.tokenizer, ["ant bee"]), train_tokenizer(recipe.tokenizer, ["uno dos tres"])
     )
-    model = build_model(recipe.model, tokenizers.source.size, tokenizers.target.size)
+    model = build_model(recipe.pair_model, tokenizers.source.size, tokenizers.target.size)
     write_description(tmp_path / "new", recipe, tokenizers)
     write_weights(tmp_path / "new", model)
     read = read_bundle(tmp_path / "new")

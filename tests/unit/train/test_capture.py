@@ -10,7 +10,8 @@ from torch import Tensor
 
 from heedful.config.models import TransformerModel
 from heedful.config.schema import Adam, Constant
-from heedful.data.batches import PairBatch, StaticShape, collate
+from heedful.data.batches import PairBatch, collate
+from heedful.data.layouts import StaticShape
 from heedful.data.loader import PairFeed
 from heedful.data.store import TokenStore
 from heedful.models.build import build_model

@@ -198,6 +198,9 @@ class Sick:
     def units(self, batch: PairBatch) -> int:
         return self.inner.units(batch)
 
+    def tokens(self, batch: PairBatch) -> int:
+        return self.inner.tokens(batch)
+
 
 def test_an_update_that_is_not_finite_changes_nothing_and_is_counted() -> None:
     watcher = Watcher()

@@ -1,0 +1,171 @@
+"""The task of classifiers: texts and their classes, accuracy and F1."""
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.api.feeds import static_layout
+from heedful.config.encoders import ClassifierModel, HierarchicalEncoderTable
+from heedful.config.models import TransformerStack
+from heedful.config.schema import Recipe
+from heedful.data.layouts import CPU_MULTIPLE, StaticShape
+from heedful.data.nested_batches import NestedReading
+from heedful.data.plan import batches_by_length
+from heedful.data.prepare import Prepared
+from heedful.data.prepare_texts import prepare_texts
+from heedful.data.store import TokenStore
+from heedful.data.text_batches import FlatReading, Reading, TextFeed
+from heedful.data.text_stores import counts_of
+from heedful.errors import UserError, suggestion
+from heedful.evaluate.classification import Judged, class_scores, decided, truth
+from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.families import Classifier
+from heedful.train.objectives import OneLabel, SeveralLabels
+
+_SHORTEST = 32  # tokens of a text: were all shorter, some of a batch's budget would be unused
+
+
+class Classifying:
+    """From texts to classes."""
+
+    def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
+        """Read the data; the vocabulary and the classes that are given are kept."""
+        prepared = prepare_texts(recipe, say, given.source if given else None, given.labels if given else ())
+        say(f"{len(prepared.labels)} classes: {_listed(prepared)}")
+        return prepared
+
+    def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
+        """What training minimises."""
+        kind = SeveralLabels if _model(recipe).labels == "several" else OneLabel
+        return kind(recipe.label_smoothing, _class_weights(recipe, prepared))
+
+    def feed(self, recipe: Recipe, prepared: Prepared) -> TextFeed:
+        """The training batches. Which texts stand together depends on no device."""
+        data = recipe.data
+        return TextFeed(
+            prepared.train,
+            prepared.weights,
+            reading_of(recipe, len(prepared.labels)),
+            recipe.train.seed,
+            data.batch_tokens,
+            max(1, data.batch_tokens // _SHORTEST),
+            multiple=CPU_MULTIPLE,
+        )
+
+    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+        """The one shape of a GPU's batches, where attention runs straight on it."""
+        encoder = _model(recipe).encoder
+        if not isinstance(encoder, TransformerStack):
+            return None
+        return static_layout(encoder, recipe.data, recipe.data.max_length, _SHORTEST, precision)
+
+    def judge(self, bundle: Bundle[Classifier], prepared: Prepared) -> "ClassifierJudge":
+        """What scores the model in training; the recipe's metric comes first."""
+        return ClassifierJudge(bundle, prepared.valid)
+
+    def tokens(self, prepared: Prepared) -> float:
+        """The tokens of an epoch, before texts are cut."""
+        weighted = zip(prepared.train, prepared.weights, strict=True)
+        return sum(weight * _tokens(store) for store, weight in weighted)
+
+
+class ClassifierJudge:
+    """Scores a classifier in training, as it stands; the recipe's metric comes first."""
+
+    def __init__(self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...]) -> None:
+        self._bundle, self._stores = bundle, stores
+        self._settings = bundle.recipe.train.validation
+
+    def __call__(self) -> Mapping[str, float]:
+        """All scores; none where there is nothing to judge by."""
+        if not self._stores:
+            return {}
+        judged, loss = judge_stores(self._bundle, self._stores, self._settings.max_sentences)
+        if not math.isfinite(loss):
+            raise UserError(
+                "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
+                "`train.clip_norm`. The last good checkpoint is intact."
+            )
+        scores = {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
+        return {self._settings.metric: scores[self._settings.metric]} | scores
+
+
+def judge_stores(
+    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], most: int | None = None
+) -> tuple[Judged, float]:
+    """What a model says of labelled texts, beside the truth; and its loss, by text."""
+    labels, several = bundle.tokenizers.labels, _model(bundle.recipe).labels == "several"
+    rows = np.arange(sum(map(len, stores)))[:most]
+    scores_BC = scores_of(bundle, stores, rows)
+    found = [store.streams["label"] for store in stores]
+    true = truth([ragged[i].tolist() for ragged in found for i in range(len(ragged))][:most], len(labels))
+    aims = torch.from_numpy(true).float()
+    losses = torch.nn.functional.binary_cross_entropy_with_logits if several else torch.nn.functional.cross_entropy
+    loss = float(losses(scores_BC, aims, reduction="sum")) / len(rows)
+    return Judged(labels, true, decided(scores_BC, several)), loss
+
+
+def scores_of(
+    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> Tensor:
+    """The scores of every class of texts, in the order of the rows."""
+    recipe = bundle.recipe
+    reading = reading_of(recipe, len(bundle.tokenizers.labels))
+    plan = batches_by_length(reading.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
+    batches = (reading.batch(stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
+    scores_BC = torch.empty(len(rows), len(bundle.tokenizers.labels))
+    for places, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
+        scores_BC[places] = scored
+    return scores_BC
+
+
+def reading_of(recipe: Recipe, classes: int) -> Reading:
+    """How the recipe's texts become a model's input."""
+    data, model = recipe.data, _model(recipe)
+    several = classes if model.labels == "several" else 0
+    if isinstance(model.encoder, HierarchicalEncoderTable):
+        return NestedReading(data.max_length, model.encoder.max_sentence, data.cut, several)
+    paired = getattr(data.train[0], "second", None) is not None
+    return FlatReading(data.max_length, data.cut, paired, several)
+
+
+def _model(recipe: Recipe) -> ClassifierModel:
+    assert isinstance(recipe.model, ClassifierModel)
+    return recipe.model
+
+
+def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
+    """balanced: n / (C n_c), of several labels (n - n_c) / n_c; or as the recipe says, 1 where it says nothing."""
+    said, labels = recipe.train.class_weights, prepared.labels
+    if said is None:
+        return None
+    if said == "balanced":
+        counts = torch.from_numpy(counts_of(prepared.train, len(labels))).float().clamp(min=1)
+        if _model(recipe).labels == "several":
+            return (sum(map(len, prepared.train)) - counts).clamp(min=1) / counts
+        return counts.sum() / (len(labels) * counts)
+    unknown = next((label for label in said if label not in labels), None)
+    if unknown is not None:
+        raise UserError(
+            f"`train.class_weights` names `{unknown}`, but no training text has that label."
+            f"{suggestion(unknown, labels)}"
+        )
+    return torch.tensor([said.get(label, 1.0) for label in labels])
+
+
+def _tokens(store: TokenStore) -> int:
+    """Those of all texts with their markers, or of all documents with an end marker a sentence."""
+    pieces = sum(store.tokens(stream) for stream in ("text", "second") if stream in store.streams)
+    if "sentences" in store.streams:
+        return pieces + store.tokens("sentences")
+    return pieces + len(store) * (3 if "second" in store.streams else 2)
+
+
+def _listed(prepared: Prepared) -> str:
+    """The classes and how many training texts have them, the first ten."""
+    counts = counts_of(prepared.train, len(prepared.labels))
+    listed = [f"{label} ({count:,})" for label, count in zip(prepared.labels, counts, strict=True)]
+    return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")

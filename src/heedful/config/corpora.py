@@ -1,0 +1,122 @@
+"""The corpora that a recipe can name: pairs of sentences, texts with labels, running text."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, PositiveFloat, PositiveInt, Tag
+
+from heedful.config.section import Section
+
+# A description is what the loader says of a value that does not match: "... but must be <description>".
+Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
+Name = Annotated[str, Field(pattern=r"^(\w[\w. -]*)?$", description="letters, digits, `.`, `-`, `_` and spaces")]
+Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
+Part = Annotated[str, Field(pattern=r"^(\d+(-\d+)?/\d+)?$", description='a part such as "0/10" or "1-9/10"')]
+
+
+class Corpus(Section):
+    """What every corpus may say."""
+
+    name: Name = ""
+    weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
+    lines: Lines = ""  # "1-2000": only these, counted from 1, both included
+    to: Language = ""  # "de" puts the tag <2de> before every source: one model for several target languages
+
+
+class TextCorpus(Corpus):
+    """Two files aligned by line: plain, .gz, .xz, or a member of a .zip ("corpus.zip:train.en")."""
+
+    source: str
+    target: str
+
+
+class TsvCorpus(Corpus):
+    """Tab-separated columns of one file, counted from 1."""
+
+    tsv: str
+    source: PositiveInt = 1
+    target: PositiveInt = 2
+
+
+class JsonlCorpus(Corpus):
+    """Fields of one JSON object a line."""
+
+    jsonl: str
+    source: str = "source"
+    target: str = "target"
+
+
+class BuiltinCorpus(Corpus):
+    """Sentences from a generator that ships with Heedful."""
+
+    builtin: Literal["english-spanish"]
+    part: Literal["train", "valid", "test"] = "train"
+    count: PositiveInt = 1000
+
+
+class TextsCorpus(Corpus):
+    """What every corpus of texts may say, with labels or without: of classifiers and masked language models.
+
+    Texts are chosen by the sha256 of what they say, so that neither their order nor another corpus changes the choice.
+    """
+
+    part: Part = ""  # "0/10": of ten parts by hash the first; "1-9/10": the others
+    sample: PositiveInt | None = None  # so many texts of these: those of the smallest hashes
+
+
+class TsvTexts(TextsCorpus):
+    """Texts in a column of a tab-separated file, counted from 1; with a second text of a pair, and labels."""
+
+    tsv: str
+    text: PositiveInt
+    second: PositiveInt | None = None
+    label: PositiveInt | None = None  # several labels with commas between
+
+
+class JsonlTexts(TextsCorpus):
+    """Texts in a field of one JSON object a line; with a second text of a pair, and a label or a list of labels."""
+
+    jsonl: str
+    text: str
+    second: str | None = None
+    label: str | None = None
+
+
+class PlainTexts(TextsCorpus):
+    """A file of running text, split into documents and sentences."""
+
+    text: str
+    documents: Literal["blank_line", "line", "heading"] = (
+        "blank_line"  # what ends one; heading: " = Title = ", WikiText
+    )
+    sentences: Literal["split", "line"] = "split"  # found by punctuation, or one a line
+
+
+def _corpus_form(value: Any) -> str:
+    def has(key: str) -> bool:
+        return key in value if isinstance(value, dict) else hasattr(value, key)
+
+    form = next((form for form in ("tsv", "jsonl", "builtin") if has(form)), "")
+    if form == "builtin" or not has("text"):
+        return form or "pairs"
+    return f"{form}_texts" if form else "text"
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+PAIRS = (TextCorpus, TsvCorpus, JsonlCorpus, BuiltinCorpus)
+TEXTS = (TsvTexts, JsonlTexts, PlainTexts)
+PairCorpus = TextCorpus | TsvCorpus | JsonlCorpus | BuiltinCorpus
+AnyTexts = TsvTexts | JsonlTexts | PlainTexts
+AnyCorpus = Annotated[
+    Annotated[TextCorpus, Tag("pairs")]
+    | Annotated[TsvCorpus, Tag("tsv")]
+    | Annotated[JsonlCorpus, Tag("jsonl")]
+    | Annotated[BuiltinCorpus, Tag("builtin")]
+    | Annotated[TsvTexts, Tag("tsv_texts")]
+    | Annotated[JsonlTexts, Tag("jsonl_texts")]
+    | Annotated[PlainTexts, Tag("text")],
+    Discriminator(_corpus_form),
+]
+Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_tuple)]  # one table, or a list of them

@@ -1,0 +1,130 @@
+"""Texts with their labels, single or in pairs, from tables and JSON lines."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
+from heedful.data.choosing import chosen
+from heedful.data.corpora import corpus_name, files_of, selected
+from heedful.data.lines import TextFile, read_lines
+from heedful.data.readers import AS_IT_STANDS
+from heedful.data.rows import checked_text, field_of, json_kind, json_object, text_field
+from heedful.data.text import TextForm
+from heedful.errors import UserError, counted
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text, or two that are read together, and the names of its classes where the corpus has labels."""
+
+    text: str
+    second: str | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing to read."""
+        return not self.text.strip() or (self.second is not None and not self.second.strip())
+
+
+def read_texts(
+    corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS, several: bool = False
+) -> Iterator[Text]:
+    """Yield the texts of a corpus in order, blank ones included; `several` labels of one may stand between commas."""
+    texts = chosen(selected(_all_texts(corpus, folder, several), corpus), _texts_corpus(corpus), _said)
+    if form == AS_IT_STANDS:
+        return texts
+    return (Text(form(text.text), None if text.second is None else form(text.second), text.labels) for text in texts)
+
+
+def _said(text: Text) -> str:
+    return text.text if text.second is None else f"{text.text}\t{text.second}"
+
+
+def _texts_corpus(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
+    if not isinstance(corpus, TsvTexts | JsonlTexts):
+        raise TypeError(f"{corpus_name(corpus)} has no texts in rows")
+    return corpus
+
+
+def _all_texts(corpus: AnyCorpus, folder: str, several: bool) -> Iterator[Text]:
+    match corpus:
+        case TsvTexts():
+            return _tsv_texts(corpus, files_of(corpus, folder)[0], several)
+        case JsonlTexts():
+            return _jsonl_texts(corpus, files_of(corpus, folder)[0], several)
+        case PlainTexts():
+            raise TypeError(f"{corpus_name(corpus)} is running text: see `data.documents`")
+        case _:
+            raise TypeError(f"{corpus_name(corpus)} has pairs, not texts")
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _tsv_texts(corpus: TsvTexts, file: TextFile, several: bool) -> Iterator[Text]:
+    columns = {"text": corpus.text, "second": corpus.second, "label": corpus.label}
+    for number, line in enumerate(read_lines(file), start=1):
+        if not line:
+            yield Text("")
+            continue
+        row, where = line.split("\t"), f"{file.name}, line {number:,}"
+        asked, last = max(((key, column) for key, column in columns.items() if column), key=lambda entry: entry[1])
+        if len(row) < last:
+            raise UserError(
+                f"{where} has {counted(len(row), 'column')}, but `{asked}` is column {last}: columns are separated by "
+                "tabs."
+            )
+        labels = () if corpus.label is None else _names(row[corpus.label - 1], several, where)
+        yield Text(row[corpus.text - 1], row[corpus.second - 1] if corpus.second else None, labels)
+
+
+def _names(said: str, several: bool, where: str) -> tuple[str, ...]:
+    """The labels that a column says; of several, there may be none."""
+    names = [name.strip() for name in said.split(",")] if several else [said.strip()]
+    if several:
+        return tuple(dict.fromkeys(name for name in names if name))
+    if not names[0]:
+        raise UserError(f"{where} has no label: leave the line out, or give it one.")
+    return (names[0],)
+
+
+# --- JSON lines -------------------------------------------------------------------------------------------------------
+
+
+def _jsonl_texts(corpus: JsonlTexts, file: TextFile, several: bool) -> Iterator[Text]:
+    for number, line in enumerate(read_lines(file), start=1):
+        where = f"{file.name}, line {number:,}"
+        if not line.strip():
+            yield Text("")
+            continue
+        row = json_object(line, where)
+        second = None if corpus.second is None else text_field(row, corpus.second, where)
+        labels = () if corpus.label is None else _labels_field(row, corpus.label, several, where)
+        yield Text(text_field(row, corpus.text, where), second, labels)
+
+
+def _labels_field(row: dict[str, object], field: str, several: bool, where: str) -> tuple[str, ...]:
+    """A label may be text, a whole number or true and false; several are a list of them."""
+    value = field_of(row, field, where)
+    if not isinstance(value, list):
+        return _names(_label(value, field, where), several, where)
+    if not several:
+        raise UserError(
+            f"{where}: field `{field}` is a list, but a label is text or a whole number: for lists set "
+            '`model.labels = "several"`.'
+        )
+    names = (_label(each, f"{field}[{number}]", where).strip() for number, each in enumerate(value))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _label(value: object, field: str, where: str) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return checked_text(value, field, where)
+        case _:
+            raise UserError(f"{where}: field `{field}` is {json_kind(value)}, but a label is text or a whole number.")

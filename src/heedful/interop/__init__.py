@@ -1,0 +1,1 @@
+"""Models of other toolkits become bundles of Heedful: `importing.py` has the table of what is known."""

@@ -1,0 +1,45 @@
+"""A model that another toolkit wrote becomes a bundle of Heedful."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from torch import nn
+
+from heedful.api.card import write_card
+from heedful.errors import UserError
+from heedful.files import new_folder, refuse_file_in_the_way
+from heedful.interop.folder import Folder, open_folder
+from heedful.interop.marian import read_marian
+from heedful.models.bundle import CONFIG, Bundle, write_description, write_weights
+
+READERS: Final[Mapping[str, Callable[[Folder], Bundle[nn.Module]]]] = {"marian": read_marian}  # by `model_type`
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was imported."""
+
+    model_type: str
+    parameters: int
+
+
+def import_model(path: str | Path, out: str | Path) -> Imported:
+    """Write the bundle of a model in a folder of Hugging Face's form; nothing of that folder is run, or changed."""
+    folder, bundle_folder = open_folder(Path(path)), Path(out)
+    refuse_file_in_the_way(bundle_folder)
+    if bundle_folder.exists() and any(bundle_folder.iterdir()):
+        what = "a model" if (bundle_folder / CONFIG).exists() else "files"
+        raise UserError(f"{bundle_folder} already holds {what}: choose another --out.")
+    if folder.model_type not in READERS:
+        raise UserError(
+            f"{folder.config.where}: `model_type` is {folder.model_type}, but Heedful imports {', '.join(READERS)}."
+        )
+    bundle = READERS[folder.model_type](folder)
+    made = f"imported from {folder.path}, a {folder.model_type} model of `transformers`, trained on data not known here"
+    with new_folder(bundle_folder) as staged:
+        write_description(staged, bundle.recipe, bundle.tokenizers)
+        write_weights(staged, bundle.model)
+        write_card(staged, bundle.recipe, bundle.model, made, {}, named=bundle_folder)
+    return Imported(folder.model_type, sum(parameter.numel() for parameter in bundle.model.parameters()))

@@ -1,0 +1,59 @@
+"""The values of a config.json, each checked when it is asked for."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import UserError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a JSON file says by name; null is the same as nothing."""
+
+    where: Path
+    values: Mapping[str, Any]
+
+    def number(self, key: str, default: int | None = None) -> int:
+        """A whole number; refuses a key that is missing and has no default."""
+        value = self._value(key, default)
+        if type(value) is not int:
+            raise self._refusal(key, value, "a whole number")
+        return value
+
+    def real(self, key: str, default: float) -> float:
+        """A number that need not be whole."""
+        value = self._value(key, default)
+        if type(value) not in (int, float):
+            raise self._refusal(key, value, "a number")
+        return float(value)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._value(key, default)
+        if type(value) is not bool:
+            raise self._refusal(key, value, "true or false")
+        return value
+
+    def choice(self, key: str, choices: Mapping[str, str]) -> str:
+        """What a word stands for in a table."""
+        value = self._value(key, None)
+        if value not in tuple(choices):
+            raise self._refusal(key, value, f"one of {', '.join(choices)}")
+        return choices[value]
+
+    def must_be(self, key: str, wanted: Any, why: str) -> None:
+        """Refuse another value than this one; nothing is no other value."""
+        value = self._value(key, wanted)
+        if value != wanted:
+            raise UserError(f"{self.where}: `{key}` is {json.dumps(value)}, but must be {json.dumps(wanted)}: {why}.")
+
+    def _value(self, key: str, default: Any) -> Any:
+        value = self.values.get(key)
+        return default if value is None else value
+
+    def _refusal(self, key: str, value: Any, wanted: str) -> UserError:
+        what = "is missing" if value is None else f"is {json.dumps(value)}"
+        return UserError(f"{self.where}: `{key}` {what}, but must be {wanted}.")

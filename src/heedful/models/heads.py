@@ -1,0 +1,39 @@
+"""What stands on an encoder: a class of a text, a masked token, whether one text follows another."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.nn.embedding import Output
+from heedful.nn.linear import LayerNorm, Linear
+
+
+class Pooler(nn.Module):
+    """y = tanh(W x + b) of the class token's vector      Devlin et al. 2019, as their program has it"""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = Linear(width, width)
+
+    def forward(self, x_BE: Float[Tensor, "B E"]) -> Float[Tensor, "B E"]:
+        """Apply to each text's vector."""
+        y_BE: Tensor = self.linear(x_BE).tanh()
+        return y_BE
+
+
+class MaskedHead(nn.Module):
+    """scores = N(gelu(W x + b)) V^T + c, with the embedding's own matrix V      Devlin et al. 2019, 3.1"""
+
+    def __init__(self, width: int, weight: nn.Parameter, bias: nn.Parameter, epsilon: float) -> None:
+        super().__init__()
+        self.linear, self.norm = Linear(width, width), LayerNorm(width, eps=epsilon)
+        self.output = Output(weight, bias)
+
+    def states(self, x_PE: Float[Tensor, "P E"]) -> Float[Tensor, "P E"]:
+        """The vectors that `output` scores."""
+        y_PE: Tensor = self.norm(nn.functional.gelu(self.linear(x_PE)))
+        return y_PE
+
+    def forward(self, x_PE: Float[Tensor, "P E"]) -> Float[Tensor, "P V"]:
+        """Score every piece of the vocabulary."""
+        scores_PV: Tensor = self.output(self.states(x_PE))
+        return scores_PV
