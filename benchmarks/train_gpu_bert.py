@@ -3,15 +3,15 @@
     python -m benchmarks.train_gpu_bert [--lengths 128,512] [--merge] [--tiny]
 
 The work is the base shape (12 layers, width 768, 12 heads, inner 3072, a vocabulary of 30,522) as the paper trains it:
-15% of the tokens masked, next-sentence prediction, dropout 0.1 on residuals, embeddings and attention weights, AdamW, in
-bfloat16 with float32 weights, 24,576 tokens a step. Inputs come from documents of random sentences, so nearly all of
+15% of the tokens masked, next-sentence prediction, dropout 0.1 on residuals, embeddings and attention weights, AdamW,
+in bfloat16 with float32 weights, 24,576 tokens a step. Inputs come from documents of random sentences, so nearly all of
 them are as long as they may be; the paper's two phases have 128 and 512 tokens.
 
 Ours runs through the trainer that `heedful train` uses, loader included. The peer runs through a plain loop with
-autocast and torch.compile on the same inputs, on the device already, padded to their longest. It is given the labels, as
-its documentation has it: it scores every place, where ours scores the masked ones. Two ways to pad it are tried, and the
-faster one counts: all rows to the longest there may be, in one static shape, and batches of similar lengths padded to
-a multiple of 8, with dynamic shapes.
+autocast and torch.compile on the same inputs, on the device already, padded to their longest. It is given the labels,
+as its documentation has it: it scores every place, where ours scores the masked ones. Two ways to pad it are tried, and
+the faster one counts: all rows to the longest there may be, in one static shape, and batches of similar lengths padded
+to a multiple of 8, with dynamic shapes.
 
 tokens_s     real tokens a second, markers included; the median over stretches
 ratio        ours to the compiled peer at the first length

@@ -95,9 +95,11 @@ class HierarchicalEncoderTable(Section):
 
     @model_validator(mode="after")
     def _sentences_are_vectors(self) -> Self:
-        if self.sentences.embedding is not None or self.sentences.embeddings > 1:
-            key = "embeddings" if self.sentences.embedding is None else "embedding"
-            raise ValueError(f"`sentences` reads vectors, not tokens, so its `{key}` means nothing: leave it out")
+        for key in ("embedding", "embeddings"):
+            if getattr(self.sentences, key) != RecurrentEncoderTable.model_fields[key].default:
+                raise ValueError(
+                    f"`sentences` reads vectors, not tokens, so `sentences.{key}` means nothing: leave it out"
+                )
         end = self.words.longest
         if end is not None and self.max_sentence + 1 > end[0]:
             raise ValueError(

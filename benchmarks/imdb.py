@@ -1,0 +1,298 @@
+"""Film reviews classified by every kind of model that a recipe names, and by logistic regression.
+
+    python -m benchmarks.imdb --data FOLDER --wikitext FOLDER [--parts A,B] [--seeds 1,2,3] [--jobs 8] [--merge]
+
+FOLDER holds IMDB's reviews as recipes/imdb.toml wants them, and WikiText-2's files. Accuracy is on the 25,000 test
+reviews; nothing of them is used before. Each chain of recipes is trained and judged in a process of its own, by the
+functions behind `heedful train` and `heedful evaluate`.
+
+tfidf         logistic regression on tf-idf of words, and of words and pairs of words (scikit-learn, which must be
+              installed beside Heedful): the whole training set, regularisation chosen on the validation tenth
+scratch       recipes/imdb.toml: a Transformer encoder
+lstm          recipes/imdb-lstm.toml
+han           recipes/imdb-han.toml: the hierarchical attention network
+pretrained    recipes/imdb-mlm.toml, then recipes/imdb-finetune.toml: a masked language model of the training reviews,
+              without their labels, then fine-tuned
+few           recipes/bert-wikitext2.toml, then recipes/imdb-few.toml: 500 labelled reviews
+few_scratch   the same model and vocabulary after one update of pre-training, which is to say none, on the same reviews;
+              both with the learning rate, out of three, that is the best on validation
+
+Records imdb.json (accuracy_PART, the mean over seeds, with the 95% interval over reviews and seeds in `details`) and
+bert-few.json (accuracy_pretrained, accuracy_scratch).
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NoReturn
+
+from benchmarks.detailed_results import Detailed, recorded, save
+from benchmarks.side_by_side import Task, run_side_by_side
+
+from heedful.api.loading import load
+from heedful.api.text_evaluation import evaluate_classifier
+from heedful.api.training import train
+from heedful.cli.scores import training_of
+from heedful.config.load import load_recipe
+from heedful.data.texts import read_texts
+from heedful.errors import HeedfulError
+from heedful.evaluate.record import RESULTS
+from heedful.files import read_json, write_json
+
+NAME, FEW = "imdb", "bert-few"
+FOUND = "found.json"  # in a chain's folder: what is known of it
+FEW_RATES = (0.0001, 0.0003, 0.001)
+
+Settings = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A recipe of a chain, with what is set otherwise; `reads` is the data folder it is given."""
+
+    recipe: str
+    settings: Settings = ()
+    reads: str = "data"
+
+
+CHAINS: Mapping[str, tuple[Step, ...]] = {
+    "scratch": (Step("imdb"),),
+    "lstm": (Step("imdb-lstm"),),
+    "han": (Step("imdb-han"),),
+    "pretrained": (Step("imdb-mlm"), Step("imdb-finetune")),
+    "few": (Step("bert-wikitext2", reads="wikitext"), Step("imdb-few")),
+    "few_scratch": (
+        Step("bert-wikitext2", ("train.steps=1", "train.schedule.lr=1e-9"), reads="wikitext"),
+        Step("imdb-few"),
+    ),
+}
+PARTS = ("tfidf", *CHAINS)
+SWEPT = ("few", "few_scratch")  # chains whose last step is tried with several learning rates
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A part with a seed, in its folder."""
+
+    part: str
+    seed: int
+    options: argparse.Namespace
+
+    @property
+    def folder(self) -> Path:
+        runs: Path = self.options.runs
+        return runs / f"{self.part}-{self.seed}"
+
+    def found(self) -> dict[str, Any] | None:
+        path = self.folder / FOUND
+        known = read_json(path) if path.exists() else None
+        return known if isinstance(known, dict) else None
+
+    def task(self) -> Task:
+        """What trains and judges it in a process of its own."""
+        options = self.options
+        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--chain", self.part, "--seeds", str(self.seed)]
+        where = ["--data", str(options.data), "--wikitext", str(options.wikitext), "--runs", str(options.runs)]
+        sets = [word for setting in options.set for word in ("--set", setting)]
+        return Task(f"{self.part}, seed {self.seed}", [*command, *where, *sets], self.folder.with_suffix(".log"))
+
+    def train_and_judge(self) -> None:
+        """Train step after step, classify the test reviews, and write down what is known."""
+        start: Path | None = None
+        steps = CHAINS[self.part]
+        minutes: dict[str, float | None] = {}
+        for step in steps[:-1]:
+            start = self._train(step, None, step.recipe)
+            minutes[step.recipe] = training_of(start).get("minutes")
+        last = steps[-1]
+        rates = FEW_RATES if self.part in SWEPT else (None,)
+        runs = [self._train(last, start, last.recipe + (f"-{rate:g}" if rate else ""), rate) for rate in rates]
+        valid = {run.name: self._accuracy(run, "valid")[0] for run in runs}
+        best = max(runs, key=lambda run: valid[run.name])
+        accuracy, right = self._accuracy(best, "test")
+        minutes[last.recipe] = training_of(best).get("minutes")
+        known = {"accuracy": accuracy, "valid": valid, "best": best.name, "minutes": minutes, "right": right}
+        write_json(self.folder / FOUND, known)
+
+    def _train(self, step: Step, start: Path | None, name: str, rate: float | None = None) -> Path:
+        data = self.options.data if step.reads == "data" else self.options.wikitext
+        started = [f"train.start_from={start}"] if start else []
+        rated = [f"train.schedule.lr={rate}"] if rate else []
+        given = [f"data.folder={data}", f"train.seed={self.seed}", "train.threads=1", *started, *rated]
+        run = self.folder / name
+        train(load_recipe(step.recipe, [*step.settings, *given, *self.options.set]), run, resume=True)
+        return run
+
+    def _accuracy(self, run: Path, split: str) -> tuple[float, str]:
+        """The accuracy, and of each review 1 or 0."""
+        classifier: Any = load(run)
+        data = classifier.recipe.data
+        texts = [text for corpus in getattr(data, split) for text in read_texts(corpus, data.folder)]
+        judged = evaluate_classifier(classifier, texts).judged
+        right = (judged.true == judged.said).all(axis=1)
+        return judged.accuracy, "".join("1" if one else "0" for one in right)
+
+
+# --- logistic regression ----------------------------------------------------------------------------------------------
+
+
+def tfidf(folder: Path) -> Iterator[tuple[str, float]]:
+    """The test accuracy of words, and of words and pairs of words."""
+    import numpy as np
+
+    # Not imported by name: it is no dependency, and a type checker that does not find it would say so.
+    TfidfVectorizer: Any = import_module("sklearn.feature_extraction.text").TfidfVectorizer
+    LogisticRegression: Any = import_module("sklearn.linear_model").LogisticRegression
+    data = load_recipe("imdb", [f"data.folder={folder}"]).data
+    splits = {
+        split: [text for corpus in getattr(data, split) for text in read_texts(corpus, data.folder)]
+        for split in ("train", "valid", "test")
+    }
+    texts = {split: [text.text for text in rows] for split, rows in splits.items()}
+    labels = {split: np.array([text.labels[0] for text in rows]) for split, rows in splits.items()}
+    for name, longest in (("unigram", 1), ("bigram", 2)):
+        vectors = TfidfVectorizer(ngram_range=(1, longest), min_df=2, sublinear_tf=longest > 1)
+        known = vectors.fit_transform(texts["train"])
+        held = vectors.transform(texts["valid"])
+        scores = {
+            c: LogisticRegression(C=c, max_iter=1000).fit(known, labels["train"]).score(held, labels["valid"])
+            for c in (1.0, 3.0, 10.0, 30.0)
+        }
+        best = max(scores, key=lambda c: scores[c])
+        whole = vectors.fit_transform([*texts["train"], *texts["valid"]])
+        model = LogisticRegression(C=best, max_iter=1000).fit(whole, [*labels["train"], *labels["valid"]])
+        yield name, float(model.score(vectors.transform(texts["test"]), labels["test"]))
+
+
+# --- what is found ----------------------------------------------------------------------------------------------------
+
+
+def interval(rights: Sequence[str]) -> tuple[float, float]:
+    """The 95% interval of the mean accuracy, by the bootstrap over reviews, and over seeds where there are several."""
+    import numpy as np
+
+    right = np.array([[letter == "1" for letter in run] for run in rights])
+    random = np.random.default_rng(0)
+    drawn = []
+    for _ in range(1000):
+        seeds = random.integers(0, len(right), len(right))
+        reviews = random.integers(0, right.shape[1], right.shape[1])
+        drawn.append(right[np.ix_(seeds, reviews)].mean())
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def figures_of(part: str, found: Sequence[dict[str, Any]]) -> tuple[dict[str, float], dict[str, Any]]:
+    accuracies = [known["accuracy"] for known in found]
+    figures = {f"accuracy_{part}": mean(accuracies)}
+    if len(accuracies) > 1:
+        figures[f"accuracy_{part}_sd"] = stdev(accuracies)
+    details = {"by_seed": accuracies, "interval": interval([known["right"] for known in found])}
+    return figures, details | {key: [known[key] for known in found] for key in ("valid", "best", "minutes")}
+
+
+class Board:
+    """Both results as they come in."""
+
+    def __init__(self, folder: Path, merge: bool, seeds: Sequence[int]) -> None:
+        self.folder, self.seeds = folder, seeds
+        self.before = {name: recorded(name, folder) if merge else Detailed() for name in (NAME, FEW)}
+        self.figures: dict[str, dict[str, float]] = {NAME: {}, FEW: {}}
+        self.details: dict[str, dict[str, Any]] = {NAME: {}, FEW: {}}
+        self.failed: dict[str, str] = {}
+
+    def add(self, part: str, found: Sequence[dict[str, Any]]) -> None:
+        name = FEW if part in SWEPT else NAME
+        shown = {"few": "pretrained", "few_scratch": "scratch"}.get(part, part)
+        figures, details = figures_of(shown, found)
+        self.figures[name] |= figures
+        self.details[name][shown] = details
+        print(f"{part}: " + ", ".join(f"{key} {figure:.4f}" for key, figure in figures.items()), flush=True)
+
+    def save(self) -> None:
+        for name, before in self.before.items():
+            if self.figures[name]:
+                figures = {**before.figures, **self.figures[name]}
+                details = {**before.details, **self.details[name]}
+                save(name, Detailed(figures, details, {**before.failed, **self.failed}), self.folder, self.seeds)
+
+
+# --- the program ------------------------------------------------------------------------------------------------------
+
+
+def arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="IMDB's reviews")
+    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for few and few_scratch")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--chain", choices=CHAINS, help="train and judge this one here and now, with the first seed")
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--set", action="append", default=[], help="of every recipe, as `heedful train` has it")
+    parser.add_argument("--jobs", type=int, default=1, help="chains that train side by side")
+    parser.add_argument("--limit", type=float, default=7200, metavar="SECONDS", help="of one chain with one seed")
+    parser.add_argument("--runs", type=Path, default=Path("runs") / NAME, help="the folder of the run folders")
+    parser.add_argument("--merge", action="store_true", help="keep what is recorded of other parts")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
+    return parser, parser.parse_args()
+
+
+def stop(signal_number: int, _: object) -> NoReturn:
+    """End by an exception, so that what was started is ended too."""
+    sys.exit(128 + signal_number)
+
+
+def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
+    board = Board(options.results, options.merge, seeds)
+    chains = [Chain(part, seed, options) for part in parts if part in CHAINS for seed in seeds]
+
+    def ready(task: Task, failure: str | None) -> None:
+        print(f"{task.name}: {failure or 'ready'}", flush=True)
+        if failure is not None:
+            board.failed[task.name] = failure
+        part = task.name.split(",")[0]
+        found = [known for chain in chains if chain.part == part and (known := chain.found())]
+        if found:
+            board.add(part, found)
+        board.save()
+
+    for part in {chain.part for chain in chains}:
+        known = [found for chain in chains if chain.part == part and (found := chain.found())]
+        if known:
+            board.add(part, known)
+    waiting = [chain.task() for chain in chains if chain.found() is None]
+    run_side_by_side(waiting, options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
+    if "tfidf" in parts:
+        for name, accuracy in tfidf(options.data):
+            board.figures[NAME][f"accuracy_tfidf_{name}"] = accuracy
+            print(f"tfidf, {name}: {accuracy:.4f}", flush=True)
+    board.save()
+    return 1 if board.failed else 0
+
+
+def main() -> None:
+    parser, options = arguments()
+    parts, seeds = options.parts.split(","), [int(seed) for seed in options.seeds.split(",")]
+    unknown = next((part for part in parts if part not in PARTS), None)
+    if unknown:
+        parser.error(f"--parts: `{unknown}` is none of {', '.join(PARTS)}")
+    asked = [options.chain] if options.chain else parts
+    if options.wikitext is None and set(asked) & set(SWEPT):
+        parser.error("--wikitext: say where WikiText-2's files are, or leave few and few_scratch out of --parts")
+    try:
+        if options.chain:
+            Chain(options.chain, seeds[0], options).train_and_judge()
+            return
+        signal.signal(signal.SIGTERM, stop)
+        sys.exit(run(options, parts, seeds))
+    except HeedfulError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()
