@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.contract.families import ALL, FAMILIES, config_of
+from tests.contract.families import ALL, CLASSIFIERS, FAMILIES, MASKED, config_of
 from torch import Tensor
 
 from heedful.data.tokenizer import BEGIN, END
@@ -27,6 +27,18 @@ def family(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session", params=ALL)
 def any_family(request: pytest.FixtureRequest) -> str:
     """Every family, and the combinations that cover all pairs of options, one after the other."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", params=CLASSIFIERS)
+def classifier(request: pytest.FixtureRequest) -> str:
+    """Every classifier, one after the other."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", params=MASKED)
+def masked(request: pytest.FixtureRequest) -> str:
+    """Every masked language model, one after the other."""
     return str(request.param)
 
 

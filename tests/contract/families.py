@@ -6,6 +6,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 from tests.covering import Options, covering
 
+from heedful.config.encoders import BertModel, ClassifierModel
 from heedful.config.models import AlignmentName, DistributionName, PairModel
 
 _TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}
@@ -111,3 +112,62 @@ PAIRS: dict[str, Options] = {
     ),
 }
 ALL: dict[str, Options] = FAMILIES | PAIRS
+
+
+# --- what reads one sequence ------------------------------------------------------------------------------------------
+
+_WORDS: Options = {"family": "recurrent", "width": 6, "embedding": 8}
+
+CLASSIFIERS: dict[str, Options] = {
+    "first": {"encoder": _TINY},
+    "mean-pre-norm": {"encoder": _TINY | {"norm": "pre", "positions": "learned"}, "pool": "mean"},
+    "max-relative": {"encoder": _TINY | {"positions": "relative", "embeddings": 2}, "pool": "max"},
+    "attention-rope": {"encoder": _TINY | {"positions": "rope"}, "pool": "attention"},
+    "multi-dimensional": {"encoder": _TINY | {"embedding_norm": True}, "pool": "multi_dimensional", "pooler": True},
+    "gru-max": {"encoder": {"family": "recurrent", "width": 8, "layers": 2}},
+    "lstm-last": {
+        "encoder": {"family": "recurrent", "cell": "lstm", "width": 8, "embedding": 6, "bidirectional": False},
+        "pool": "last",
+    },
+    "hierarchical": {"encoder": {"family": "hierarchical", "words": _WORDS, "sentences": {"width": 6}}},
+    "hierarchical-transformer": {
+        "encoder": {
+            "family": "hierarchical",
+            "words": _TINY | {"family": "transformer"},
+            "word_pool": "mean",
+            "sentences": {"cell": "lstm", "width": 6, "layers": 2},
+            "max_sentence": 3,
+        },
+        "pool": "max",
+    },
+    "bert": {"encoder": _TINY | {"family": "bert"}, "pooler": True},
+    "pairs": {"encoder": _TINY | {"segments": 2}},
+    "bert-pairs": {"encoder": _TINY | {"family": "bert"}, "pooler": True, "pool": "mean"},
+    "gru-pairs": {"encoder": {"family": "recurrent", "width": 8}, "pool": "attention"},
+    "several": {"encoder": _TINY, "labels": "several"},
+    "hierarchical-several": {"encoder": {"family": "hierarchical", "words": _WORDS}, "labels": "several"},
+}
+PAIRED = ("pairs", "bert-pairs", "gru-pairs")  # of these those that read two texts
+MASKED: dict[str, Options] = {
+    "next-sentence": {},
+    "tokens-alone": {"next_sentence": False, "segments": 0},
+    "pre-norm-rope": {"norm": "pre", "positions": "rope"},
+}
+
+
+def classifier_of(name: str, dropout: float) -> ClassifierModel:
+    """The [model] table of a classifier, with so much dropout."""
+    encoder = {"family": "transformer", **CLASSIFIERS[name]["encoder"]}
+    if encoder["family"] == "hierarchical":
+        parts = {part: {**encoder.get(part, {"width": 6}), "dropout": dropout} for part in ("words", "sentences")}
+        encoder |= parts
+    else:
+        encoder |= {"dropout": dropout} | ({"dropout_attention": dropout} if encoder["family"] == "bert" else {})
+    options = {"family": "classifier", **CLASSIFIERS[name], "encoder": encoder, "dropout": dropout}
+    return ClassifierModel.model_validate(options)
+
+
+def masked_of(name: str, dropout: float) -> BertModel:
+    """The [model] table of a masked language model, with so much dropout."""
+    options = {"family": "bert", **_TINY, **MASKED[name], "dropout": dropout, "dropout_attention": dropout}
+    return BertModel.model_validate(options)

@@ -96,8 +96,8 @@ def test_translations_are_those_of_generate(pair: Pair, beam: int) -> None:
     settings = Settings(beam=beam, max_extra=MAX_EXTRA, no_repeat=1, penalty=Wu(0.0))
     with in_double_precision(pair):  # hypotheses that float32 cannot tell apart are found otherwise by each
         found = [best for best, *_ in search(pair.ours.network, sources, settings, 4096)]
-        assert sum(best.complete for best in found) >= 5
-        assert len({best.tokens for best in found}) >= 4
+        assert sum(best.complete for best in found) >= 4
+        assert len({best.tokens for best in found}) >= 3
         for source, best in zip(sources, found, strict=True):
             if best.complete:
                 assert [pair.target_ids[token] for token in (*best.tokens, END)] == generated(pair, source, beam)

@@ -45,6 +45,26 @@ def test_dropped_weights_leave_the_mean_and_a_share_of_zeros() -> None:
     assert abs(float((y == 0).float().mean()) - share) < 5 * math.sqrt(share * (1 - share) / y.numel())
 
 
+def test_draws_are_independent_of_each_other() -> None:
+    """Of neighbours along rows, keys and heads, and of two seeds, as many are dropped together as chance says."""
+    share, tokens, heads = 0.4, 60, 6
+    layout = Layout.of([tokens]).to(DEVICE)
+    q = torch.zeros(tokens, heads, 64, device=DEVICE)  # all weights are equal
+    places = torch.eye(64, device=DEVICE)[:tokens, None].expand(-1, heads, -1).contiguous()  # v tells the keys apart
+    kept = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        kept.append(short(q, torch.zeros_like(q), places, layout, layout, False, share)[..., :tokens] != 0)
+    first, second = kept
+    pairs = [
+        (first[1:], first[:-1]), (first[:, 1:], first[:, :-1]), (first[..., 1:], first[..., :-1]), (first, second),
+        (first[8:], first[:-8]), (first[..., 8:], first[..., :-8]), (first[1:, :, 1:], first[:-1, :, :-1]),
+    ]  # fmt: skip
+    for one, other in pairs:
+        both, expected = float((~one & ~other).float().mean()), share**2
+        assert abs(both - expected) < 5 * math.sqrt(expected * (1 - expected) / one.numel())
+
+
 def test_the_backward_pass_drops_what_the_forward_pass_dropped() -> None:
     """The result is linear in v, and smooth in q: differences tell the gradients apart from those of other draws."""
     q, k, v = (x.double().float().detach().requires_grad_() for x in projections([7, 34], [7, 34], 16))

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from heedful.api import model
 from heedful.api.classifier import load_classifier
+from heedful.api.filler import load_filler
 from heedful.errors import UserError
 from heedful.models.bundle import read_description
 
 
 def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()) -> Any:
-    """Load a model that `heedful train` wrote: a `Model` that translates, or a `TextClassifier`.
+    """Load a model that `heedful train` wrote: a `Model` that translates, a `TextClassifier` or a `MaskFiller`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the translators that decode with the first as one.
@@ -24,3 +25,7 @@ def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemb
             return model.load(path, device, precision, ensemble)
         case "classify":
             return load_classifier(path, device, precision)
+        case "fill":
+            return load_filler(path, device, precision)
+        case _:
+            assert_never(task)

@@ -1,8 +1,8 @@
 """Text with masks in it: to pieces around them, and back with pieces in their places.
 
-A person writes `[MASK]` or `<mask>`. The text is cut there, and what stands between is tokenized: tokenizers never parse
-markers out of text. Around a mask, pieces are to be those of training, where a mask took the place of one piece of a
-text; what that means differs from kind to kind.
+A person writes `[MASK]` or `<mask>`. The text is cut there, and what stands between is tokenized: tokenizers never
+parse markers out of text. Around a mask, pieces are to be those of training, where a mask took the place of one piece
+of a text; what that means differs from kind to kind.
 """
 
 import re

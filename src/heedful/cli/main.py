@@ -27,6 +27,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.translate", "Translate files or standard input."),
     "classify": ("heedful.cli.classify", "Classify texts of files or standard input."),
+    "fill": ("heedful.cli.fill", "Fill in the masked pieces of texts."),
     "evaluate": ("heedful.cli.evaluate", "Score a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
     "compare": ("heedful.cli.compare", "Compare two translators: scores, significance, and where they differ."),
     "score": ("heedful.cli.score", "Score given translations: log probabilities, pair by pair."),

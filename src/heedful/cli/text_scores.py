@@ -146,7 +146,7 @@ def _class_lines(evaluation: ClassEvaluation) -> list[str]:
     judged = evaluation.judged
     low, high = (100 * end for end in judged.accuracy_interval)
     notes = {"accuracy": f"{judged.right_texts:,} of {judged.texts:,}; 95% interval {low:.1f}% to {high:.1f}%"}
-    blank = f", {evaluation.blank:,} blank ones left out" if evaluation.blank else ""
+    blank = f", {counted(evaluation.blank, 'blank one')} left out" if evaluation.blank else ""
     return [
         *(_line(key, value, notes.get(key, "")) for key, value in scores_of(evaluation).items()),
         f"{counted(judged.texts, 'text')} in {evaluation.seconds:.1f} s{blank}, "

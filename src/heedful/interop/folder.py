@@ -69,7 +69,7 @@ class Folder:
                 f"{self.path / INDEX} has no `weight_map`, which names the files of weights: copy it again."
             )
         for name in sorted({str(name) for name in listed.values()}):
-            if not name.endswith(".safetensors"):
+            if Path(name).name != name or not name.endswith(".safetensors"):
                 raise UserError(f"{self.path / INDEX} names `{name}`, but may name safetensors of its folder alone.")
             yield self.path / name
 

@@ -48,14 +48,9 @@ def piece_tokenizer(model: SentencePieceModel, pieces: Sequence[str], languages:
 
 
 def _named(model: SentencePieceModel, pieces: Sequence[str], markers: Sequence[str]) -> list[str]:
-    """The pieces as the library gets to know them: those that are not to be found in text have marks.
-
-    One of unknown characters alone stands between two, as every unknown run does; any other behind two in a row, which
-    stand nowhere.
-    """
-    cut, run = {*model.scores, *model.byte_pieces}.difference(markers), re.compile(f"[^{_letters(model)}]+")
-    marked = {True: f"{_MARK}{{}}{_MARK}", False: f"{_MARK}{_MARK}{{}}"}
-    return [piece if piece in cut else marked[bool(run.fullmatch(piece))].format(piece) for piece in pieces]
+    """The pieces as the library gets to know them: those that are not to be found in text stand between marks."""
+    cut = {*model.scores, *model.byte_pieces}.difference(markers)
+    return [piece if piece in cut else f"{_MARK}{piece}{_MARK}" for piece in pieces]
 
 
 # --- cutting ----------------------------------------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 Fields have the numbers of the program's sentencepiece_model.proto.      Kudo and Richardson 2018
 """
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Final, Literal
+
+from tokenizers import normalizers
 
 from heedful.errors import UserError
 from heedful.interop.protobuf import Fields, fields_of
@@ -86,7 +89,7 @@ def _model(fields: Fields, where: str) -> SentencePieceModel:
         tuple(piece for piece, _, of_type in pieces if of_type == PieceType.BYTE and spelled),
         Normalisation(
             _bytes(normaliser, 1).decode(),
-            _bytes(normaliser, 2),
+            _rules(_bytes(normaliser, 2)),
             bool(_number(normaliser, 3, default=1)),
             bool(_number(normaliser, 4, default=1)),
         ),
@@ -96,7 +99,19 @@ def _model(fields: Fields, where: str) -> SentencePieceModel:
 def _piece(message: bytes) -> tuple[str, float, PieceType]:
     fields = fields_of(message)
     (score,) = struct.unpack("<f", _bytes(fields, 2) or bytes(4))
+    if not math.isfinite(score):
+        raise ValueError("a score is not finite")
     return _bytes(fields, 1).decode(), score, PieceType(_number(fields, 3, default=PieceType.NORMAL))
+
+
+def _rules(compiled: bytes) -> bytes:
+    """Rules that the tokenizers' library can read, or none."""
+    try:
+        if compiled:
+            normalizers.Precompiled(compiled)
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError("its rules of normalisation are damaged") from error
+    return compiled
 
 
 # --- fields, and what they are where a message leaves them out --------------------------------------------------------

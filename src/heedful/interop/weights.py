@@ -34,7 +34,9 @@ class Weights:
     def refuse_rest(self) -> None:
         """Refuse a file with tensors that nobody took."""
         for name in sorted(self._left):
-            raise UserError(f"{self._where} has `{name}`, which no model has that {self._config} can describe here.")
+            raise UserError(
+                f"{self._where} has `{name}`, which has no place in the model that {self._config} describes."
+            )
 
     @property
     def _config(self) -> Path:

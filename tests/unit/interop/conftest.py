@@ -2,14 +2,11 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.interop.folders import write_marian
-
-Change = Callable[..., None]
+from tests.unit.interop.folders import Change, write_marian
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import io
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,8 @@ from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
 from heedful.interop.sentencepiece import read_sentencepiece
+
+Change = Callable[..., None]  # sets values of a JSON file
 
 ENGLISH: Final = (
     "The old house on the hill was sold last summer, wasn't it?",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.unit.interop.conftest import Change
+from tests.unit.interop.folders import Change
 
 from heedful.errors import UserError
 from heedful.interop.folder import open_folder

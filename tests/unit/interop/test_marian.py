@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.unit.interop.conftest import Change
-from tests.unit.interop.folders import write_marian
+from tests.unit.interop.folders import Change, write_marian
 
 from heedful.config.corpora import TextCorpus
 from heedful.config.load import recipe_from_json, recipe_to_json
@@ -195,8 +194,8 @@ def test_weights_of_fewer_or_more_layers_are_refused(folder: Path, change: Chang
     )
     change(encoder_layers=1)
     assert refusal(folder) == (
-        f"{folder}/model.safetensors has `model.encoder.layers.1.fc1.bias`, which no model has that "
-        f"{folder}/config.json can describe here."
+        f"{folder}/model.safetensors has `model.encoder.layers.1.fc1.bias`, which has no place in the model "
+        f"that {folder}/config.json describes."
     )
 
 

@@ -71,6 +71,15 @@ def test_text_is_cut_as_marians_tokenizer_cuts_it(both: Both, side: int) -> None
         assert both.in_their_ids(both.ours[side].encode(text)) == expected, text
 
 
+def test_pieces_of_the_other_side_are_not_found_between_unknown_runs(both: Both) -> None:
+    ours, theirs = both.models
+    foreign = [piece for piece in theirs.scores if piece not in ours.scores and ours.letters.issuperset(piece)]
+    assert len(foreign) > 5
+    for text in (f"a字{piece}字" for piece in foreign if "▁" not in piece):
+        expected = [both.ids.get(piece, both.ids["<unk>"]) for piece in both.cut_by_theirs(text, 0)]
+        assert both.in_their_ids(both.ours[0].encode(text)) == expected, text
+
+
 def test_of_cuts_that_are_as_good_one_is_taken() -> None:
     data = spm(tuple(line.replace("1984", "1999") for line in ENGLISH))
     model, program = read_sentencepiece(data, "x.spm"), sentencepiece.SentencePieceProcessor(model_proto=data)

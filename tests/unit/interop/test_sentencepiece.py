@@ -97,6 +97,8 @@ def test_pieces_of_other_types_are_refused() -> None:
         (inside(1, inside(1, b"x") + b"\x18\x09"), "9 is not a valid PieceType"),
         (inside(1, inside(1, b"x") + inside(3, b"")), "field 3 is no number"),
         (inside(1, inside(1, b"x") + inside(2, b"ab")), "unpack requires a buffer of 4 bytes"),
+        (inside(1, inside(1, b"x") + b"\x15\x00\x00\xc0\x7f"), "a score is not finite"),
+        (inside(1, inside(1, b"x")) + inside(3, inside(2, b"rules")), "its rules of normalisation are damaged"),
     ],
 )
 def test_a_damaged_file_is_refused(data: bytes, what: str) -> None:
@@ -106,3 +108,10 @@ def test_a_damaged_file_is_refused(data: bytes, what: str) -> None:
 def test_a_score_that_is_left_out_is_zero() -> None:
     model = read_sentencepiece(inside(1, inside(1, b"x")) + inside(1, inside(1, b"y") + b"\x15\x00\x00\x80\xbf"), "x")
     assert model.scores == {"x": 0.0, "y": -1.0}
+
+
+def test_a_message_in_two_parts_is_one() -> None:
+    kind, spelling = b"\x18\x02", b"\x98\x02\x01"
+    byte_piece = inside(1, inside(1, b"<0x41>") + b"\x18\x06")
+    model = read_sentencepiece(inside(1, inside(1, b"x")) + byte_piece + inside(2, kind) + inside(2, spelling), "x")
+    assert (model.kind, model.byte_pieces) == ("bpe", ("<0x41>",))

@@ -62,5 +62,5 @@ def test_what_nobody_took_is_refused() -> None:
     with pytest.raises(UserError) as caught:
         weights.refuse_rest()
     assert str(caught.value) == (
-        "x/model.safetensors has `a`, which no model has that x/config.json can describe here."
+        "x/model.safetensors has `a`, which has no place in the model that x/config.json describes."
     )

@@ -37,9 +37,23 @@ _FEWEST: Final = 24  # tokens a sentence, as programs are counted: where sentenc
 
 @triton.jit
 def _keep(seed, head, rows, columns, heads, dropout):
-    """True where a weight is kept; `rows` and `columns` are places in the packed batch."""
-    place = (rows[:, None].to(tl.int64) * heads + head) * 2654435761 + columns[None, :]
-    return tl.rand(seed, place.to(tl.int32)) >= dropout
+    """True where a weight is kept; `rows` and `columns` are places in the packed batch, and in the keys' sentence.
+
+    A hash of the place instead of Philox, which takes ten times as many operations: a row's key is mixed once, and with
+    every column once more.
+    """
+    drawn = _mixed(seed.to(tl.uint32)) ^ (seed >> 32).to(tl.uint32)
+    key = _mixed((rows * heads + head).to(tl.uint32) ^ drawn)
+    draws = _mixed(key[:, None] + columns.to(tl.uint32)[None, :] * 0x9E3779B9)
+    return (draws >> 8).to(tl.float32) * (1.0 / 16777216.0) >= dropout
+
+
+@triton.jit
+def _mixed(x):
+    """A bijection of 32 bits by which each bit flips half of the others; constants found by Wellons, "lowbias32"."""
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    return x ^ (x >> 16)
 
 
 @triton.jit
