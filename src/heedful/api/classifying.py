@@ -1,6 +1,5 @@
 """The task of classifiers: texts and their classes, accuracy and F1."""
 
-import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.api.feeds import static_layout
+from heedful.api.judging import metric_first
 from heedful.config.encoders import ClassifierModel, HierarchicalEncoderTable
 from heedful.config.models import TransformerStack
 from heedful.config.schema import Recipe
@@ -84,13 +84,8 @@ class ClassifierJudge:
         if not self._stores:
             return {}
         judged, loss = judge_stores(self._bundle, self._stores, self._settings.max_sentences)
-        if not math.isfinite(loss):
-            raise UserError(
-                "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
-                "`train.clip_norm`. The last good checkpoint is intact."
-            )
         scores = {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
-        return {self._settings.metric: scores[self._settings.metric]} | scores
+        return metric_first(scores, self._settings.metric)
 
 
 def judge_stores(

@@ -1,16 +1,17 @@
 """The task of masked language models: running text, masked tokens, and whether one text follows another."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import torch
 
 from heedful.api.feeds import static_layout
+from heedful.api.judging import metric_first
 from heedful.config.encoders import BertModel
 from heedful.config.schema import Recipe
 from heedful.data.layouts import CPU_MULTIPLE, StaticShape
-from heedful.data.masked_feed import MaskedFeed, validation_batches
+from heedful.data.masked_feed import MaskedBatch, MaskedFeed, validation_batches
 from heedful.data.prepare import Prepared
 from heedful.data.prepare_texts import prepare_texts
 from heedful.data.tokenizer import Tokenizer
@@ -64,17 +65,22 @@ class MaskedJudge:
         if not prepared.valid:
             return {}
         judged = replace(prepared, train=prepared.valid, weights=(1.0,) * len(prepared.valid))
-        found = foreseen(self._bundle.model, validation_batches(masked_feed(recipe, judged)))
-        if not np.isfinite(found.likelihood.total):
-            raise UserError(
-                "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
-                "`train.clip_norm`. The last good checkpoint is intact."
-            )
+        batches = _first(validation_batches(masked_feed(recipe, judged)), recipe.train.validation.max_sentences)
+        found = foreseen(self._bundle.model, batches)
         scores = {"loss": found.likelihood.loss, "perplexity": found.likelihood.perplexity, "accuracy": found.accuracy}
         if found.next_accuracy is not None:
             scores["next_accuracy"] = found.next_accuracy
-        metric = recipe.train.validation.metric
-        return {metric: scores[metric]} | scores
+        return metric_first(scores, recipe.train.validation.metric)
+
+
+def _first(batches: Iterator[MaskedBatch], most: int | None) -> Iterator[MaskedBatch]:
+    """The first batches, until they have so many inputs; all of them where no number is said."""
+    inputs = 0
+    for batch in batches:
+        yield batch
+        inputs += batch.sentences
+        if most is not None and inputs >= most:
+            return
 
 
 def masked_feed(recipe: Recipe, prepared: Prepared) -> MaskedFeed:

@@ -1,12 +1,12 @@
 """How a model in training is judged: loss and perplexity on the validation corpora, BLEU and chrF when asked for."""
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 
 from heedful.api.evaluation import compare
+from heedful.api.judging import metric_first, refuse_diverged
 from heedful.api.model import Model
 from heedful.data.batches import collate
 from heedful.data.layouts import CPU_MULTIPLE
@@ -38,14 +38,10 @@ class Judge:
         if not self._stores:
             return {}
         scores = self._foresight()
-        if not math.isfinite(scores["loss"]):
-            raise UserError(
-                "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
-                "`train.clip_norm`. The last good checkpoint is intact."
-            )
+        refuse_diverged(scores["loss"])  # before it is asked to translate
         if self._translates:
             scores |= self._translation()
-        return {self._settings.metric: scores[self._settings.metric]} | scores
+        return metric_first(scores, self._settings.metric)
 
     def _foresight(self) -> dict[str, float]:
         ends = np.cumsum([len(store) for store in self._stores])

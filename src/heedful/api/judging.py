@@ -1,0 +1,21 @@
+"""What the judges of all tasks do with their scores."""
+
+import math
+from collections.abc import Mapping
+
+from heedful.errors import UserError
+
+
+def refuse_diverged(loss: float) -> None:
+    """Refuse a validation loss that is not finite: nothing after it could be."""
+    if not math.isfinite(loss):
+        raise UserError(
+            "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
+            "`train.clip_norm`. The last good checkpoint is intact."
+        )
+
+
+def metric_first(scores: Mapping[str, float], metric: str) -> Mapping[str, float]:
+    """The scores of a validation, the one that decides first."""
+    refuse_diverged(scores["loss"])
+    return {metric: scores[metric], **scores}
