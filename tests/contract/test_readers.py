@@ -1,4 +1,4 @@
-"""Laws of all that read one sequence, classifiers and masked language models: they learn, are kept, and leak nothing."""
+"""Laws of all that read one sequence, classifiers and masked language models: they learn, are kept, leak nothing."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from heedful.api.classifying import judge_stores, reading_of
 from heedful.api.training import train
-from heedful.config.encoders import BertModel, ClassifierModel
 from heedful.config.schema import Masking, Recipe
 from heedful.data.layouts import StaticShape
 from heedful.data.masked_feed import MaskedBatch, MaskedFeed
@@ -26,6 +25,7 @@ from heedful.data.text_batches import FlatReading, Reading, TextBatch
 from heedful.models.build_reader import build_classifier, build_masked_model
 from heedful.models.bundle import build_network, read_bundle
 from heedful.models.families import Classifier, MaskedModel, set_precision
+from heedful.nn.init import xavier
 from heedful.packed import IGNORED, Nested
 from heedful.train.masked_tokens import MaskedTokens
 from heedful.train.objectives import Objective, OneLabel, SeveralLabels
@@ -79,10 +79,14 @@ def exact(model: nn.Module) -> None:
 
 
 def overfitted(model: nn.Module, batch: Any, objective: Objective[Any]) -> float:
-    """The share of the loss that is left after a few updates."""
+    """The share of the loss that is left after a few updates.
+
+    All begin alike: the small deviation that BERT begins with is for layers that are fifty times as wide.
+    """
+    xavier(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     before = float(objective(model, batch).loss.detach())
-    for _ in range(50):
+    for _ in range(30):
         optimizer.zero_grad()
         (objective(model, batch).loss / objective.units(batch)).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -170,7 +174,7 @@ def masked_model(name: str) -> MaskedModel:
 
 
 def test_a_masked_model_overfits_one_batch(masked: str) -> None:
-    assert overfitted(masked_model(masked), masked_batch(masked), MaskedTokens()) < 0.2
+    assert overfitted(masked_model(masked), masked_batch(masked), MaskedTokens()) < 0.1
 
 
 def test_every_weight_of_a_masked_model_has_a_gradient(masked: str) -> None:
@@ -232,7 +236,7 @@ def test_half_of_all_second_texts_follow_the_first() -> None:
     feed = feed_of("next-sentence", store)
     answers = torch.cat([batch.next[batch.next != IGNORED] for batch in map(feed.batch, feed.plan(0))])
     deviation = 0.5 / len(answers) ** 0.5
-    assert len(answers) > 300
+    assert len(answers) > 250
     assert abs(float(answers.float().mean()) - 0.5) < 4 * deviation
 
 
@@ -244,7 +248,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """A recipe on files of its own, of so many steps."""
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     chance = np.random.default_rng(0)
-    texts = [" ".join(chance.choice(list("abcdef."), size)) for size in chance.integers(1, 12, 60)]
+    texts = [" ".join(chance.choice(list("abcdefghi."), size)) for size in chance.integers(1, 12, 60)]
     labels = [sorted(set(text) & set("abc")) for text in texts]
     lines = [
         json.dumps({"text": text, "second": text[::-1], "label": label[0] if label else "c", "labels": label})
@@ -277,7 +281,6 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
                     "precision": "float32",
                     "schedule": {"kind": "constant", "lr": 0.01},
                     "log_every": 1,
-                    "checkpoint_every": 1,
                 },
             }
         )
@@ -289,20 +292,20 @@ def run(recipe: Recipe, folder: Path, resume: bool = False) -> Path:
     return train(recipe, folder, resume=resume, console=Console(file=StringIO()))
 
 
-def weights(folder: Path) -> bytes:
-    return (folder / "model.safetensors").read_bytes()
+def state(folder: Path, step: int) -> list[bytes]:
+    """The bits of weights and optimizer after so many steps."""
+    files = ("model.safetensors", "optimizer.safetensors")
+    return [(folder / f"checkpoints/step-{step:08d}" / file).read_bytes() for file in files]
 
 
 def check_runs(make: Make, name: str, folder: Path) -> Path:
     """A whole run, whose bits are those of one in two halves, is read as it was."""
-    whole = run(make(name, 4), folder / "whole")
-    run(make(name, 2), folder / "halves")
-    halves = run(make(name, 4), folder / "halves", resume=True)
-    assert weights(halves) == weights(whole)
-    last = "checkpoints/step-00000004/optimizer.safetensors"
-    assert (halves / last).read_bytes() == (whole / last).read_bytes()
+    whole = run(make(name, 2), folder / "whole")
+    run(make(name, 1), folder / "halves")
+    halves = run(make(name, 2), folder / "halves", resume=True)
+    assert state(halves, 2) == state(whole, 2)
     bundle = read_bundle(whole, nn.Module)
-    assert bundle.recipe == make(name, 4)
+    assert bundle.recipe == make(name, 2)
     fresh = build_network(bundle.recipe.model, bundle.tokenizers)
     fresh.load_state_dict(bundle.model.state_dict())
     assert all(torch.equal(one, two) for one, two in zip(fresh.parameters(), bundle.model.parameters(), strict=True))
@@ -314,13 +317,14 @@ def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_r
 ) -> None:
     whole = check_runs(make, classifier, tmp_path)
     bundle = read_bundle(whole, Classifier)
+    bundle.model.eval()
     assert bundle.tokenizers.labels == ("a", "b", "c")
     made = reading_of(bundle.recipe, 3)
     assert type(made) is type(reading(classifier))
     store = SEVERAL if is_several(classifier) else TEXTS
     judged, loss = judge_stores(bundle, (store,))
     assert judged.texts == len(store)
-    scores = bundle.model.eval()(made.batch([store], rows()).text)
+    scores = bundle.model(made.batch([store], rows()).text)
     assert loss * len(store) == pytest.approx(by_hand(scores.detach(), store, is_several(classifier)), rel=1e-5)
 
 
@@ -349,17 +353,4 @@ def test_training_is_the_same_twice_and_another_with_another_seed(make: Make, tm
         recipe = make(name, 2)
         other = recipe.model_copy(update={"train": recipe.train.model_copy(update={"seed": 2})})
         runs = [run(each, tmp_path / f"{name}-{number}") for number, each in enumerate((recipe, recipe, other))]
-        assert weights(runs[0]) == weights(runs[1]) != weights(runs[2])
-
-
-@pytest.mark.parametrize("name", ["first", "hierarchical", "several"])
-def test_a_recipe_learns_to_find_letters(make: Make, tmp_path: Path, name: str) -> None:
-    """From the files to a judged model: which of three letters stands in a text first by the alphabet, or which do."""
-    recipe = make(name, 60)
-    still = {"dropout": 0.0}
-    quiet = recipe.model_copy(update={"model": classifier_of(name, 0.0).model_copy(update=still)})
-    bundle = read_bundle(run(quiet, tmp_path / "run"), Classifier)
-    metrics = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    losses = [line["loss"] for line in metrics if "loss" in line and "tokens_per_second" in line]
-    assert losses[-1] < 0.5 * losses[0]
-    assert isinstance(bundle.recipe.model, ClassifierModel | BertModel)
+        assert state(runs[0], 2) == state(runs[1], 2) != state(runs[2], 2)

@@ -9,6 +9,8 @@ import re
 from itertools import pairwise
 from typing import Final
 
+RULES: Final = 1  # raise it when the same text gives other sentences
+
 _BREAK: Final = re.compile(r"(?i)<br\s*/?>")
 _OPENERS: Final = r"\"'“”„‘’‚«»‹›(\[{¿¡"  # straight quotes open and close, and so do those that languages turn round
 _CLOSERS: Final = r"\"'“”‘’«»‹›)\]}"

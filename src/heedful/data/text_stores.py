@@ -21,7 +21,7 @@ from heedful.data.corpora import corpus_name
 from heedful.data.documents import read_documents
 from heedful.data.encoding import ragged
 from heedful.data.known_words import ID, KnownWords
-from heedful.data.sentences import split_sentences
+from heedful.data.sentences import RULES, split_sentences
 from heedful.data.store import FORMAT, Ragged, TokenStore, id_type, open_store, write_store
 from heedful.data.text import TextForm
 from heedful.data.texts import Text, read_texts
@@ -57,7 +57,7 @@ class TextStores:
                 "form": asdict(TextForm.of(self.data)),
                 "tokenizer": self.tokenizer.fingerprint,
                 "labels": [self.labels, self.several],
-                "documents": self.documents,
+                "documents": RULES if self.documents else 0,
             }
         )
 

@@ -25,7 +25,7 @@ def store_of(count: int, seed: int, sentences: int = 9) -> TokenStore:
     return TokenStore.of(text=[random.integers(10, 900, sum(each)).tolist() for each in lengths], sentences=lengths)
 
 
-STORES = [store_of(60, 1), store_of(20, 2)]
+STORES = [store_of(60, 1), store_of(23, 2)]
 STATIC = StaticShape.around(400, 40, 48)
 FEED = MaskedFeed(STORES, [1.0, 1.5], 7, 400, 48, True, Masking(), MASK, VOCABULARY)
 SINGLE = replace(FEED, next_sentence=False)
@@ -245,6 +245,19 @@ def test_words_are_masked_whole() -> None:
         parts += sum(0 < chosen[word].sum() < len(word) for word in words if word)
         assert chosen.sum() == batch.masked
     assert parts < 5  # of inputs all of whose words are longer than their share
+
+
+def test_a_word_ends_with_its_stretch() -> None:
+    """Pieces none of which begins a word: each stretch is one, and one of two is half of an input."""
+    store = TokenStore.of(text=[[11] * 20] * 30, sentences=[[10, 10]] * 30)
+    masking = Masking(whole_words=True, share=0.5)
+    feed = replace(FEED, stores=[store], weights=[1.0], masking=masking, begins_word=np.zeros(900, np.bool_))
+    for spans in feed.plan(0):
+        batch = feed.batch(spans)
+        chosen = torch.zeros(batch.tokens, dtype=torch.int64)
+        chosen[batch.places] = 1
+        for each in chosen.split(batch.text.layout.lengths.tolist()):
+            assert sorted((int(each[:11].sum()), int(each[11:].sum()))) == [0, 10]
 
 
 def test_whole_words_need_to_know_where_words_begin() -> None:
