@@ -139,9 +139,10 @@ def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
         return None
     if said == "balanced":
         counts = torch.from_numpy(counts_of(prepared.train, len(labels))).float().clamp(min=1)
+        texts = sum(map(len, prepared.train))
         if _model(recipe).labels == "several":
-            return (sum(map(len, prepared.train)) - counts).clamp(min=1) / counts
-        return counts.sum() / (len(labels) * counts)
+            return (texts - counts).clamp(min=1) / counts
+        return texts / (len(labels) * counts)
     unknown = next((label for label in said if label not in labels), None)
     if unknown is not None:
         raise UserError(

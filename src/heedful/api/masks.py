@@ -43,8 +43,8 @@ class _WholeWords:
         """Whether a part behind a mask begins inside a word, and inside is written otherwise than at the begin."""
         return False
 
-    def breaks_off(self, part: str) -> bool:
-        """Whether a part before a mask ends inside a word, and inside is written otherwise than at the end."""
+    def breaks_off(self) -> bool:
+        """Whether what a part before a mask ends with may be inside a word, and is written otherwise there."""
         return False
 
     def put(self, text: str, spelled: str, part: str) -> str:
@@ -83,9 +83,9 @@ class _Unigram(_Bytes):
 class _Bpe(_WholeWords):
     """A word's last piece has a mark. Without it, a piece in a mask's place takes the space behind it away."""
 
-    def breaks_off(self, part: str) -> bool:
-        """Whether a part before a mask ends inside a word, and inside is written otherwise than at the end."""
-        return not part[-1].isspace()
+    def breaks_off(self) -> bool:
+        """Whether what a part before a mask ends with may be inside a word, and is written otherwise there."""
+        return True
 
     def put(self, text: str, spelled: str, part: str) -> str:
         """A text, a piece as it is spelled between others, and the part behind it."""
@@ -152,7 +152,7 @@ class MaskWording:
         last = place == len(parts) - 1
         text = self.form(parts[place] if last else self._kind.before(parts[place]))
         goes_on = bool(text) and place > 0 and self._kind.goes_on(text)
-        breaks_off = bool(text) and not last and self._kind.breaks_off(text)
+        breaks_off = bool(text) and not last and self._kind.breaks_off()
         before, behind = self._stand_in if goes_on else "", self._stand_in if breaks_off else ""
         return _Part(text, before + text + behind, goes_on, breaks_off)
 

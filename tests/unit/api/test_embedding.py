@@ -14,7 +14,7 @@ from heedful.api.embedding import HasEncoder, embed
 from heedful.api.filler import MaskFiller
 from heedful.config.corpora import TsvTexts
 from heedful.config.encoders import ClassifierModel
-from heedful.config.schema import Data, Recipe, Words
+from heedful.config.schema import ByteBpe, Data, Recipe, Words
 from heedful.data.sentences import split_sentences
 from heedful.data.tokenizer import BEGIN, END
 from heedful.data.tokenizer_training import train_tokenizer
@@ -143,6 +143,12 @@ def test_a_blank_text_is_zeros_and_has_no_tokens(name: str, pool: Literal["mean"
     first, _, last = embed(model, ["", "the cat", " "], of="tokens")
     assert first.pieces == last.pieces == []
     assert first.vectors.shape == (0, found.shape[1])
+
+
+def test_white_space_alone_is_blank_even_where_spaces_are_pieces() -> None:
+    filler = MaskFiller(masked_bundle(ByteBpe(size=300)))
+    assert not filler.embed(["  "]).any()
+    assert filler.embed(["  "], of="tokens")[0].pieces == []
 
 
 def test_a_masked_model_embeds_by_a_method_too() -> None:

@@ -156,10 +156,12 @@ def test_a_second_text_is_read_behind_the_first_in_its_own_segment() -> None:
     with torch.no_grad():
         encoded = bundle.model.eval()(Packed(plain.values, plain.layout, torch.tensor(segments)))
         scores = bundle.model.head(encoded.values)
-    scores[:, : tokenizer.markers] = -torch.inf
+    shares = scores[[3, 8]].softmax(dim=1)
+    shares[:, : tokenizer.markers] = 0
     found = filler.fill("the cat [MASK]", second="a dog saw [MASK]", top=1)
     best = [candidates[0].token for candidates in found.masks]
-    assert best == [int(scores[3].argmax()), int(scores[8].argmax())]
+    assert best == shares.argmax(dim=1).tolist()
+    assert [candidates[0].probability for candidates in found.masks] == pytest.approx(shares.amax(dim=1).tolist())
     assert found.text == f"the cat {tokenizer.decode(best[:1])}"
     assert found.second == f"a dog saw {tokenizer.decode(best[1:])}"
     assert filler.fill(["the cat [MASK]"], 1, ["a dog saw [MASK]"]) == [found]

@@ -1,0 +1,73 @@
+"""BERT models: a Transformer's encoder that is asked for masked tokens, and whether one text follows another.
+
+Devlin et al. 2019
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from heedful.config.encoders import BertModel
+from heedful.config.load import recipe_from_json
+from heedful.errors import UserError
+from heedful.interop.bert_vocabulary import read_vocabulary
+from heedful.interop.bert_weights import BertTensors, fill
+from heedful.interop.folder import Folder
+from heedful.interop.settings import Settings
+from heedful.models.build_reader import build_masked_model
+from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.families import MaskedModel
+
+_FIXED: Final[Mapping[str, Any]] = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+}
+_ACTIVATIONS: Final = {"gelu": "gelu"}  # of the blocks and of the head, which is Heedful's with this one alone
+_HEAD: Final = "cls.predictions.transform.dense.weight"
+_FOLLOWS: Final = "cls.seq_relationship.weight"
+
+
+def read_bert(folder: Folder) -> Bundle[MaskedModel]:
+    """Read a BERT model, or say in one line why it cannot be."""
+    config = folder.config
+    for key, wanted in _FIXED.items():
+        config.must_be(key, wanted, "Heedful knows no such BERT model")
+    vocabulary = read_vocabulary(folder)
+    tensors, width = BertTensors(folder), config.number("hidden_size")
+    if not tensors.has(_HEAD, width, width):
+        raise UserError(
+            f"{folder.path} holds BERT's encoder without the head for masked tokens (`{_HEAD}`), which `heedful fill` "
+            "needs: import a folder of BertForMaskedLM or BertForPreTraining."
+        )
+    model = _table(config, next_sentence=tensors.has(_FOLLOWS, 2, width))
+    recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
+    assert isinstance(recipe.model, BertModel)
+    network = build_masked_model(recipe.model, vocabulary.tokenizer.size)
+    fill(network, recipe.model, tensors, vocabulary.rows, config.number("vocab_size"))
+    return Bundle(recipe, Tokenizers(vocabulary.tokenizer, vocabulary.tokenizer), network)
+
+
+def _recipe(folder: Folder, model: dict[str, Any], size: int) -> dict[str, Any]:
+    """A recipe of the same model. What it was trained on nobody here knows, so the corpus is the folder itself."""
+    return {
+        "data": {"train": [{"name": "imported", "text": str(folder.path)}], "max_length": model["max_positions"]},
+        "tokenizer": {"kind": "wordpiece", "size": size},
+        "model": model,
+    }
+
+
+def _table(config: Settings, next_sentence: bool) -> dict[str, Any]:
+    return {
+        "family": "bert",
+        "width": config.number("hidden_size"),
+        "heads": config.number("num_attention_heads"),
+        "layers": config.number("num_hidden_layers"),
+        "inner": config.number("intermediate_size"),
+        "activation": config.choice("hidden_act", _ACTIVATIONS),
+        "norm_epsilon": config.real("layer_norm_eps", 1e-12),
+        "max_positions": config.number("max_position_embeddings"),
+        "segments": config.number("type_vocab_size"),
+        "next_sentence": next_sentence,
+        "dropout": config.real("hidden_dropout_prob", 0.1),
+        "dropout_attention": config.real("attention_probs_dropout_prob", 0.1),
+    }

@@ -1,0 +1,470 @@
+"""Fine-tuning classifiers and masked language models: what they have from their start, and what they refuse."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+from torch import Tensor
+
+from heedful.api.forecast import dry_run
+from heedful.api.job import first_job
+from heedful.api.starting import read_start
+from heedful.api.training import train
+from heedful.config.encoders import BertModel, ClassifierModel
+from heedful.config.load import load_recipe, recipe_from_json
+from heedful.config.schema import Recipe
+from heedful.data.tokenizer_training import train_tokenizer
+from heedful.errors import UserError
+from heedful.models.bundle import Tokenizers, build_network, read_description, write_description, write_weights
+from heedful.train.progress import Progress
+
+Values = dict[str, Any]
+BERT: Values = {"family": "bert", "width": 8, "heads": 2, "layers": 2, "inner": 12, "max_positions": 20}
+CLASSIFIER: Values = {"family": "classifier", "encoder": {**BERT, "family": "transformer"}}
+LABELS = ("neg", "neutral", "pos")
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    rows = [{"text": "ant bee", "second": "cat", "label": "pos"}, {"text": "dog", "second": "ant", "label": "neg"}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 10))
+
+
+def start(folder: Path, model: Values, mask: bool = True) -> Path:
+    """A bundle with fresh weights, none of them zero, and a vocabulary of five animals."""
+    classifies = model["family"] == "classifier"
+    corpus = {"jsonl": "x", "text": "t", "label": "l"} if classifies else {"text": "x"}
+    recipe = Recipe.model_validate(
+        {"data": {"train": corpus, "max_length": 12}, "tokenizer": {"kind": "word"}, "model": model}
+    )
+    tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog eel"], mask=mask)
+    tokenizers = Tokenizers(tokenizer, tokenizer, LABELS if classifies else ())
+    made = build_network(recipe.model, tokenizers)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    write_description(folder / "start", recipe, tokenizers)
+    write_weights(folder / "start", made)
+    return folder / "start"
+
+
+def values(folder: Path, model: Values | None, second: bool = False, steps: int = 3, **train: Any) -> Values:
+    """A recipe that starts from there."""
+    corpus = {"jsonl": "t.jsonl", "text": "text", "label": "label"} | ({"second": "second"} if second else {})
+    return {
+        "data": {"folder": str(folder), "train": [corpus], "valid": [corpus], "batch_tokens": 40, "max_length": 12},
+        "train": {
+            "steps": steps,
+            "start_from": str(folder / "start"),
+            "schedule": {"kind": "constant", "lr": 0.01},
+            "precision": "float32",
+            "device": "cpu",
+            **train,
+        },
+        **({} if model is None else {"model": model}),
+    }
+
+
+def recipe(values: Values) -> Recipe:
+    return recipe_from_json(values, "my.toml")
+
+
+def silent() -> Console:
+    return Console(file=StringIO(), width=300)
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def state(folder: Path, step: int) -> list[bytes]:
+    files = ("model.safetensors", "optimizer.safetensors")
+    return [(folder / f"checkpoints/step-{step:08d}" / file).read_bytes() for file in files]
+
+
+def at_first(values: Values) -> tuple[Recipe, Mapping[str, Tensor], Tokenizers]:
+    """A run before its first step."""
+    with Progress(silent()) as progress:
+        job = first_job(recipe(values), progress)
+    return job.recipe, dict(job.model.named_parameters()), job.tokenizers
+
+
+def refused(values: Values, out: Path, resume: bool = False) -> str:
+    with pytest.raises(UserError) as caught:
+        train(recipe(values), out, resume=resume, console=silent())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def moved(name: str) -> str:
+    """What a weight of BERT is called in a classifier."""
+    return f"pooled.{name}" if name.startswith("encoder.") else name
+
+
+ON_BERT: Values = {"family": "classifier"}
+
+# --- a classifier on BERT ---------------------------------------------------------------------------------------------
+
+
+def test_a_classifier_begins_with_the_encoder_the_pooler_and_the_vocabulary_of_bert(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    made, own, tokenizers = at_first(values(tmp_path, ON_BERT))
+    theirs = weights(folder)
+    taken = [name for name in theirs if name.startswith(("encoder.", "pooler."))]
+    assert {moved(name) for name in taken} == own.keys() - {"output.weight", "output.bias"}
+    assert all(torch.equal(own[moved(name)], theirs[name]) for name in taken)
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.encoder == read_description(folder)[0].model
+    assert made.model.pooler
+    assert tokenizers.source.to_json() == (folder / "tokenizer.json").read_bytes()
+    assert tokenizers.labels == ("neg", "pos")
+
+
+def test_the_head_is_fresh_and_as_large_as_there_are_classes(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    first, other = (at_first(values(tmp_path, ON_BERT, seed=seed))[1] for seed in (1, 2))
+    assert first["output.weight"].shape == (2, 8)
+    assert first["output.weight"].any()
+    assert not torch.equal(first["output.weight"], other["output.weight"])
+    assert torch.equal(first["pooler.linear.weight"], other["pooler.linear.weight"])
+
+
+@pytest.mark.parametrize(
+    ("bert", "said", "pooler"),
+    [
+        ({}, {}, True),
+        ({}, {"pool": "first"}, True),
+        ({}, {"pool": "mean"}, False),
+        ({}, {"pooler": False}, False),
+        ({}, {"pool": "mean", "pooler": True}, True),
+        ({"next_sentence": False}, {}, False),
+        ({"next_sentence": False}, {"pooler": True}, True),  # a fresh one
+    ],
+)
+def test_the_pooler_comes_with_the_class_token_unless_the_recipe_says_otherwise(
+    tmp_path: Path, bert: Values, said: Values, pooler: bool
+) -> None:
+    folder = start(tmp_path, BERT | bert)
+    made, own, _ = at_first(values(tmp_path, ON_BERT | said))
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.pooler == pooler == ("pooler.linear.weight" in own)
+    if pooler and "pooler.linear.weight" in weights(folder):
+        assert torch.equal(own["pooler.linear.weight"], weights(folder)["pooler.linear.weight"])
+
+
+def test_a_recipe_may_say_a_key_of_the_encoder_and_leave_the_rest_to_its_start(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    (tmp_path / "my.toml").write_text(
+        f'[data]\nmax_length = 12\ntrain = {{ jsonl = "t.jsonl", text = "text", label = "label" }}\n'
+        f'[model]\nfamily = "classifier"\nencoder = {{ family = "bert", dropout = 0.3 }}\n'
+        f'[train]\nstart_from = "{folder}"\n'
+    )
+    made = read_start(load_recipe(tmp_path / "my.toml")).recipe.model
+    assert isinstance(made, ClassifierModel)
+    assert made.encoder == read_description(folder)[0].model.model_copy(update={"dropout": 0.3})
+
+
+@pytest.mark.parametrize("freeze", ["encoder", 1])
+def test_what_is_frozen_keeps_the_bits_of_the_start_and_the_rest_learns(tmp_path: Path, freeze: Any) -> None:
+    folder = start(tmp_path, BERT)
+    run = train(recipe(values(tmp_path, ON_BERT, freeze=freeze)), tmp_path / "run", console=silent())
+    before, after = weights(folder), weights(run)
+    stays = ("encoder.",) if freeze == "encoder" else ("encoder.embedding.", "encoder.blocks.0.")
+    for name in (name for name in before if name.startswith(("encoder.", "pooler."))):
+        assert torch.equal(after[moved(name)], before[name]) == name.startswith(stays), name
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"freeze": "encoder"}, {"layer_decay": 0.5, "optimizer": {"kind": "adamw"}, "freeze": 0}]
+)
+def test_resume_is_exact_and_needs_the_start_no_more(tmp_path: Path, more: Values) -> None:
+    start(tmp_path, BERT)
+    said = ON_BERT | {"encoder": {"family": "bert", "dropout": 0.3}}
+    whole = train(recipe(values(tmp_path, said, steps=4, **more)), tmp_path / "whole", console=silent())
+    train(recipe(values(tmp_path, said, steps=2, **more)), tmp_path / "run", console=silent())
+    shutil.rmtree(tmp_path / "start")
+    run = train(recipe(values(tmp_path, said, steps=4, **more)), tmp_path / "run", resume=True, console=silent())
+    assert state(run, 4) == state(whole, 4)
+    assert read_description(run)[1].labels == ("neg", "pos")
+
+
+def test_pairs_are_read_where_bert_tells_two_texts_apart(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    run = train(recipe(values(tmp_path, ON_BERT, second=True)), tmp_path / "run", console=silent())
+    assert read_description(run)[0].data.train[0].model_dump()["second"] == "second"
+
+
+def test_a_dry_run_starts_there_too(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    forecast = dry_run(recipe(values(tmp_path, ON_BERT)), console=silent())
+    taken = sum(tensor.numel() for name, tensor in weights(folder).items() if name.startswith(("encoder.", "pooler.")))
+    assert forecast.parameters == taken + 8 * 2 + 2
+
+
+def test_only_what_differs_is_told(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    written = values(tmp_path, ON_BERT) | {"tokenizer": {"kind": "char"}}
+    written["data"] |= {"lowercase": True}
+    assert read_start(recipe(written)).differences == (
+        "`data.lowercase` was False and is True",
+        "`tokenizer.kind` stays 'word', as the vocabulary is kept; the recipe says 'char'",
+        "`tokenizer.min_count` stays 1, as the vocabulary is kept; the recipe says None",
+        "`tokenizer.size` stays 50000, as the vocabulary is kept; the recipe says 5000",
+    )
+
+
+# --- a classifier on a classifier -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", [None, {"family": "classifier"}, {"family": "classifier", "dropout": 0.5}])
+def test_a_classifier_keeps_the_classes_and_all_weights_of_its_start(tmp_path: Path, said: Values | None) -> None:
+    folder = start(tmp_path, CLASSIFIER, mask=False)
+    made, own, tokenizers = at_first(values(tmp_path, said))
+    theirs = weights(folder)
+    assert own.keys() == theirs.keys()
+    assert all(torch.equal(own[name], theirs[name]) for name in own)
+    assert tokenizers.labels == LABELS
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.dropout == (said or {}).get("dropout", 0.1)
+
+
+def test_a_model_that_the_recipe_says_in_part_is_the_starts_in_all_else(tmp_path: Path) -> None:
+    encoder = {"family": "hierarchical", "words": {"family": "recurrent", "width": 4}, "sentences": {"width": 3}}
+    start(tmp_path, {"family": "classifier", "encoder": encoder}, mask=False)
+    said = {"family": "classifier", "encoder": {"family": "hierarchical", "sentences": {"dropout": 0.4}}}
+    made, _, _ = at_first(values(tmp_path, said))
+    assert isinstance(made.model, ClassifierModel)
+    table = made.model.encoder.model_dump()
+    assert (table["words"]["width"], table["sentences"]["width"], table["sentences"]["dropout"]) == (4, 3, 0.4)
+
+
+def test_resume_of_a_classifier_on_a_classifier_is_exact(tmp_path: Path) -> None:
+    start(tmp_path, CLASSIFIER, mask=False)
+    whole = train(recipe(values(tmp_path, None, steps=4)), tmp_path / "whole", console=silent())
+    train(recipe(values(tmp_path, None, steps=2)), tmp_path / "run", console=silent())
+    run = train(recipe(values(tmp_path, None, steps=4)), tmp_path / "run", resume=True, console=silent())
+    assert state(run, 4) == state(whole, 4)
+    assert read_description(run)[1].labels == LABELS
+
+
+def test_a_label_that_the_start_does_not_know_is_refused(tmp_path: Path) -> None:
+    start(tmp_path, CLASSIFIER, mask=False)
+    (tmp_path / "t.jsonl").write_text('{"text": "ant", "label": "netural"}\n')
+    assert refused(values(tmp_path, None), tmp_path / "run") == (
+        "t.jsonl has the label `netural`, which is not a class of the model. Did you mean `neutral`?"
+    )
+
+
+# --- BERT on BERT -----------------------------------------------------------------------------------------------------
+
+
+def filling(folder: Path, **model: Any) -> Values:
+    (folder / "t.txt").write_text("Ant bee .\nCat dog .\n\nDog eel .\nAnt ant .\n")
+    written = values(folder, {"family": "bert", **model} if model else None)
+    corpus = {"text": "t.txt", "sentences": "line"}
+    return {**written, "data": written["data"] | {"train": [corpus], "valid": []}}
+
+
+def test_a_masked_model_goes_on_from_another(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    made, own, tokenizers = at_first(filling(tmp_path))
+    assert isinstance(made.model, BertModel)
+    assert tokenizers.source.mask == 4
+    assert all(torch.equal(own[name], tensor) for name, tensor in weights(folder).items())
+    assert own.keys() == weights(folder).keys()
+
+
+def test_a_vocabulary_without_a_mask_cannot_be_filled(tmp_path: Path) -> None:
+    start(tmp_path, BERT, mask=False)
+    assert refused(filling(tmp_path), tmp_path / "run").startswith("The vocabulary has no `<mask>`: ")
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def other_function(folder: Path, key: str, now: object, was: object) -> str:
+    way_out = f'Write `family = "{was}"`' if key == "family" else "Leave the key out"
+    return (
+        f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
+        f"{way_out} to take the start's."
+    )
+
+
+@pytest.mark.parametrize(
+    ("begun", "said", "key", "now", "was"),
+    [
+        (CLASSIFIER, BERT, "family", "bert", "classifier"),
+        (BERT, CLASSIFIER, "encoder.family", "transformer", "bert"),
+        (BERT, {"family": "classifier", "encoder": {"family": "recurrent"}}, "encoder.family", "recurrent", "bert"),
+        (
+            CLASSIFIER,
+            {"family": "classifier", "encoder": {"family": "hierarchical"}},
+            "encoder.family",
+            "hierarchical",
+            "transformer",
+        ),
+        (BERT, {"family": "classifier", "encoder": {"family": "bert", "heads": 4}}, "encoder.heads", 4, 2),
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "embedding_scale": True}},
+            "encoder.embedding_scale",
+            True,
+            False,
+        ),
+        (BERT, {"family": "bert", "activation": "relu"}, "activation", "relu", "gelu"),
+        (CLASSIFIER, {"family": "classifier", "pool": "mean"}, "pool", "mean", "first"),
+        (
+            CLASSIFIER,
+            {"family": "classifier", "encoder": {"family": "transformer", "norm": "pre"}},
+            "encoder.norm",
+            "pre",
+            "post",
+        ),
+    ],
+)
+def test_a_model_that_would_compute_otherwise_is_refused(
+    tmp_path: Path, begun: Values, said: Values, key: str, now: object, was: object
+) -> None:
+    folder = start(tmp_path, begun)
+    written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
+    assert refused(written, tmp_path / "run") == other_function(folder, key, now, was)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_usual_pool_may_be_said(tmp_path: Path) -> None:
+    start(tmp_path, CLASSIFIER, mask=False)
+    made, _, _ = at_first(values(tmp_path, {"family": "classifier", "pool": "first"}))
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.pooled_by == "first"
+
+
+@pytest.mark.parametrize(
+    ("begun", "said", "told"),
+    [
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "layers": 3}},
+            "`model.encoder.layers` is 2 there and 3 in the recipe",
+        ),
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "layers": 1}},
+            "`model.encoder.layers` is 2 there and 1 in the recipe",
+        ),
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "inner": 16, "dropout": 0.5}},
+            "`model.encoder.inner` is 12 there and 16 in the recipe",
+        ),
+        (BERT, {"family": "bert", "inner": 16}, "`model.inner` is 12 there and 16 in the recipe"),
+        (
+            BERT,
+            {"family": "bert", "next_sentence": False},
+            "`model.next_sentence` is True there and False in the recipe",
+        ),
+        (
+            CLASSIFIER,
+            {"family": "classifier", "encoder": {"family": "transformer", "segments": 2}},
+            "`model.encoder.segments` is 0 there and 2 in the recipe",
+        ),
+        (CLASSIFIER, {"family": "classifier", "pooler": True}, "`model.pooler` is False there and True in the recipe"),
+    ],
+)
+def test_other_shapes_are_refused_with_the_difference(tmp_path: Path, begun: Values, said: Values, told: str) -> None:
+    folder = start(tmp_path, begun)
+    written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
+    assert refused(written, tmp_path / "run") == (
+        f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
+    )
+
+
+@pytest.mark.parametrize("family", ["transformer", "classifier"])
+def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Path, family: str) -> None:
+    tiny = {"width": 8, "heads": 2, "layers": 1, "inner": 8}
+    translator = {"family": "transformer", **tiny}
+    if family == "classifier":
+        made = Recipe.model_validate(
+            {"data": {"train": {"source": "a", "target": "b"}}, "tokenizer": {"kind": "word"}, "model": translator}
+        )
+        tokenizer = train_tokenizer(made.tokenizer, ["ant bee"])
+        tokenizers = Tokenizers(tokenizer, tokenizer)
+        write_description(tmp_path / "start", made, tokenizers)
+        write_weights(tmp_path / "start", build_network(made.model, tokenizers))
+        written, theirs = values(tmp_path, {"family": "classifier"}), "transformer"
+    else:
+        start(tmp_path, CLASSIFIER)
+        written, theirs = values(tmp_path, translator), "classifier"
+        written["data"] |= {"train": [{"source": "t.jsonl", "target": "t.jsonl"}], "valid": []}
+    assert refused(written, tmp_path / "run") == other_function(tmp_path / "start", "family", family, theirs)
+
+
+def test_labels_are_needed_where_the_model_is_the_starts(tmp_path: Path) -> None:
+    """The recipe is right by itself: only together with its start it does not fit."""
+    folder = start(tmp_path, CLASSIFIER)
+    written = values(tmp_path, None)
+    written["data"]["valid"] = [{"jsonl": "t.jsonl", "text": "text"}]
+    assert refused(written, tmp_path / "run") == (
+        f"a recipe that starts from {folder}: `data.valid` does not fit `model.family`: a classifier learns from texts "
+        "with labels: give `text` and `label`."
+    )
+
+
+def test_texts_must_fit_into_the_positions_of_the_start(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    written = values(tmp_path, ON_BERT)
+    written["data"]["max_length"] = 21
+    assert refused(written, tmp_path / "run") == (
+        f"a recipe that starts from {folder}: `data.max_length` (21), markers included, must fit into "
+        "`model.encoder.max_positions`, but that is 20."
+    )
+
+
+@pytest.mark.parametrize(
+    ("segments", "line"),
+    [
+        (
+            0,
+            "{} reads single texts (`segments` is 0), but `data.train` has pairs: leave `second` out, or start from a "
+            "model of two segments.",
+        ),
+        (
+            1,
+            "a recipe that starts from {}: `model.encoder.segments` must be 2 where `second` makes pairs of texts, or "
+            "0 to tell them by their markers alone, but is 1.",
+        ),
+    ],
+)
+def test_pairs_are_refused_where_bert_read_single_texts(tmp_path: Path, segments: int, line: str) -> None:
+    folder = start(tmp_path, BERT | {"segments": segments, "next_sentence": False})
+    assert refused(values(tmp_path, ON_BERT, second=True), tmp_path / "run") == line.format(folder)
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"freeze": 3}, "`train.freeze` is 3, but the encoder has 2 layers: use a smaller number, or "),
+        ({"class_weights": {"bad": 2.0}}, "`train.class_weights` names `bad`, but no training text has that label."),
+    ],
+)
+def test_what_training_cannot_do_with_the_start_is_refused(tmp_path: Path, more: Values, line: str) -> None:
+    start(tmp_path, BERT)
+    assert refused(values(tmp_path, ON_BERT, **more), tmp_path / "run").startswith(line)
+
+
+def test_resume_with_another_encoder_is_refused(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    run = train(recipe(values(tmp_path, ON_BERT, steps=1)), tmp_path / "run", console=silent())
+    said = ON_BERT | {"encoder": {"family": "bert", "dropout": 0.4}}
+    assert refused(values(tmp_path, said), run, resume=True) == (
+        f"{run} was trained with `model.encoder.dropout` = 0.1, but the recipe says 0.4: resume with the same recipe, "
+        "or train into another folder."
+    )
+    other = {"family": "classifier", "encoder": {"family": "recurrent"}}
+    assert refused(values(tmp_path, other), run, resume=True).startswith(f"{run} was trained with `model.encoder.")
