@@ -52,9 +52,9 @@ class Pair:
         self.ours.network.eval()
         ours, known = json.loads(self.ours.tokenizers.source.to_json())["model"]["vocab"], self.tokenizer.get_vocab()
         markers = dict(zip(("<pad>", "<s>", "</s>", "<unk>", "<mask>"), MARKERS, strict=True))
-        unnamed = {f"[row-{row}]": row for row in range(self.theirs.config.vocab_size)}
+        rows = {f"[row-{row}]": row for row in range(self.theirs.config.vocab_size)} | known
         names = [markers.get(piece, piece) for piece in sorted(ours, key=lambda piece: ours[piece])]
-        self.ids = torch.tensor([(unnamed | known)[name] for name in names])
+        self.ids = torch.tensor([rows[name] for name in names])
 
     def texts(self, count: int) -> list[str]:
         """Texts that fit into both models, and are not empty."""

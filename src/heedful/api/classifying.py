@@ -20,7 +20,7 @@ from heedful.data.store import TokenStore
 from heedful.data.text_batches import FlatReading, Reading, TextFeed
 from heedful.data.text_stores import counts_of
 from heedful.errors import UserError, suggestion
-from heedful.evaluate.classification import Judged, class_scores, decided, truth
+from heedful.evaluate.classification import Judged, class_loss, class_scores, decided, truth
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.families import Classifier
 from heedful.train.objectives import OneLabel, SeveralLabels
@@ -97,10 +97,7 @@ def judge_stores(
     scores_BC = scores_of(bundle, stores, rows)
     found = [store.streams["label"] for store in stores]
     true = truth([ragged[i].tolist() for ragged in found for i in range(len(ragged))][:most], len(labels))
-    aims = torch.from_numpy(true).float()
-    losses = torch.nn.functional.binary_cross_entropy_with_logits if several else torch.nn.functional.cross_entropy
-    loss = float(losses(scores_BC, aims, reduction="sum")) / len(rows)
-    return Judged(labels, true, decided(scores_BC, several)), loss
+    return Judged(labels, true, decided(scores_BC, several)), class_loss(scores_BC, true, several)
 
 
 def scores_of(

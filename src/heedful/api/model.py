@@ -1,16 +1,14 @@
 """A trained model to use: text in, text out."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Unpack, overload
 
-import torch
-
 from heedful.api.alignment import Alignment, align
 from heedful.api.chunks import CHUNK, chunks
 from heedful.api.evaluating import evaluating
+from heedful.api.placing import Placement
 from heedful.api.request import Options, Request, resolve
 from heedful.api.scoring import PairScore, score
 from heedful.api.wording import Languages, Wording
@@ -22,8 +20,7 @@ from heedful.decode.search import Progress, search
 from heedful.decode.translator import OneModel
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, Tokenizers, read_bundle
-from heedful.models.families import EncoderDecoder, set_precision, store_in
-from heedful.train.hardware import PRECISIONS, choose_device, has_bfloat16
+from heedful.models.families import EncoderDecoder
 
 
 @dataclass(frozen=True)
@@ -251,14 +248,11 @@ def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemb
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the models beside the first.
     """
-    place = _device(device)
-    chosen = _precision(precision, place)
+    placement = Placement.of(device, precision)
     bundles = [read_bundle(Path(folder)) for folder in (path, *ensemble)]
     for folder, bundle in zip((path, *ensemble), bundles, strict=True):
         _refuse_other_vocabulary(Path(folder), bundle, Path(path), bundles[0])
-        bundle.model.to(place)
-        store_in(bundle.model, chosen)
-        set_precision(bundle.model, chosen)
+        placement.put(bundle.model)
     return Model(*bundles)
 
 
@@ -273,17 +267,3 @@ def _refuse_other_vocabulary(
         f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than {first} "
         f"({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share theirs."
     )
-
-
-def _device(name: str) -> torch.device:
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", name):
-        raise UserError(f"`{name}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
-    return choose_device(name)
-
-
-def _precision(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        return torch.bfloat16 if device.type == "cuda" and has_bfloat16(device) else torch.float32
-    if name not in PRECISIONS:
-        raise UserError(f"`{name}` is not a precision: use `auto`, `float32` or `bfloat16`.")
-    return PRECISIONS[name]

@@ -138,7 +138,8 @@ class Running:
         self.progress.validation(position.step, scores, best)
         if best:
             write_weights(self.run, self.job.model)
-            made = f"{position.step:,} updates, {position.target_tokens:,} target tokens, the best model so far"
+            tokens = f"{position.target_tokens:,} {_tokens(self.job.recipe)}"
+            made = f"{position.step:,} updates, {tokens}, the best model so far"
             write_card(self.run, self.job.recipe, self.job.model, made, scores)
             _discard(self.run / SINGLE)  # a run that was averaged goes on, and found a better model
 
@@ -229,6 +230,11 @@ def _discard(folder: Path) -> None:
 
 def _steps(checkpoints: Sequence[Path]) -> list[int]:
     return sorted(map(step_of, checkpoints))
+
+
+def _tokens(recipe: Recipe) -> str:
+    """What the tokens that were trained on are called."""
+    return "target tokens" if recipe.task == "translate" else "tokens"
 
 
 def higher_is_better(recipe: Recipe) -> bool:

@@ -1,13 +1,13 @@
 """What every verb that searches with a model shares: options and what is asked of them, progress, and lines."""
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Annotated, Literal
 
 import typer
 
+from heedful.cli.bar import progress_bar
 from heedful.errors import UserError
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `heedful train` wrote.")]
@@ -66,20 +66,9 @@ def refuse_idle_length_shift(shift: float | None, kind: str) -> None:
         )
 
 
-@contextmanager
-def sentence_progress(total: int, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Give a function that counts sentences; a bar on standard error shows the count where that is a terminal."""
-    if not (shown and sys.stderr.isatty()):
-        yield lambda ready: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("translating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda ready: bar.advance(task, ready)
+def sentence_progress(total: int, shown: bool = True) -> AbstractContextManager[Callable[[int], None]]:
+    """Give a function that counts translated sentences: see `cli.bar`."""
+    return progress_bar("translating", total, shown)
 
 
 def one_line(text: str) -> str:

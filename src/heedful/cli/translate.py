@@ -1,19 +1,16 @@
 """`heedful translate MODEL [FILES...]`: one line out for every line in."""
 
-import io
 import json
-import os
-import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.arriving import Arriving
+from heedful.cli.incoming import FilesArgument, Incoming, expected, incoming
 from heedful.cli.searching import (
     BatchTokensOption,
     BeamOption,
@@ -35,22 +32,16 @@ from heedful.cli.searching import (
     refuse_idle_length_shift,
     sentence_progress,
 )
-from heedful.data.lines import TextFile, check_exists, decode_lines, locate, read_lines
 from heedful.errors import UserError
 from heedful.files import write_bytes
 
 if TYPE_CHECKING:
     from heedful.api.model import Translation
 
-STANDARD_INPUT = "-"
-
 
 def command(
     model: ModelArgument,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILES", help="Text, .gz, .xz or member of a .zip; `-` is standard input."),
-    ] = None,
+    files: FilesArgument = None,
     others: WithOption = None,
     to: ToOption = None,
     raw: RawOption = False,
@@ -93,7 +84,7 @@ def command(
 
     Results are written as they come. Lines that arrive one by one, as typed, are translated one by one.
     """
-    inputs = [_input(name) for name in files or [STANDARD_INPUT]]
+    inputs = incoming(files)
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
     _refuse_idle_options(sample, temperature=temperature != 1, top_k=top_k != 0, top_p=top_p != 1, seed=seed != 0)
@@ -145,47 +136,11 @@ def command(
         print(f"heedful: {told}", file=sys.stderr)
 
 
-# --- input --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Input:
-    """Lines to translate, where they come from, and whether a further one is there already."""
-
-    name: str
-    lines: Callable[[], Iterable[str]]
-    ready: Callable[[], bool] = lambda: True
-    file: TextFile | None = None  # where it can be read twice
-
-
-def _input(name: str) -> _Input:
-    if name == STANDARD_INPUT:
-        return _standard_input()
-    file = replace(locate(name), hint="")  # the hint is about recipes
-    check_exists(file)
-    again = file if file.path.is_file() else None
-    return _Input(file.name, lambda: read_lines(file), file=again)
-
-
-def _standard_input() -> _Input:
-    name = "standard input"
-    try:
-        descriptor = sys.stdin.fileno()
-    except io.UnsupportedOperation:  # not the process's own: there is nothing to await
-        return _Input(name, lambda: decode_lines(sys.stdin.buffer, name))
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return _Input(name, lambda: decode_lines(sys.stdin.buffer, name))
-    arriving = Arriving(descriptor)
-    return _Input(name, lambda: decode_lines(arriving, name), arriving.ready)
-
-
-def _expected(inputs: Sequence[_Input], output: Path | None) -> tuple[int, bool]:
+def _expected(inputs: Sequence[Incoming], output: Path | None) -> tuple[int, bool]:
     """How many lines there are, and whether to show progress: where it is known and results go elsewhere."""
-    known = [entry.file for entry in inputs if entry.file]
     in_the_way = output is None and sys.stdout.isatty()
-    if len(known) < len(inputs) or in_the_way or not sys.stderr.isatty():
-        return 0, False
-    return sum(1 for file in known for _ in read_lines(file)), True
+    lines = expected(inputs) if sys.stderr.isatty() and not in_the_way else None
+    return lines or 0, lines is not None
 
 
 # --- output -------------------------------------------------------------------------------------------------------

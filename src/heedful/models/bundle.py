@@ -92,8 +92,7 @@ def read_bundle(folder: Path, kind: type[nn.Module] = EncoderDecoder) -> Bundle[
     recipe, tokenizers = read_description(folder)
     model = build_network(recipe.model, tokenizers)
     if not isinstance(model, kind):
-        does, verb = _TASKS[recipe.task]
-        raise UserError(f"{folder} is a model that {does}: use `heedful {verb}`.")
+        raise other_task(folder, recipe)
     if not (folder / WEIGHTS).exists():
         raise UserError(
             f"{folder} holds no {WEIGHTS} yet: training has not come to its first validation. "
@@ -110,6 +109,12 @@ _TASKS: Final[Mapping[Task, tuple[str, str]]] = {  # what a model does, and the 
     "classify": ("classifies", "classify"),
     "fill": ("fills masks", "fill"),
 }
+
+
+def other_task(folder: Path, recipe: Recipe) -> UserError:
+    """What to say of a model that does something else than is asked of it."""
+    does, verb = _TASKS[recipe.task]
+    return UserError(f"{folder} is a model that {does}: use `heedful {verb}`.")
 
 
 def build_network(config: AnyModel, tokenizers: Tokenizers) -> Network:
