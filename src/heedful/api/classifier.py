@@ -18,7 +18,7 @@ from heedful.api.placing import Placement
 from heedful.api.weighing import Weighed, weighed
 from heedful.config.encoders import ClassifierModel
 from heedful.config.schema import Recipe
-from heedful.data.sentences import split_sentences
+from heedful.data.document_pieces import document_of, document_store
 from heedful.data.store import TokenStore
 from heedful.data.text import TextForm
 from heedful.data.text_batches import FlatReading
@@ -148,6 +148,8 @@ class TextClassifier:
 
     def formed(self, text: Text) -> Text:
         """A text as the model reads it: normalised and lowercased where the recipe says so."""
+        if self._config.nested:
+            return text  # its sentences are, once they are found: see `store`
         return Text(self._form(text.text), None if text.second is None else self._form(text.second), text.labels)
 
     @torch.inference_mode()
@@ -172,13 +174,7 @@ class TextClassifier:
         """The pieces of texts in their form, as in training: of documents also the lengths of their sentences."""
         encode = self.tokenizers.source.encode_batch
         if self._config.nested:
-            documents = [split_sentences(text.text) for text in texts]
-            encoded = iter(encode([sentence for document in documents for sentence in document]))
-            pieces = [[next(encoded) for _ in document] for document in documents]
-            return TokenStore.of(
-                text=[[piece for sentence in document for piece in sentence] for document in pieces],
-                sentences=[[len(sentence) for sentence in document if sentence] for document in pieces],
-            )
+            return document_store([document_of(text.text, self._form) for text in texts], self.tokenizers.source)
         streams = {"text": encode([text.text for text in texts])}
         if self.paired:
             streams["second"] = encode([text.second or "" for text in texts])

@@ -16,14 +16,13 @@ from heedful.api.evaluating import evaluating
 from heedful.config.encoders import BertModel, ClassifierModel, HierarchicalEncoderTable
 from heedful.config.schema import Recipe
 from heedful.data.batches import places_of
+from heedful.data.document_pieces import document_of, document_store
 from heedful.data.layouts import CPU_MULTIPLE, Lengths, layout_of
 from heedful.data.nested_batches import NestedReading
 from heedful.data.plan import Indices, batches_by_length
-from heedful.data.sentences import split_sentences
 from heedful.data.store import TokenStore
 from heedful.data.text import TextForm
 from heedful.data.text_batches import FlatReading, Reading
-from heedful.data.tokenizer import Tokenizer
 from heedful.errors import UserError
 from heedful.models.build_reader import AnyEncoder
 from heedful.models.bundle import Tokenizers
@@ -170,7 +169,7 @@ class _Embedding:
         table = _encoder_table(self._model.recipe)
         if isinstance(table, HierarchicalEncoderTable):
             reading = NestedReading(data.max_length, table.max_sentence, data.cut)
-            store = _documents(self._tokenizer, formed)
+            store = document_store([document_of(text, TextForm.of(data)) for text in texts], self._tokenizer)
         else:
             store = TokenStore.of(text=self._tokenizer.encode_batch([text.strip() and text for text in formed]))
         costs = reading.costs([store], np.arange(len(store)))
@@ -205,15 +204,6 @@ def _encoder_table(recipe: Recipe) -> AnyEncoder:
         return recipe.model.encoder
     assert isinstance(recipe.model, BertModel)
     return recipe.model
-
-
-def _documents(tokenizer: Tokenizer, texts: Sequence[str]) -> TokenStore:
-    """Texts as documents of sentences."""
-    documents = [tokenizer.encode_batch(split_sentences(text)) for text in texts]
-    return TokenStore.of(
-        text=[[piece for sentence in document for piece in sentence] for document in documents],
-        sentences=[[len(sentence) for sentence in document if sentence] for document in documents],
-    )
 
 
 def _words_encoder(encoder: nn.Module) -> nn.Module:

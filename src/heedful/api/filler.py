@@ -187,16 +187,15 @@ class MaskFiller:
         """The likeliest pieces of all masks of some texts, which are read together."""
         plain = Packed.of([question.tokens for question in questions])
         segments = torch.tensor([segment for question in questions for segment in question.segments])
-        text = Packed(plain.values, plain.layout, segments if segments.any() else None)
-        places_P = (text.values == self._mask).nonzero().flatten()
+        packed = Packed(plain.values, plain.layout, segments if segments.any() else None)
+        places_P = (packed.values == self._mask).nonzero().flatten()
         device = next(self.network.parameters()).device
-        shares_PT, tokens_PT = self._likeliest(text.to(device), places_P.to(device), top)
+        shares_PT, tokens_PT = self._likeliest(packed.to(device), places_P.to(device), top)
         distinct = tokens_PT.unique().tolist()
         pieces = self.tokenizers.source.pieces(distinct)
         spelled = self._wording.spelled([[token] for token in distinct])
-        of = {
-            token: (piece, text.strip() or text) for token, piece, text in zip(distinct, pieces, spelled, strict=True)
-        }
+        written = [spelling.strip() or spelling for spelling in spelled]
+        of = {token: (piece, text) for token, piece, text in zip(distinct, pieces, written, strict=True)}
         rows = zip(shares_PT.tolist(), tokens_PT.tolist(), strict=True)
         return [
             tuple(Candidate(*of[token], share, token) for share, token in zip(shares, tokens, strict=True))

@@ -12,7 +12,7 @@ def command(
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where the model goes; by default runs/NAME.")
     ] = None,
 ) -> None:
-    """Import a translation model (MarianMT, as OPUS-MT's) from a local folder; nothing is downloaded, or run."""
+    """Import a translator (MarianMT, as OPUS-MT's) or BERT from a local folder; nothing is downloaded, or run."""
     from heedful.interop.importing import import_model  # torch takes seconds: not before the options are right
 
     place = out or Path("runs") / folder.resolve().name

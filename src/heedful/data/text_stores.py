@@ -18,10 +18,11 @@ from heedful.config.corpora import TEXTS, AnyCorpus, JsonlTexts, TsvTexts
 from heedful.config.schema import Data
 from heedful.data.cache import Progress, cache_folder, cached, key_of
 from heedful.data.corpora import corpus_name
+from heedful.data.document_pieces import document_of, to_encode
 from heedful.data.documents import read_documents
 from heedful.data.encoding import ragged
 from heedful.data.known_words import ID, KnownWords
-from heedful.data.sentences import RULES, split_sentences
+from heedful.data.sentences import RULES
 from heedful.data.store import FORMAT, Ragged, TokenStore, id_type, open_store, write_store
 from heedful.data.text import TextForm
 from heedful.data.texts import Text, read_texts
@@ -88,13 +89,14 @@ class TextStores:
             while some := list(islice(documents, _CHUNK)):
                 yield self._document_streams(some, words)
             return
-        texts = read_texts(corpus, self.data.folder, TextForm.of(self.data), self.several)
+        form = TextForm.of(self.data)
+        texts = read_texts(corpus, self.data.folder, TextForm() if self.documents else form, self.several)
         while chunk := list(islice(texts, _CHUNK)):
             full = [text for text in chunk if not text.blank]
             if len(full) < len(chunk):
                 dropped["empty"] += len(chunk) - len(full)
             if self.documents:
-                streams = self._document_streams([split_sentences(text.text) for text in full], words)
+                streams = self._document_streams([document_of(text.text, form) for text in full], words)
             else:
                 streams = self._text_streams(full, words, self._vocabularies(corpus))
             yield {**streams, **({"label": self._classes(full, corpus)} if self.labels else {})}
@@ -107,7 +109,7 @@ class TextStores:
         return streams
 
     def _document_streams(self, documents: Sequence[Sequence[str]], words: KnownWords) -> Streams:
-        encoded = iter(words.encode([sentence for document in documents for sentence in document]))
+        encoded = iter(words.encode(to_encode(documents, self.tokenizer)))
         sentences = [[next(encoded) for _ in document] for document in documents]
         lengths = [[len(ids) // ID.itemsize for ids in document] for document in sentences]
         return {

@@ -124,6 +124,11 @@ class Tokenizer:
             numbers.append(max(0, begun + (bool(waiting) and not inside) - 1))
         return numbers
 
+    @property
+    def spells_spaces(self) -> bool:
+        """Whether spaces are spelled like letters, so that a text that goes on begins with one."""
+        return isinstance(self._inner.decoder, decoders.ByteLevel | decoders.Fuse)
+
     def continues_word(self, token: int) -> bool:
         """Whether a piece goes on with the word of the piece before it, by the marks of the vocabulary's kind."""
         piece = self._inner.id_to_token(token)
@@ -151,7 +156,7 @@ class Tokenizer:
         if token < self.markers or piece is None:
             return piece or SPECIALS[UNKNOWN]
         of_bytes = isinstance(self._inner.decoder, decoders.ByteLevel)
-        hidden = _SPACE if of_bytes or isinstance(self._inner.decoder, decoders.Fuse) else ""
+        hidden = _SPACE if self.spells_spaces else ""
         text = (_bytes(piece) if of_bytes else piece.encode()).decode(errors="surrogateescape")
         return "".join(_visible(letter, hidden) for letter in text)
 

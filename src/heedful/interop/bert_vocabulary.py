@@ -37,6 +37,7 @@ _PARTS: Final[Mapping[str, str]] = {  # how BERT cuts text, in the words of the 
     "pre_tokenizer": "BertPreTokenizer",
 }
 _INSIDE: Final = "##"  # before a piece that goes on with a word
+_UNNAMED: Final = "[row-"  # how the name begins of what has none
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +75,10 @@ def read_vocabulary(folder: Folder) -> Vocabulary:
 
 def _in_order(ids: Mapping[str, int], markers: Sequence[str], size: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Which row each of our ids takes, and its piece."""
-    names = {row: piece for piece, row in ids.items() if piece and piece not in _OURS}
+    names = {row: piece for piece, row in ids.items() if piece not in ("", *_OURS) and not piece.startswith(_UNNAMED)}
     first = [ids[marker] for marker in markers]
     others = [row for row in range(size) if row not in first]
-    return (*first, *others), (*_OURS, *(names.get(row, f"[row-{row}]") for row in others))
+    return (*first, *others), (*_OURS, *(names.get(row, f"{_UNNAMED}{row}]") for row in others))
 
 
 def _tokenizer(pieces: Sequence[str], theirs: Any, config: Settings) -> Tokenizer:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
@@ -70,11 +71,10 @@ class OneLabel:
     def __call__(self, model: Classifier, batch: TextBatch) -> Tally:
         """Sum over the texts of a micro-batch."""
         scores_BC = model(batch.text).float()
-        weights_C = None if self.weights_C is None else self.weights_C.to(scores_BC.device)
         loss = F.cross_entropy(
             scores_BC,
             batch.labels,
-            weights_C,
+            self._weights_on(scores_BC.device),
             ignore_index=IGNORED,
             label_smoothing=self.smoothing,
             reduction="sum",
@@ -90,6 +90,12 @@ class OneLabel:
         """Those of the texts, markers included."""
         return batch.tokens
 
+    def _weights_on(self, device: torch.device) -> Float[Tensor, "C"] | None:
+        """They stay where they are first needed: a copy in every step would wait for the host, and defy recording."""
+        if self.weights_C is not None:
+            self.weights_C = self.weights_C.to(device)
+        return self.weights_C
+
 
 class SeveralLabels(OneLabel):
     """Cross-entropy of each class of a text by itself, there or not, summed over the classes
@@ -103,7 +109,7 @@ class SeveralLabels(OneLabel):
         real_BC = (labels_BC >= 0).to(scores_BC.dtype)
         aims_BC = labels_BC.clamp(min=0)
         smoothed_BC = aims_BC * (1 - self.smoothing) + self.smoothing / 2
-        weights_C = None if self.weights_C is None else self.weights_C.to(scores_BC.device)
+        weights_C = self._weights_on(scores_BC.device)
         loss = F.binary_cross_entropy_with_logits(
             scores_BC, smoothed_BC, real_BC, pos_weight=weights_C, reduction="sum"
         )

@@ -375,6 +375,11 @@ def test_a_stream_keeps_blank_lines_and_yields_what_comes_before_a_mistake(week:
             next(streamed)
 
 
+def test_nothing_is_made_of_nothing(week: MaskFiller) -> None:
+    assert week.fill([]) == []
+    assert [found.text for found in week.stream(["", " "])] == ["", ""]
+
+
 def test_a_stream_answers_when_the_next_line_would_have_to_be_awaited(week: MaskFiller) -> None:
     taken: list[str] = []
 

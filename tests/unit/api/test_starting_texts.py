@@ -181,6 +181,23 @@ def test_what_is_frozen_keeps_the_bits_of_the_start_and_the_rest_learns(tmp_path
         assert torch.equal(after[moved(name)], before[name]) == name.startswith(stays), name
 
 
+def test_the_rates_of_a_run_fall_from_the_head_down_to_the_embedding(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    with Progress(silent()) as progress:
+        job = first_job(recipe(values(tmp_path, ON_BERT, layer_decay=0.5)), progress)
+    shares = {p: group["rate_scale"] for group in job.optimizer.param_groups for p in group["params"]}
+    own = dict(job.model.named_parameters())
+    names = (
+        "output.weight",
+        "pooler.linear.bias",
+        "pooled.encoder.embedding.weight",
+        "pooled.encoder.embedding.segments",
+    )
+    assert [shares[own[name]] for name in names] == [1, 1, 0.125, 0.125]
+    blocks = {name: shares[weight] for name, weight in own.items() if name.startswith("pooled.encoder.blocks.")}
+    assert blocks == {name: {"0": 0.25, "1": 0.5}[name.split(".")[3]] for name in blocks}
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"freeze": "encoder"}, {"layer_decay": 0.5, "optimizer": {"kind": "adamw"}, "freeze": 0}]
 )

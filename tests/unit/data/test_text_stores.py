@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
-from heedful.config.schema import Data, Words
+from heedful.config.schema import AnyTokenizer, Data, Words
 from heedful.data.corpora import content_key
+from heedful.data.known_words import KnownWords
 from heedful.data.sentences import split_sentences
 from heedful.data.store import TokenStore
 from heedful.data.text_stores import TextStores, counts_of, labels_in
 from heedful.data.tokenizer import Tokenizer
 from heedful.data.tokenizer_training import train_tokenizer
+from heedful.data.tokenizing import Contents
 from heedful.errors import UserError
 
 ANIMALS = "ant bee cat dog . Ant Bee Cat Dog"
@@ -244,3 +247,30 @@ def test_fewer_classes_than_can_be_told_apart_are_refused(
     with pytest.raises(UserError) as caught:
         labels(tmp_path, lines, several)
     assert str(caught.value) == f"`data.train` has {found}, but a classifier needs two classes to tell apart."
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "char", "wordpiece", "unigram"])
+def test_the_sentences_of_a_document_are_the_pieces_of_the_whole_text(kind: str, tmp_path: Path) -> None:
+    text = "The cat sleeps. The dog barks! A bird sings."
+    config: AnyTokenizer = TypeAdapter(AnyTokenizer).validate_python({"kind": kind, "size": 300})
+    tokenizer = train_tokenizer(config, [text, "The cat barks. A dog sings."])
+    stores = TextStores(Data(train=(PlainTexts(text="a.txt"),)), tokenizer, {}, lambda message: None, documents=True)
+    made = stores._document_streams([split_sentences(text)], KnownWords(tokenizer))
+    assert made["text"][0].tolist() == tokenizer.encode(text)
+    assert made["sentences"][0].tolist() == [
+        len(tokenizer.encode(f"{' ' if place and tokenizer.spells_spaces else ''}{sentence}"))
+        for place, sentence in enumerate(split_sentences(text))
+    ]
+
+
+def test_the_sentences_of_a_labelled_document_are_found_before_capitals_are_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    corpus = tsv(tmp_path, "good\tAnt bee. Cat dog.", "bad\tDog.")
+    data = Data(folder=str(tmp_path), train=(corpus,), lowercase=True)
+    lower = train_tokenizer(Words(kind="word"), ["ant bee. cat dog. dog."])
+    contents: Contents = {corpus: content_key(corpus, str(tmp_path))}
+    made = TextStores(data, lower, contents, Said(), labels=("bad", "good"), documents=True).store(corpus)
+    assert [made.sentence("sentences", row).tolist() for row in (0, 1)] == [[2, 2], [1]]
+    assert made.sentence("text", 0).tolist() == lower.encode("ant bee. cat dog.")

@@ -145,3 +145,13 @@ def test_the_likelihood_has_no_gradient_and_the_loss_has(model: Classifier) -> N
     tally = OneLabel(0.1)(model, batch_of(LABELS, [0, 1]))
     assert tally.loss.requires_grad
     assert not tally.likelihood.requires_grad
+
+
+@pytest.mark.parametrize("kind", [OneLabel, SeveralLabels])
+def test_weights_of_classes_move_to_the_models_device_and_stay_there(model: Classifier, kind: type[OneLabel]) -> None:
+    several = kind is SeveralLabels
+    objective, device = kind(0.1, WEIGHTS.float()), torch.device("meta")
+    batch = batch_of(SEVERAL if several else LABELS, [0, 1], CLASSES if several else 0)
+    objective(model.to(device), batch.to(device))
+    assert objective.weights_C is not None
+    assert objective.weights_C.device == device
