@@ -37,6 +37,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "type_vocab_size": 3,
     },
     "more rows than pieces": {"vocab_size": 800},
+    "relu": {"hidden_act": "relu"},
+    "swish": {"hidden_act": "swish"},
     "no segments told apart": {"kind": BertForMaskedLM, "type_vocab_size": 1},
 }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
 from heedful.data.choosing import chosen
@@ -31,7 +32,8 @@ def read_texts(
     corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS, several: bool = False
 ) -> Iterator[Text]:
     """Yield the texts of a corpus in order, blank ones included; `several` labels of one may stand between commas."""
-    texts = chosen(selected(_all_texts(corpus, folder, several), corpus), _texts_corpus(corpus), _said)
+    rows = _in_rows(corpus)
+    texts = chosen(selected(_all_texts(rows, folder, several), rows), rows, _said)
     if form == AS_IT_STANDS:
         return texts
     return (Text(form(text.text), None if text.second is None else form(text.second), text.labels) for text in texts)
@@ -41,22 +43,25 @@ def _said(text: Text) -> str:
     return text.text if text.second is None else f"{text.text}\t{text.second}"
 
 
-def _texts_corpus(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
-    if not isinstance(corpus, TsvTexts | JsonlTexts):
-        raise TypeError(f"{corpus_name(corpus)} has no texts in rows")
-    return corpus
+def _in_rows(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
+    """The only corpora that have texts in rows; a recipe's were checked before."""
+    match corpus:
+        case TsvTexts() | JsonlTexts():
+            return corpus
+        case PlainTexts():
+            raise TypeError(f"{corpus_name(corpus)} is running text: see `data.documents`")
+        case _:
+            raise TypeError(f"{corpus_name(corpus)} has pairs, not texts")
 
 
-def _all_texts(corpus: AnyCorpus, folder: str, several: bool) -> Iterator[Text]:
+def _all_texts(corpus: TsvTexts | JsonlTexts, folder: str, several: bool) -> Iterator[Text]:
     match corpus:
         case TsvTexts():
             return _tsv_texts(corpus, files_of(corpus, folder)[0], several)
         case JsonlTexts():
             return _jsonl_texts(corpus, files_of(corpus, folder)[0], several)
-        case PlainTexts():
-            raise TypeError(f"{corpus_name(corpus)} is running text: see `data.documents`")
         case _:
-            raise TypeError(f"{corpus_name(corpus)} has pairs, not texts")
+            assert_never(corpus)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

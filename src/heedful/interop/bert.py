@@ -22,7 +22,7 @@ _FIXED: Final[Mapping[str, Any]] = {
     "is_decoder": False,
     "add_cross_attention": False,
 }
-_ACTIVATIONS: Final = {"gelu": "gelu"}  # of the blocks and of the head, which is Heedful's with this one alone
+_ACTIVATIONS: Final = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}  # of blocks and head
 _HEAD: Final = "cls.predictions.transform.dense.weight"
 _FOLLOWS: Final = "cls.seq_relationship.weight"
 

@@ -38,7 +38,8 @@ def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> 
 def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
     """Make a masked language model with fresh weights, drawn from torch's global generator."""
     width, weight = config.width, fresh_table(vocabulary, config.width)
-    head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), config.norm_epsilon)
+    activation = "silu" if config.activation == "swiglu" else config.activation  # without its gate
+    head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), config.norm_epsilon, activation)
     pooler, follows = (Pooler(width), Linear(width, 2)) if config.next_sentence else (None, None)
     model = MaskedModel(_encoder(config, weight), head, pooler, follows)
     _start(model, config)

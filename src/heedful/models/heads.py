@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.embedding import Output
+from heedful.nn.feedforward import ACTIVATIONS
 from heedful.nn.linear import LayerNorm, Linear
 
 
@@ -21,16 +22,19 @@ class Pooler(nn.Module):
 
 
 class MaskedHead(nn.Module):
-    """scores = N(gelu(W x + b)) V^T + c, with the embedding's own matrix V      Devlin et al. 2019, 3.1"""
+    """scores = N(act(W x + b)) V^T + c, with the embedding's own matrix V      Devlin et al. 2019, 3.1"""
 
-    def __init__(self, width: int, weight: nn.Parameter, bias: nn.Parameter, epsilon: float) -> None:
+    def __init__(
+        self, width: int, weight: nn.Parameter, bias: nn.Parameter, epsilon: float, activation: str = "gelu"
+    ) -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.linear, self.norm = Linear(width, width), LayerNorm(width, eps=epsilon)
         self.output = Output(weight, bias)
 
     def states(self, x_PE: Float[Tensor, "P E"]) -> Float[Tensor, "P E"]:
         """The vectors that `output` scores."""
-        y_PE: Tensor = self.norm(nn.functional.gelu(self.linear(x_PE)))
+        y_PE: Tensor = self.norm(self.activation(self.linear(x_PE)))
         return y_PE
 
     def forward(self, x_PE: Float[Tensor, "P E"]) -> Float[Tensor, "P V"]:
