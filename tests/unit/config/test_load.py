@@ -496,7 +496,8 @@ def test_a_word_of_another_tool_gets_ours(word: str, meant: str) -> None:
         ("{ builtin = 'french' }", '`data.train.builtin` is "french", but must be "english-spanish".'),
         (
             "'train.txt'",
-            '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `jsonl`, `builtin` or `text`',
+            '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `jsonl`, `builtin` '
+            "or `text`",
         ),
         (
             "[{ source = 'a', target = 'b' }, 3]",
