@@ -91,12 +91,17 @@ class ClassifierJudge:
 def judge_stores(
     bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], most: int | None = None
 ) -> tuple[Judged, float]:
-    """What a model says of labelled texts, beside the truth; and its loss, by text."""
+    """What a model says of labelled texts, beside the truth; and its loss, by text.
+
+    Of more than `most` texts so many are judged, at equal distances: a file may be sorted by its labels.
+    """
     labels, several = bundle.tokenizers.labels, _model(bundle.recipe).labels == "several"
-    rows = np.arange(sum(map(len, stores)))[:most]
-    scores_BC = scores_of(bundle, stores, rows)
     found = [store.streams["label"] for store in stores]
-    true = truth([ragged[i].tolist() for ragged in found for i in range(len(ragged))][:most], len(labels))
+    classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
+    count = min(most or len(classes), len(classes))
+    rows = np.arange(count) * len(classes) // count
+    scores_BC = scores_of(bundle, stores, rows)
+    true = truth([classes[row] for row in rows], len(labels))
     return Judged(labels, true, decided(scores_BC, several)), class_loss(scores_BC, true, several)
 
 

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 """The task of classifiers: its batches, what it minimises, and how it judges."""
 
 import json
@@ -210,13 +212,13 @@ def test_scores_come_in_the_order_of_the_rows_whatever_stands_together(encoder: 
     assert not scores.requires_grad
 
 
-@pytest.mark.parametrize("most", [None, 3, 100])
-def test_texts_are_judged_one_by_one(tokenizer: Tokenizer, most: int | None) -> None:
+@pytest.mark.parametrize(("most", "rows"), [(None, range(5)), (3, (0, 1, 3)), (2, (0, 2)), (100, range(5))])
+def test_texts_are_judged_one_by_one(tokenizer: Tokenizer, most: int | None, rows: Sequence[int]) -> None:
     made = bundle(recipe(), tokenizer)
     stores = store([0], [2]), store([1], [0], [2])
     judged, loss = judge_stores(made, stores, most)
-    scores = scores_of(made, stores, np.arange(5)[:most])
-    true = [0, 2, 1, 0, 2][:most]
+    scores = scores_of(made, stores, np.array(rows))
+    true = [[0, 2, 1, 0, 2][row] for row in rows]
     assert judged.texts == len(true)
     assert judged.accuracy == pytest.approx(np.mean(scores.argmax(1).numpy() == true))
     logs = scores.log_softmax(1)
@@ -243,7 +245,7 @@ def test_the_metric_of_the_recipe_comes_first(tokenizer: Tokenizer, metric: str)
     assert dict(scores) == {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
 
 
-def test_the_first_texts_are_judged_where_the_recipe_says_so(tokenizer: Tokenizer) -> None:
+def test_so_many_texts_are_judged_as_the_recipe_says(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(train={"validation": {"max_sentences": 2}}), tokenizer)
     valid = (store([0], [1], [2], [0]),)
     assert TASK.judge(made, prepared(tokenizer, valid=valid))()["loss"] == judge_stores(made, valid, 2)[1]
