@@ -3,6 +3,7 @@
 The one place where packed sentences are put into the order of time, for torch's library and for cells of our own.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -32,6 +33,10 @@ from heedful.nn.dropout import Dropout
 from heedful.packed import Layout
 
 Kind = Literal["rnn_tanh", "rnn_relu", "lstm", "gru"]
+
+# A GPU's library copies weights that do not stand in one piece, and says so. Ours stand one by one, as checkpoints and
+# optimizers have them, and are copied into the type of the values anyway.
+warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ _M_TRIM_THRESHOLD: Final = -1  # of malloc.h
 _M_MMAP_THRESHOLD: Final = -3
 _TRIALS: Final = 5
 PRECISIONS: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-_WORTH_IT: Final = 1.2  # how many times faster bfloat16 must be to be chosen over float32 on a CPU
+WORTH_IT: Final = 1.2  # how many times faster bfloat16 must be to be chosen over float32 on a CPU
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -47,7 +47,7 @@ def choose_precision(wanted: str, device: torch.device, trial: Callable[[torch.d
             began = time.perf_counter()
             trial(precision)
             seconds[precision] = min(seconds[precision], time.perf_counter() - began)
-    return torch.bfloat16 if seconds[torch.float32] > _WORTH_IT * seconds[torch.bfloat16] else torch.float32
+    return torch.bfloat16 if seconds[torch.float32] > WORTH_IT * seconds[torch.bfloat16] else torch.float32
 
 
 def has_bfloat16(device: torch.device) -> bool:

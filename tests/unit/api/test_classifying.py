@@ -1,8 +1,7 @@
-from collections.abc import Sequence
-
 """The task of classifiers: its batches, what it minimises, and how it judges."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
