@@ -22,6 +22,8 @@ from heedful.config.models import TransformerModel
 from heedful.data.tokenizer import BEGIN, END, PAD
 from heedful.evaluate.record import record, result_file
 from heedful.files import read_json, write_json
+from heedful.train.checkpoints import Position
+from heedful.train.trainer import Reading
 
 FIRST_PIECE = 4  # the ids before it are markers
 GIB = 1 << 30
@@ -61,6 +63,23 @@ class Shape:
         attention, network = 4 * self.width**2, 2 * self.width * self.inner
         encoder, decoder = self.layers * (attention + network), self.layers * (2 * attention + network)
         return 6 * (encoder * source_tokens + (decoder + self.vocabulary * self.width) * target_tokens)
+
+
+class Listener:
+    """Collects the readings of a run, and neither validates nor saves."""
+
+    def __init__(self) -> None:
+        self.readings: list[Reading] = []
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        if logged:
+            self.readings.append(reading)
+
+    def validate(self) -> Mapping[str, float]:
+        return {}
+
+    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None: ...
+    def checkpoint(self, position: Position) -> None: ...
 
 
 def chosen(parser: argparse.ArgumentParser, option: str, given: str, known: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ loss     the losses of 500 steps on a task that can be learned: the fast path, t
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
@@ -27,7 +27,7 @@ from typing import cast
 import numpy as np
 import torch
 import torch.nn.functional as F
-from benchmarks.gpu_work import FIRST_PIECE, Results, Shape, chosen, peak_gib, rate
+from benchmarks.gpu_work import FIRST_PIECE, Listener, Results, Shape, chosen, peak_gib, rate
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -42,7 +42,6 @@ from heedful.data.tokenizer import BEGIN, END, PAD, Tokenizer
 from heedful.evaluate.record import RESULTS
 from heedful.models.build import build_model
 from heedful.nn.kernels import without_kernels
-from heedful.train.checkpoints import Position
 from heedful.train.hardware import choose_device
 from heedful.train.objectives import NextToken
 from heedful.train.optimizers import build_optimizer
@@ -192,23 +191,6 @@ def _offsets(lengths: Lengths) -> Lengths:
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------
-
-
-class Listener:
-    """Collects the readings of a run, and neither validates nor saves."""
-
-    def __init__(self) -> None:
-        self.readings: list[Reading] = []
-
-    def reading(self, reading: Reading, logged: bool) -> None:
-        if logged:
-            self.readings.append(reading)
-
-    def validate(self) -> Mapping[str, float]:
-        return {}
-
-    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None: ...
-    def checkpoint(self, position: Position) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ ratio        ours to the compiled peer at the first length
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from benchmarks.gpu_work import Results, peak_gib, rate
+from benchmarks.gpu_work import Listener, Results, peak_gib, rate
 from torch import Tensor, nn
 
 from heedful.api.filling import Filling
@@ -43,11 +43,9 @@ from heedful.data.tokenizer import PAD, Tokenizer
 from heedful.evaluate.record import RESULTS
 from heedful.models.build_reader import build_masked_model
 from heedful.packed import IGNORED
-from heedful.train.checkpoints import Position
 from heedful.train.hardware import choose_device
 from heedful.train.optimizers import build_optimizer
 from heedful.train.signals import StopRequest
-from heedful.train.trainer import Reading
 
 MASK, FIRST_PIECE = 4, 5
 ROUNDED = 8  # the peer's rows are padded to a multiple of so many tokens, as tensor cores want it
@@ -118,23 +116,6 @@ def prepared_for(scale: Scale, store: TokenStore) -> Prepared:
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------
-
-
-class Listener:
-    """Collects the readings of a run, and neither validates nor saves."""
-
-    def __init__(self) -> None:
-        self.readings: list[Reading] = []
-
-    def reading(self, reading: Reading, logged: bool) -> None:
-        if logged:
-            self.readings.append(reading)
-
-    def validate(self) -> Mapping[str, float]:
-        return {}
-
-    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None: ...
-    def checkpoint(self, position: Position) -> None: ...
 
 
 def our_rate(scale: Scale, store: TokenStore, length: int, device: torch.device) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.api.bundled import Bundled
 from heedful.api.chunks import CHUNK, chunks
 from heedful.api.classifying import reading_of, scores_of
 from heedful.api.embedding import Options, TokenVectors, Vectors, embed
@@ -17,7 +18,6 @@ from heedful.api.evaluating import evaluating
 from heedful.api.placing import Placement
 from heedful.api.weighing import Weighed, weighed
 from heedful.config.encoders import ClassifierModel
-from heedful.config.schema import Recipe
 from heedful.data.document_pieces import document_of, document_store
 from heedful.data.store import TokenStore
 from heedful.data.text import TextForm
@@ -25,7 +25,7 @@ from heedful.data.text_batches import FlatReading
 from heedful.data.texts import Text
 from heedful.errors import UserError
 from heedful.evaluate.classification import class_probabilities, decided
-from heedful.models.bundle import Bundle, Tokenizers, read_bundle
+from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.families import Classifier
 
 
@@ -45,31 +45,16 @@ class Classification:
 _BLANK: Final = Classification((), {})
 
 
-class TextClassifier:
+class TextClassifier(Bundled[Classifier]):
     """A trained classifier with its recipe and its tokenizer.
 
     It is used where it is and as it is; `load` chooses both. Texts are read as in training, so long ones are cut.
     """
 
     def __init__(self, bundle: Bundle[Classifier]) -> None:
-        self._bundle = bundle
+        super().__init__(bundle)
         self._form = TextForm.of(bundle.recipe.data)
         self._reading = reading_of(bundle.recipe, len(bundle.tokenizers.labels))
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe that the model was trained with, every default filled in."""
-        return self._bundle.recipe
-
-    @property
-    def tokenizers(self) -> Tokenizers:
-        """The tokenizer of texts, which stands on both sides."""
-        return self._bundle.tokenizers
-
-    @property
-    def network(self) -> Classifier:
-        """The PyTorch module."""
-        return self._bundle.model
 
     @property
     def labels(self) -> tuple[str, ...]:

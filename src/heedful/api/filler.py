@@ -11,18 +11,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.api import embedding
+from heedful.api.bundled import Bundled
 from heedful.api.chunks import CHUNK, chunks
 from heedful.api.embedding import Options, TokenVectors, Vectors
 from heedful.api.evaluating import evaluating
 from heedful.api.masks import MaskWording, Parts, parted
 from heedful.api.placing import Placement
 from heedful.config.encoders import BertModel
-from heedful.config.schema import Recipe
 from heedful.data.plan import batches_by_length
 from heedful.data.text import TextForm
 from heedful.data.tokenizer import BEGIN, END
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, Tokenizers, read_bundle
+from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.families import MaskedModel
 from heedful.packed import Packed
 
@@ -51,7 +51,7 @@ class Filled:
 _BLANK: Final = Filled("", ())
 
 
-class MaskFiller:
+class MaskFiller(Bundled[MaskedModel]):
     """A trained masked language model with its recipe and its tokenizer.
 
     It is used where it is and as it is; `load_filler` chooses both.
@@ -61,25 +61,11 @@ class MaskFiller:
         tokenizer = bundle.tokenizers.source
         if tokenizer.mask is None:
             raise UserError("The vocabulary of this model has no `<mask>`: it can fill in nothing.")
-        self._bundle, self._mask = bundle, tokenizer.mask
+        super().__init__(bundle)
+        self._mask = tokenizer.mask
         self._wording = MaskWording(
             tokenizer, bundle.recipe.tokenizer.kind, TextForm.of(bundle.recipe.data), tokenizer.mask
         )
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe that the model was trained with, every default filled in."""
-        return self._bundle.recipe
-
-    @property
-    def tokenizers(self) -> Tokenizers:
-        """The tokenizer of texts, which stands on both sides."""
-        return self._bundle.tokenizers
-
-    @property
-    def network(self) -> MaskedModel:
-        """The PyTorch module."""
-        return self._bundle.model
 
     @overload
     def fill(self, text: str, top: int = 5, second: str | None = None) -> Filled: ...  # type: ignore[overload-overlap]

@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Final, Unpack, overload
 
 from heedful.api.alignment import Alignment, align
+from heedful.api.bundled import Bundled
 from heedful.api.chunks import CHUNK, chunks
 from heedful.api.evaluating import evaluating
 from heedful.api.placing import Placement
 from heedful.api.request import Options, Request, resolve
 from heedful.api.scoring import PairScore, score
 from heedful.api.wording import Languages, Wording
-from heedful.config.schema import Recipe
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.limits import source_limit, target_limit
 from heedful.decode.search import Progress, search
 from heedful.decode.translator import OneModel
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, Tokenizers, read_bundle
+from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.families import EncoderDecoder
 
 
@@ -38,34 +38,20 @@ class Translation:
 _BLANK: Final = Translation("", 0.0, (), True)
 
 
-class Model:
+class Model(Bundled[EncoderDecoder]):
     """A trained model with its recipe and tokenizers, or several that decode as one, with the first's.
 
     It is used where it is and as it is; `load` chooses both.
     """
 
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
-        self._bundle, self._bundles = bundle, (bundle, *others)
+        super().__init__(bundle)
+        self._bundles = (bundle, *others)
         self.networks = (bundle.model, *(other.model for other in others))
         self.wording = Wording(bundle.recipe, bundle.tokenizers)
         limits = [source_limit(network) for network in self.networks]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
         self._searched = Ensemble(self.networks) if others else OneModel(bundle.model)
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe that the model was trained with, every default filled in."""
-        return self._bundle.recipe
-
-    @property
-    def tokenizers(self) -> Tokenizers:
-        """The tokenizers of the source and the target side."""
-        return self._bundle.tokenizers
-
-    @property
-    def network(self) -> EncoderDecoder:
-        """The PyTorch module: of an ensemble, the first."""
-        return self._bundle.model
 
     @overload
     def translate(self, texts: str, **options: Unpack[Options]) -> str: ...  # type: ignore[overload-overlap]
