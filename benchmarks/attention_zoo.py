@@ -44,7 +44,7 @@ from heedful.api.evaluation import evaluate
 from heedful.api.model import load
 from heedful.api.running import CHECKPOINTS
 from heedful.api.training import train
-from heedful.cli.scores import training_of
+from heedful.cli.scored import training_of
 from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json
 from heedful.config.models import FIXED_LENGTH, AlignmentName
 from heedful.config.schema import Recipe

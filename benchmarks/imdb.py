@@ -38,7 +38,7 @@ from benchmarks.side_by_side import Task, run_side_by_side
 from heedful.api.loading import load
 from heedful.api.text_evaluation import evaluate_classifier
 from heedful.api.training import train
-from heedful.cli.scores import training_of
+from heedful.cli.scored import training_of
 from heedful.config.load import load_recipe
 from heedful.data.texts import read_texts
 from heedful.errors import HeedfulError

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from heedful.api.evaluation import evaluate
 from heedful.api.model import Model
-from heedful.cli.scores import Judged, Scored, as_text
+from heedful.cli.scored import Judged, Scored
+from heedful.cli.scores import as_text
 
 
 def test_the_last_line_tells_the_time_then_what_was_cut(reversing: Model) -> None:

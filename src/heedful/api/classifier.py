@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Unpack, overload
+from typing import Final, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.api.bundled import Bundled
 from heedful.api.chunks import CHUNK, chunks
 from heedful.api.classifying import reading_of, scores_of
-from heedful.api.embedding import Options, TokenVectors, Vectors, embed
+from heedful.api.embedding import Embeds
 from heedful.api.evaluating import evaluating
 from heedful.api.placing import Placement
 from heedful.api.weighing import Weighed, weighed
@@ -45,7 +44,7 @@ class Classification:
 _BLANK: Final = Classification((), {})
 
 
-class TextClassifier(Bundled[Classifier]):
+class TextClassifier(Embeds[Classifier]):
     """A trained classifier with its recipe and its tokenizer.
 
     It is used where it is and as it is; `load` chooses both. Texts are read as in training, so long ones are cut.
@@ -105,20 +104,6 @@ class TextClassifier(Bundled[Classifier]):
             formed = [self.formed(text) for text in part]
             found = iter(self.classified(self.scores([text for text in formed if not text.blank])))
             yield from (_BLANK if text.blank else next(found) for text in formed)
-
-    @overload
-    def embed(
-        self, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[Options]
-    ) -> Vectors: ...
-    @overload
-    def embed(
-        self, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[Options]
-    ) -> list[TokenVectors]: ...
-    def embed(
-        self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[Options]
-    ) -> Vectors | list[TokenVectors]:
-        """What the encoder makes of texts, or of their tokens: see `api.embedding`."""
-        return embed(self, texts, of, **options)
 
     def weights(self, text: str, second: str | None = None) -> list[Weighed]:
         """How much of each token of a text the pool takes; of a document, sentence by sentence."""

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from heedful.api.bundled import Bundled
 from heedful.api.evaluating import evaluating
 from heedful.config.encoders import BertModel, ClassifierModel, HierarchicalEncoderTable
 from heedful.config.schema import Recipe
@@ -25,7 +26,7 @@ from heedful.data.text import TextForm
 from heedful.data.text_batches import FlatReading, Reading
 from heedful.errors import UserError
 from heedful.models.build_reader import AnyEncoder
-from heedful.models.bundle import Tokenizers
+from heedful.models.bundle import NetworkType, Tokenizers
 from heedful.models.encoder import TransformerEncoder
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.nn.pooling import POOLS
@@ -108,6 +109,24 @@ def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> P
     for block in encoder.blocks[: layer % (blocks + 1)]:
         x_NE = block(x_NE, text.layout)
     return text.with_values(x_NE)
+
+
+class Embeds(Bundled[NetworkType]):
+    """A model in use whose encoder can be used by itself."""
+
+    @overload
+    def embed(
+        self, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[Options]
+    ) -> Vectors: ...
+    @overload
+    def embed(
+        self, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[Options]
+    ) -> list[TokenVectors]: ...
+    def embed(
+        self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[Options]
+    ) -> Vectors | list[TokenVectors]:
+        """What the encoder makes of texts, or of their tokens: see `embed`."""
+        return embed(self, texts, of, **options)
 
 
 class _Embedding:

@@ -3,17 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Unpack, overload
+from typing import Final, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.api import embedding
-from heedful.api.bundled import Bundled
 from heedful.api.chunks import CHUNK, chunks
-from heedful.api.embedding import Options, TokenVectors, Vectors
+from heedful.api.embedding import Embeds
 from heedful.api.evaluating import evaluating
 from heedful.api.masks import MaskWording, Parts, parted
 from heedful.api.placing import Placement
@@ -51,7 +49,7 @@ class Filled:
 _BLANK: Final = Filled("", ())
 
 
-class MaskFiller(Bundled[MaskedModel]):
+class MaskFiller(Embeds[MaskedModel]):
     """A trained masked language model with its recipe and its tokenizer.
 
     It is used where it is and as it is; `load_filler` chooses both.
@@ -115,20 +113,6 @@ class MaskFiller(Bundled[MaskedModel]):
                 raise
             yield from found
             first += len(part)
-
-    @overload
-    def embed(
-        self, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[Options]
-    ) -> Vectors: ...
-    @overload
-    def embed(
-        self, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[Options]
-    ) -> list[TokenVectors]: ...
-    def embed(
-        self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[Options]
-    ) -> Vectors | list[TokenVectors]:
-        """Texts as vectors, or their tokens: see `heedful.api.embedding.embed`."""
-        return embedding.embed(self, texts, of, **options)
 
     def _fill_lines(self, lines: Sequence[str], top: int, name: str, first: int) -> list[Filled]:
         """What is found for lines, of which some may be blank; `first` is the number of the first."""

@@ -39,9 +39,10 @@ from heedful.errors import UserError
 from heedful.files import write_bytes
 
 if TYPE_CHECKING:
+    from heedful.api.evaluation import Evaluation
     from heedful.api.model import Model
     from heedful.api.request import Options
-    from heedful.cli.scores import Judged, Scored
+    from heedful.cli.scored import Judged, Scored
     from heedful.config.schema import Recipe
     from heedful.config.tasks import Task
 
@@ -96,7 +97,8 @@ def command(
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
     from heedful.api.model import load  # after the quick checks: it takes seconds
-    from heedful.cli.scores import Judged, as_object, as_text, figures, training_of
+    from heedful.cli.scored import Judged, training_of
+    from heedful.cli.scores import as_object, as_text, figures
     from heedful.evaluate import record as records
     from heedful.models.bundle import read_description
 
@@ -127,7 +129,7 @@ def command(
     refuse_other_corpora(models, tests)
     refuse_twice(models)
     refuse_other_settings(recipes, [("evaluate", "bleu_tokenize"), ("evaluate", "detokenize"), ("data", "lowercase")])
-    judged: list[Judged] = []
+    judged: list[Judged[Evaluation]] = []
     for model, (corpora, folder) in zip(models, tests, strict=True):
         training = training_of(Path(model))
         translator = load(model, device, precision, others or ())
@@ -163,10 +165,12 @@ def _refuse_options_of_translators(model: str, options: Mapping[str, object]) ->
         raise UserError(f"--{idle.replace('_', '-')} is of translators, which {model} is not: leave it out.")
 
 
-def _evaluate(translator: "Model", corpora: Sequence[AnyCorpus], folder: str, options: "Options") -> "list[Scored]":
+def _evaluate(
+    translator: "Model", corpora: Sequence[AnyCorpus], folder: str, options: "Options"
+) -> "list[Scored[Evaluation]]":
     """Score every corpus; each has its name, or its number."""
     from heedful.api.evaluation import evaluate
-    from heedful.cli.scores import Scored
+    from heedful.cli.scored import Scored
     from heedful.data.corpora import check_files, corpus_name
     from heedful.data.readers import read_pairs
 
@@ -183,7 +187,7 @@ def _evaluate(translator: "Model", corpora: Sequence[AnyCorpus], folder: str, op
     return results
 
 
-def _write_translations(output: Path, judged: Sequence["Judged"]) -> None:
+def _write_translations(output: Path, judged: "Sequence[Judged[Evaluation]]") -> None:
     """One file a model and corpus."""
     corpora = [result.name for result in judged[0].results]
     results = [result for one in judged for result in one.results]

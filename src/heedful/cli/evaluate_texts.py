@@ -18,7 +18,7 @@ from heedful.cli.judging import (
     refuse_other_settings,
     refuse_twice,
 )
-from heedful.cli.scores import training_of
+from heedful.cli.scored import training_of
 from heedful.cli.searching import one_column
 from heedful.cli.text_lines import text_of
 from heedful.cli.text_scores import Evaluation, JudgedModel, TextScores, as_object, as_text, figures

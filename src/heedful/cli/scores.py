@@ -2,63 +2,19 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from statistics import mean, median, stdev
+from collections.abc import Sequence
+from statistics import mean
 
 from heedful.api.evaluation import Evaluation
-from heedful.api.running import CHECKPOINTS
-from heedful.train.checkpoints import seconds_trained
-from heedful.train.progress import training_readings
+from heedful.cli.scored import Judged, Scored, deviation, figures_of, title_of
 
 
-@dataclass(frozen=True)
-class Scored:
-    """The scores of one corpus."""
-
-    name: str  # its own, or its number
-    unnamed: bool  # the first, without a name: its figures stand for themselves
-    evaluation: Evaluation
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The scores of one model."""
-
-    model: str
-    seed: int
-    results: Sequence[Scored]
-    training: Mapping[str, float]  # what its folder tells of it: minutes, steps, target tokens in a second
-
-
-def training_of(folder: Path) -> dict[str, float]:
-    """How long the run in a folder trained, and how fast: as far as the folder tells."""
-    seconds, readings = seconds_trained(folder / CHECKPOINTS), training_readings(folder)
-    found = {} if seconds is None else {"minutes": seconds / 60}
-    if readings:
-        found["steps"] = readings[-1]["step"]
-        found["tokens_s"] = median(reading["tokens_per_second"] for reading in readings)
-    return found
-
-
-def figures(judged: Sequence[Judged]) -> dict[str, float]:
+def figures(judged: Sequence[Judged[Evaluation]]) -> dict[str, float]:
     """Figures by name, the corpus's name behind; of several models the mean, and the deviation of BLEU and chrF."""
-    found: dict[str, float] = {}
-    for places in zip(*(one.results for one in judged), strict=True):
-        behind = "" if places[0].unnamed else f"_{places[0].name}"
-        for metric, scores in _scores([place.evaluation for place in places]).items():
-            found[f"{metric}{behind}"] = round(mean(scores), 4)
-            if len(judged) > 1 and metric in ("bleu", "chrf"):
-                found[f"{metric}_sd{behind}"] = round(stdev(scores), 4)
-    for name, digits in (("minutes", 2), ("steps", 0), ("tokens_s", 0)):
-        known = [one.training[name] for one in judged if name in one.training]
-        if len(known) == len(judged):
-            found[name] = round(mean(known), digits)
-    return found
+    return figures_of(judged, _scores, lambda metric: metric in ("bleu", "chrf"))
 
 
-def as_text(judged: Sequence[Judged]) -> str:
+def as_text(judged: Sequence[Judged[Evaluation]]) -> str:
     """One block a model and corpus, then the means."""
     blocks = [_block(one, result, len(judged) > 1) for one in judged for result in one.results]
     if len(judged) > 1:
@@ -66,7 +22,7 @@ def as_text(judged: Sequence[Judged]) -> str:
     return "\n\n".join(blocks)
 
 
-def as_object(judged: Sequence[Judged]) -> str:
+def as_object(judged: Sequence[Judged[Evaluation]]) -> str:
     """One JSON object: of a model alone, or of all with the figures over them."""
     models = [{"model": one.model, "corpora": [_corpus(result) for result in one.results]} for one in judged]
     over_all = {name: figure if math.isfinite(figure) else None for name, figure in figures(judged).items()}
@@ -83,11 +39,9 @@ def _scores(evaluations: Sequence[Evaluation]) -> dict[str, list[float]]:
     }
 
 
-def _block(one: Judged, scored: Scored, of_several: bool) -> str:
+def _block(one: Judged[Evaluation], scored: Scored[Evaluation], of_several: bool) -> str:
     result = scored.evaluation
-    titles = [one.model] if of_several else []
-    titles += [scored.name] if len(one.results) > 1 else []
-    title = f"{': '.join(titles)}\n" if titles else ""
+    title = "".join(f"{line}\n" for line in title_of(one, scored, of_several))
     cut = f", {result.cut:,} of them cut at the maximum length" if result.cut else ""
     return (
         f"{title}"
@@ -100,23 +54,18 @@ def _block(one: Judged, scored: Scored, of_several: bool) -> str:
     )
 
 
-def _means(judged: Sequence[Judged], place: int) -> str:
+def _means(judged: Sequence[Judged[Evaluation]], place: int) -> str:
     results = [one.results[place] for one in judged]
     name = f", {results[0].name}" if len(judged[0].results) > 1 else ""
     scores = _scores([result.evaluation for result in results])
     lines = [
-        f"{label:11} {mean(scores[metric]):7.2f}  ± {_deviation(scores[metric]):.2f}"
+        f"{label:11} {mean(scores[metric]):7.2f}  ± {deviation(scores[metric]):.2f}"
         for label, metric in (("BLEU", "bleu"), ("chrF", "chrf"), ("perplexity", "perplexity"))
     ]
     return "\n".join([f"mean of {len(judged)} models{name}", *lines])
 
 
-def _deviation(scores: Sequence[float]) -> float:
-    """The sample deviation; none of what is infinite or not a number."""
-    return stdev(scores) if all(map(math.isfinite, scores)) else math.nan
-
-
-def _corpus(scored: Scored) -> dict[str, object]:
+def _corpus(scored: Scored[Evaluation]) -> dict[str, object]:
     result = scored.evaluation
     return {
         "name": scored.name,

@@ -3,19 +3,22 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import mean, stdev
+from statistics import mean
 from typing import Final
 
 import numpy as np
 
 from heedful.api.masked_evaluation import MaskedEvaluation
 from heedful.api.text_evaluation import ClassEvaluation
+from heedful.cli import scored
+from heedful.cli.scored import Scored, deviation, figures_of, title_of
 from heedful.cli.searching import one_column
 from heedful.errors import counted
 from heedful.evaluate.classification import Judged
 
 Evaluation = ClassEvaluation | MaskedEvaluation
+TextScores = Scored[Evaluation]  # of one corpus
+JudgedModel = scored.Judged[Evaluation]
 
 _NAMES: Final[Mapping[str, str]] = {  # figures as people call them
     "accuracy": "accuracy",
@@ -26,28 +29,8 @@ _NAMES: Final[Mapping[str, str]] = {  # figures as people call them
     "perplexity": "perplexity",
 }
 _SHARES: Final = ("accuracy", "f1", "micro_f1", "next_accuracy")  # shown in percent
-_OF_TRAINING: Final = (("minutes", 2), ("steps", 0), ("tokens_s", 0))  # and their digits
 _LABEL: Final = max(map(len, _NAMES.values())) + 2  # columns
 _WIDEST: Final = 10  # classes whose whole matrix is shown; of more, so many of the commonest mistakes
-
-
-@dataclass(frozen=True)
-class TextScores:
-    """The scores of one corpus."""
-
-    name: str  # its own, or its number
-    unnamed: bool  # the first, without a name: its figures stand for themselves
-    evaluation: Evaluation
-
-
-@dataclass(frozen=True)
-class JudgedModel:
-    """The scores of one model."""
-
-    model: str
-    seed: int
-    results: Sequence[TextScores]
-    training: Mapping[str, float]  # what its folder tells of it: minutes, steps, tokens in a second
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -70,28 +53,12 @@ def scores_of(evaluation: Evaluation) -> dict[str, float]:
 
 def figures(judged: Sequence[JudgedModel]) -> dict[str, float]:
     """Figures by name, the corpus's name behind; of several models the means and their deviations."""
-    found: dict[str, float] = {}
-    for places in zip(*(one.results for one in judged), strict=True):
-        behind = "" if places[0].unnamed else f"_{places[0].name}"
-        for name, scores in _by_name([place.evaluation for place in places]).items():
-            found[f"{name}{behind}"] = round(mean(scores), 4)
-            if len(judged) > 1:
-                found[f"{name}_sd{behind}"] = round(_deviation(scores), 4)
-    for name, digits in _OF_TRAINING:
-        known = [one.training[name] for one in judged if name in one.training]
-        if len(known) == len(judged):
-            found[name] = round(mean(known), digits)
-    return found
+    return figures_of(judged, _by_name)
 
 
 def _by_name(evaluations: Sequence[Evaluation]) -> dict[str, list[float]]:
     scores = [scores_of(evaluation) for evaluation in evaluations]
     return {name: [of_model[name] for of_model in scores] for name in scores[0]}
-
-
-def _deviation(scores: Sequence[float]) -> float:
-    """The sample deviation; none of what is infinite or not a number."""
-    return stdev(scores) if all(map(math.isfinite, scores)) else math.nan
 
 
 # --- for people -------------------------------------------------------------------------------------------------------
@@ -106,12 +73,9 @@ def as_text(judged: Sequence[JudgedModel]) -> str:
 
 
 def _block(one: JudgedModel, result: TextScores, of_several: bool) -> str:
-    titles = [one.model] if of_several else []
-    titles += [result.name] if len(one.results) > 1 else []
-    title = [": ".join(titles)] if titles else []
     evaluation = result.evaluation
     lines = _masked_lines(evaluation) if isinstance(evaluation, MaskedEvaluation) else _class_lines(evaluation)
-    return "\n".join([*title, *lines])
+    return "\n".join([*title_of(one, result, of_several), *lines])
 
 
 def _means(judged: Sequence[JudgedModel], place: int) -> str:
@@ -119,7 +83,7 @@ def _means(judged: Sequence[JudgedModel], place: int) -> str:
     name = f", {results[0].name}" if len(judged[0].results) > 1 else ""
     scores = _by_name([result.evaluation for result in results])
     lines = [
-        _line(key, mean(of_key), f"± {_shown(key, _deviation(of_key)).rstrip('%')}") for key, of_key in scores.items()
+        _line(key, mean(of_key), f"± {_shown(key, deviation(of_key)).rstrip('%')}") for key, of_key in scores.items()
     ]
     return "\n".join([f"mean of {len(judged)} models{name}", *lines])
 

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from heedful.data.batches import PairBatch, collate
+from heedful.data.batches import PairBatch, collate, lengths_of
 from heedful.data.layouts import StaticShape
+from heedful.data.moving import Movable
 from heedful.data.plan import Counts, Indices, plan
 from heedful.data.store import TokenStore
 from heedful.errors import UserError
 
 Batch = TypeVar("Batch")
 MadeBatch = TypeVar("MadeBatch", covariant=True)
+RowBatch = TypeVar("RowBatch", bound=Movable)
 
 
 @runtime_checkable
@@ -44,9 +46,70 @@ class MicroBatch(Generic[Batch]):
     batch: Batch
 
 
+class RowReading(Protocol[MadeBatch]):
+    """How rows of stores become a model's input."""
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
+        """The tokens of some rows as they are read, markers included: one array a side."""
+        ...
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> MadeBatch:
+        """Make the batch of these rows: ragged, filled up to a multiple of tokens, or of one static shape."""
+        ...
+
+
+class RowFeed(Generic[RowBatch]):
+    """Training rows of one or several weighted stores. A feed is a dataclass of these fields."""
+
+    stores: Sequence[TokenStore]
+    weights: Sequence[float]
+    reading: RowReading[RowBatch]
+    seed: int
+    batch_tokens: int
+    max_sentences: int | None
+    static: StaticShape | None
+    multiple: int
+    pin: bool
+
+    def plan(self, epoch: int) -> Iterator[Indices]:
+        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
+        return plan(
+            partial(self.reading.costs, self.stores),
+            [len(store) for store in self.stores],
+            self.weights,
+            seed=self.seed,
+            epoch=epoch,
+            batch_tokens=self.batch_tokens,
+            max_sentences=self.max_sentences,
+        )
+
+    def batch(self, indices: Indices) -> RowBatch:
+        """Make one micro-batch."""
+        made = self.reading.batch(self.stores, indices, self.static, self.multiple)
+        return made.pin_memory() if self.pin else made
+
+
+class PairReading:
+    """Pairs as they stand in their stores, each side with one marker."""
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
+        """The tokens of some pairs, markers included."""
+        return costs_of(stores, indices)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> PairBatch:
+        """Make the batch of these pairs: ragged, filled up to a multiple of tokens, or of one static shape."""
+        return collate(stores, indices, static, multiple)
+
+
 @dataclass(frozen=True, eq=False)
-class PairFeed:
+class PairFeed(RowFeed[PairBatch]):
     """Training pairs of one or several weighted stores."""
+
+    reading: ClassVar[PairReading] = PairReading()  # type: ignore[misc]  # always this one, no field
 
     stores: Sequence[TokenStore]
     weights: Sequence[float]
@@ -56,23 +119,6 @@ class PairFeed:
     static: StaticShape | None = None
     multiple: int = 1  # of tokens, where the shape is not static
     pin: bool = False
-
-    def plan(self, epoch: int) -> Iterator[Indices]:
-        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
-        return plan(
-            partial(costs_of, self.stores),
-            [len(store) for store in self.stores],
-            self.weights,
-            seed=self.seed,
-            epoch=epoch,
-            batch_tokens=self.batch_tokens,
-            max_sentences=self.max_sentences,
-        )
-
-    def batch(self, indices: Indices) -> PairBatch:
-        """Make one micro-batch."""
-        made = collate(self.stores, indices, self.static, self.multiple)
-        return made.pin_memory() if self.pin else made
 
 
 def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:
@@ -86,14 +132,7 @@ def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:
 
 def costs_of(stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
     """What `pair_costs` says of some sentences, looked up in the stores' files: memory does not grow with them."""
-    ends = np.cumsum([len(store) for store in stores])
-    owners = np.searchsorted(ends, indices, side="right")
-    source, target = np.empty(len(indices), np.int64), np.empty(len(indices), np.int64)
-    for number, store in enumerate(stores):
-        mine = np.flatnonzero(owners == number)
-        rows = indices[mine] - (ends[number] - len(store))
-        source[mine], target[mine] = store.lengths("source", rows) + 1, store.lengths("target", rows) + 1
-    return source, target
+    return lengths_of(stores, "source", indices) + 1, lengths_of(stores, "target", indices) + 1
 
 
 class Loader(Generic[Batch]):

@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedful.data.batches import gather, places_of
+from heedful.data.batches import gather, lengths_of, places_of
 from heedful.data.layouts import Lengths, StaticShape, layout_of
 from heedful.data.plan import Counts, Indices
 from heedful.data.store import TokenStore
-from heedful.data.text_batches import Cut, TextBatch, labels_of, lengths_of, staying
+from heedful.data.text_batches import Cut, TextBatch, labels_of, staying
 from heedful.data.tokenizer import END
 from heedful.packed import Nested, Packed
 

@@ -15,10 +15,9 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.batches import gather
+from heedful.data.batches import gather, lengths_of
 from heedful.data.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
 from heedful.data.store import TokenStore
-from heedful.data.text_batches import lengths_of
 from heedful.errors import UserError
 
 

@@ -1,9 +1,8 @@
 """Batches of texts to classify: `<s> text </s>` or `<s> text </s> second </s>`, cut where they are too long."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
@@ -11,10 +10,11 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.data.batches import gather, places_of
+from heedful.data.batches import gather, lengths_of, places_of
 from heedful.data.layouts import Lengths, StaticShape, layouts
+from heedful.data.loader import RowFeed, RowReading
 from heedful.data.moving import Movable
-from heedful.data.plan import Counts, Indices, plan
+from heedful.data.plan import Counts, Indices
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD
 from heedful.packed import IGNORED, Nested, Packed
@@ -32,18 +32,7 @@ class TextBatch(Movable):
     tokens: int  # the real ones, markers included
 
 
-class Reading(Protocol):
-    """How rows of stores become a model's input."""
-
-    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
-        """The tokens of some texts as they are read, markers included."""
-        ...
-
-    def batch(
-        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
-    ) -> TextBatch:
-        """Make the batch of these texts: ragged, filled up to a multiple of tokens, or of one static shape."""
-        ...
+Reading = RowReading[TextBatch]  # how rows of stores become a model's input
 
 
 @dataclass(frozen=True)
@@ -100,7 +89,7 @@ class FlatReading:
 
 
 @dataclass(frozen=True, eq=False)
-class TextFeed:
+class TextFeed(RowFeed[TextBatch]):
     """Training texts of one or several weighted stores."""
 
     stores: Sequence[TokenStore]
@@ -113,35 +102,8 @@ class TextFeed:
     multiple: int = 1  # of tokens, where the shape is not static
     pin: bool = False
 
-    def plan(self, epoch: int) -> Iterator[Indices]:
-        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
-        return plan(
-            partial(self.reading.costs, self.stores),
-            [len(store) for store in self.stores],
-            self.weights,
-            seed=self.seed,
-            epoch=epoch,
-            batch_tokens=self.batch_tokens,
-            max_sentences=self.max_sentences,
-        )
-
-    def batch(self, indices: Indices) -> TextBatch:
-        """Make one micro-batch."""
-        made = self.reading.batch(self.stores, indices, self.static, self.multiple)
-        return made.pin_memory() if self.pin else made
-
 
 # --- parts of a batch -------------------------------------------------------------------------------------------------
-
-
-def lengths_of(stores: Sequence[TokenStore], stream: str, indices: Indices) -> Lengths:
-    """The pieces of some rows, counted through all stores."""
-    ends = np.cumsum([len(store) for store in stores])
-    owners, lengths = np.searchsorted(ends, indices, side="right"), np.empty(len(indices), np.int64)
-    for number, store in enumerate(stores):
-        mine = np.flatnonzero(owners == number)
-        lengths[mine] = store.lengths(stream, indices[mine] - (ends[number] - len(store)))
-    return lengths
 
 
 def staying(lengths: Lengths, kept: Lengths, cut: Cut) -> NDArray[np.bool_]:
