@@ -10,6 +10,7 @@ from heedful.data.cache import Progress
 from heedful.data.corpora import check_files, content_key
 from heedful.data.documents import read_documents
 from heedful.data.prepare import Prepared, tell_unreadable_tests, weights_of
+from heedful.data.sampling import described, evenly
 from heedful.data.text import TextForm
 from heedful.data.text_stores import TextStores, labels_in
 from heedful.data.texts import read_texts
@@ -70,16 +71,12 @@ class TextSample:
         return cls(recipe, min(count, recipe.tokenizer.sample), count)
 
     def __iter__(self) -> Iterator[str]:
-        for number, text in enumerate(_all_texts(self.recipe)):
-            if (number + 1) * self.taken // self.count != number * self.taken // self.count:
-                yield text
+        return evenly(_all_texts(self.recipe), self.taken, self.count)
 
     @property
     def description(self) -> str:
         """How many texts of how many; nothing where it is all of them."""
-        if self.taken == self.count:
-            return ""
-        return f", on {self.taken:,} of {self.count:,} texts (`tokenizer.sample`)"
+        return described(self.taken, self.count)
 
 
 def _all_texts(recipe: Recipe) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """Which texts a tokenizer is trained on: all of them, or as many as bound time and memory, evenly over all corpora."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus
 from heedful.config.schema import Data
+from heedful.data.corpora import Row
 from heedful.data.readers import Pair, read_pairs
 from heedful.data.text import TextForm
 
@@ -28,9 +29,7 @@ class Sample:
         return cls(data, side, min(pairs, max(1, most // _texts_a_pair(side))), pairs)
 
     def __iter__(self) -> Iterator[str]:
-        for number, (source, target) in enumerate(_all_pairs(self.data.train, self.data)):
-            if (number + 1) * self.taken // self.pairs == number * self.taken // self.pairs:
-                continue
+        for source, target in evenly(_all_pairs(self.data.train, self.data), self.taken, self.pairs):
             if self.side != "target":
                 yield source
             if self.side != "source":
@@ -39,10 +38,17 @@ class Sample:
     @property
     def description(self) -> str:
         """How many texts of how many; nothing where it is all of them."""
-        if self.taken == self.pairs:
-            return ""
-        texts, all_texts = (count * _texts_a_pair(self.side) for count in (self.taken, self.pairs))
-        return f", on {texts:,} of {all_texts:,} texts (`tokenizer.sample`)"
+        return described(*(count * _texts_a_pair(self.side) for count in (self.taken, self.pairs)))
+
+
+def evenly(rows: Iterable[Row], taken: int, count: int) -> Iterator[Row]:
+    """`taken` of `count` rows, at equal distances."""
+    return (row for number, row in enumerate(rows) if (number + 1) * taken // count != number * taken // count)
+
+
+def described(taken: int, count: int) -> str:
+    """How many texts of how many, in words; nothing where it is all of them."""
+    return "" if taken == count else f", on {taken:,} of {count:,} texts (`tokenizer.sample`)"
 
 
 def _texts_a_pair(side: Side) -> int:
