@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from heedful.evaluate.record import record, result_file
 from heedful.files import read_json, write_json
@@ -42,6 +42,19 @@ def save(name: str, found: Detailed, folder: Path, seeds: Sequence[int] = ()) ->
     return path
 
 
+_FOLDERS: Final = ("--data", "--wikitext")  # whose values are somebody's own
+_PLACES: Final = ("--runs", "--results")  # which say nothing of the work
+
+
 def command_line() -> str:
-    """What was typed, as far as it concerns the work."""
-    return shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *sys.argv[1:]])
+    """What was typed, as far as it concerns the work: not where somebody's folders are."""
+    typed: list[str] = []
+    given = iter(sys.argv[1:])
+    for word in given:
+        if word in _PLACES:
+            next(given, None)
+            continue
+        typed.append(word)
+        if word in _FOLDERS and next(given, None) is not None:
+            typed.append("FOLDER")
+    return shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *typed])

@@ -3,7 +3,6 @@
 import argparse
 import gc
 import math
-import shlex
 import sys
 import time
 import traceback
@@ -16,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from benchmarks.detailed_results import command_line
 from torch import nn
 
 from heedful.config.models import TransformerModel
@@ -179,7 +179,7 @@ class Results:
             return
         before = self._before
         figures = {**before.get("figures", {}), **self.figures}
-        path = record(self.name, figures, command=_command(), seeds=[0], folder=self.folder)
+        path = record(self.name, figures, command=command_line(), seeds=[0], folder=self.folder)
         result = _read(path)
         result["versions"]["transformers"] = version("transformers")
         names = dict.fromkeys((*before.get("details", {}), *self.details))
@@ -198,8 +198,3 @@ def _read(path: Path) -> dict[str, Any]:
     recorded = read_json(path)
     assert isinstance(recorded, dict)
     return recorded
-
-
-def _command() -> str:
-    """What was typed, as far as it concerns the work."""
-    return shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *sys.argv[1:]])

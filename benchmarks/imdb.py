@@ -246,8 +246,8 @@ def stop(signal_number: int, _: object) -> NoReturn:
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
-    board = Board(options.results, options.merge, seeds)
     chains = [Chain(part, seed, options) for part in parts if part in CHAINS for seed in seeds]
+    board = Board(options.results, options.merge, seeds if chains else [])
 
     def ready(task: Task, failure: str | None) -> None:
         print(f"{task.name}: {failure or 'ready'}", flush=True)
