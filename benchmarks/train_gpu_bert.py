@@ -128,8 +128,8 @@ def our_rate(scale: Scale, store: TokenStore, length: int, device: torch.device)
     optimizer = build_optimizer(recipe.train.optimizer, model)
     objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
     job = Job(recipe, task, prepared, device, model, optimizer, objective, feed)
-    listener = Listener()
-    build_trainer(job, listener).run(job.begin(), StopRequest())
+    position, listener = job.begin(), Listener()  # which settles precision and shape: the trainer is made for them
+    build_trainer(job, listener).run(position, StopRequest())
     settled = [reading for reading in listener.readings if reading.step > scale.warm]
     return median(r.tokens_per_second for r in settled), median(r.data_wait for r in settled)
 

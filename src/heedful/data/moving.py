@@ -25,6 +25,10 @@ class Movable:
         """Take over the tensors of another batch of the same shape; plain numbers stay."""
         for mine, theirs in zip(_tensors(self), _tensors(other), strict=True):
             mine.copy_(theirs, non_blocking=True)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what was computed from the tensors, so that it is computed anew where it is needed next."""
         for layout in _layouts(self):
             layout.forget()
 

@@ -14,13 +14,14 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.data.moving import Movable
 from heedful.data.plan import Indices
 from heedful.errors import UserError
 from heedful.packed import Layout, Packed
 
 
 @dataclass(frozen=True, eq=False)
-class StreamBatch:
+class StreamBatch(Movable):
     """A segment of every stream, packed: row b goes on where row b of the segment before ended."""
 
     inputs: Packed
@@ -31,24 +32,6 @@ class StreamBatch:
     def tokens(self) -> int:
         """How many labels there are."""
         return self.inputs.layout.tokens
-
-    def to(self, device: torch.device, non_blocking: bool = False) -> "StreamBatch":
-        """Copy to a device."""
-        return StreamBatch(
-            self.inputs.to(device, non_blocking),
-            self.labels.to(device, non_blocking=non_blocking),
-            self.fresh.to(device, non_blocking=non_blocking),
-        )
-
-    def copy_(self, other: "StreamBatch") -> None:
-        """Take over the tokens and layout of another batch of the same shape."""
-        for mine, theirs in zip(self._tensors(), other._tensors(), strict=True):
-            mine.copy_(theirs, non_blocking=True)
-        self.inputs.layout.forget()
-
-    def _tensors(self) -> tuple[Tensor, ...]:
-        layout = self.inputs.layout
-        return self.inputs.values, layout.offsets, layout.positions, self.labels, self.fresh
 
 
 @dataclass(frozen=True, eq=False)

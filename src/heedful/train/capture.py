@@ -78,4 +78,5 @@ class Captured(Eager[BatchType]):
         where there are, it adds to them."""
         if first:
             self._optimizer.zero_grad()
+        batch.forget()  # what a batch remembers is in no recording: replays would go on with the first one's
         return record(lambda: self.differentiate(batch), self._stream, self._pool)

@@ -24,6 +24,10 @@ class Batch(Protocol):
         """Take over the values of another batch of the same shape, in place."""
         ...
 
+    def forget(self) -> None:
+        """Forget what was computed from the values."""
+        ...
+
 
 BatchType = TypeVar("BatchType", bound=Batch)
 GivenBatch = TypeVar("GivenBatch", bound=Batch, contravariant=True)

@@ -1,25 +1,33 @@
 """Recorded updates are those that would have been computed, with dropout and accumulation; resumed ones to the bit."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from heedful.config.encoders import BertModel, ClassifierModel, TransformerEncoderTable
 from heedful.config.models import TransformerModel
-from heedful.config.schema import Adam, Constant
-from heedful.data.batches import PairBatch, collate
+from heedful.config.schema import Adam, Constant, Masking
+from heedful.data.batches import collate
 from heedful.data.layouts import StaticShape
-from heedful.data.loader import PairFeed
+from heedful.data.loader import Feed, PairFeed
+from heedful.data.masked_feed import MaskedFeed
 from heedful.data.store import TokenStore
+from heedful.data.text_batches import FlatReading, TextFeed
 from heedful.models.build import build_model
+from heedful.models.build_reader import build_classifier, build_masked_model
 from heedful.models.families import set_precision
 from heedful.train.capture import Captured
 from heedful.train.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.train.computing import Eager
-from heedful.train.objectives import NextToken
+from heedful.train.masked_tokens import MaskedTokens
+from heedful.train.objectives import NextToken, Objective, OneLabel
 from heedful.train.optimizers import build_optimizer
 from heedful.train.schedules import learning_rate
 from heedful.train.signals import StopRequest
@@ -27,6 +35,7 @@ from heedful.train.trainer import Reading, Settings, Trainer
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 VOCABULARY = 50
+PINS = torch.cuda.is_available()
 STATIC = StaticShape.around(128, 24, 12)
 
 
@@ -35,7 +44,7 @@ class Keeper:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder, self.losses = folder, list[float]()
-        self.trainer: Trainer[PairBatch] | None = None
+        self.trainer: Trainer[Any] | None = None
 
     def reading(self, reading: Reading, logged: bool) -> None:
         self.losses.append(reading.loss)
@@ -55,27 +64,65 @@ def corpus() -> TokenStore:
     return TokenStore.of(source=source, target=[sentence[::-1] for sentence in source])
 
 
+# --- what is trained: a model, what it minimises, and its batches -----------------------------------------------------
+
+Work = Callable[[float], tuple[nn.Module, Objective[Any], Feed[Any]]]  # with so much dropout
+
+
+def translating(dropout: float) -> tuple[nn.Module, Objective[Any], Feed[Any]]:
+    config = TransformerModel(width=64, heads=2, layers=2, inner=64, dropout=dropout, dropout_attention=dropout)
+    feed = PairFeed([corpus()], [1.0], seed=3, batch_tokens=128, max_sentences=24, static=STATIC, pin=PINS)
+    return build_model(config, VOCABULARY, VOCABULARY), NextToken(0.1), feed
+
+
+def classifying(pool: str) -> Work:
+    """Texts are of the class of their first token: odd or even."""
+
+    def work(dropout: float) -> tuple[nn.Module, Objective[Any], Feed[Any]]:
+        texts = [corpus().streams["source"][row].tolist() for row in range(300)]
+        store = TokenStore.of(text=texts, label=[[text[0] % 2] for text in texts])
+        encoder = TransformerEncoderTable(width=64, heads=2, layers=2, inner=64, dropout=dropout)
+        config = ClassifierModel(family="classifier", pool=pool, encoder=encoder)  # type: ignore[arg-type]
+        feed = TextFeed([store], [1.0], FlatReading(12), 3, 128, 24, STATIC, pin=PINS)
+        return build_classifier(config, VOCABULARY, 2), OneLabel(0.0), feed
+
+    return work
+
+
+def filling(dropout: float) -> tuple[nn.Module, Objective[Any], Feed[Any]]:
+    """Every document counts up from somewhere."""
+    starts = [3 * row % 40 + 5 for row in range(60)]
+    text = [[5 + (start + place) % 45 for place in range(20)] for start in starts]
+    store = TokenStore.of(text=text, sentences=[[4, 3, 5, 4, 4]] * 60)
+    config = BertModel(family="bert", width=64, heads=2, layers=2, inner=64, dropout=dropout, max_positions=32)
+    feed = MaskedFeed(
+        [store], [1.0], 3, 128, 12, True, Masking(), 4, range(5, VOCABULARY), max_sentences=24, static=STATIC, pin=PINS
+    )
+    return build_masked_model(config, VOCABULARY), MaskedTokens(), feed
+
+
 def trained(
-    kind: type[Eager[PairBatch]],
+    kind: type[Eager[Any]],
     steps: int = 12,
     accumulate: int = 1,
     folder: Path | None = None,
     resumed: bool = False,
     dropout: float = 0.2,
+    work: Work = translating,
 ) -> tuple[list[Tensor], list[float]]:
     """Weights and losses after so many steps."""
     device, keeper = torch.device("cuda"), Keeper(folder)
     torch.manual_seed(0)
-    config = TransformerModel(width=64, heads=2, layers=2, inner=64, dropout=dropout, dropout_attention=dropout)
-    model = build_model(config, VOCABULARY, VOCABULARY).to(device)
+    model, objective, feed = work(dropout)
+    model.to(device)
     set_precision(model, torch.bfloat16)
     settings = Settings(steps, accumulate, 1.0, 5, 1, 10**9, 10**9, None, False)
     keeper.trainer = trainer = Trainer(
         model,
-        NextToken(0.1),
+        objective,
         build_optimizer(Adam(), model),
         learning_rate(Constant(kind="constant", lr=3e-3), 64, steps),
-        PairFeed([corpus()], [1.0], seed=3, batch_tokens=128, max_sentences=24, static=STATIC, pin=True),
+        feed,
         device,
         settings,
         keeper,
@@ -100,6 +147,42 @@ def test_recorded_updates_equal_computed_ones(accumulate: int) -> None:
     assert losses[-1] < losses[0]
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b, atol=2e-3, rtol=2e-2)
+
+
+READERS = {pool: classifying(pool) for pool in ("mean", "max", "first", "attention")} | {"filling": filling}
+
+
+@needs_cuda
+@pytest.mark.parametrize("name", READERS)
+def test_recorded_updates_of_readers_equal_computed_ones(name: str) -> None:
+    """Pools need the lengths of a batch's texts: of every batch its own."""
+    found, losses = trained(Captured, work=READERS[name])
+    wanted, expected = trained(Eager, work=READERS[name])
+    assert losses == pytest.approx(expected, rel=5e-3)
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, atol=5e-3, rtol=5e-2)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_recording_holds_all_that_is_worked_out_of_a_batch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was remembered before it would stay that of the first batch in every replay."""
+    found: list[bool] = []
+    model, objective, feed = READERS[name](0.0)
+    batch = feed.batch(next(iter(feed.plan(0))))
+
+    def recorded(run: Callable[[], object], *_: object) -> tuple[Any, object]:
+        found.append("lengths" in batch.text.layout.__dict__)
+        return SimpleNamespace(replay=lambda: None), run()
+
+    for function in ("graph_pool_handle", "Stream", "get_rng_state", "set_rng_state"):
+        monkeypatch.setattr(torch.cuda, function, lambda *_: None)
+    monkeypatch.setattr("heedful.train.capture.warm_up", lambda run, _: run())
+    monkeypatch.setattr("heedful.train.capture.record", recorded)
+    monkeypatch.setattr(type(batch), "to", lambda self, _: self)
+    computing = Captured(partial(objective, model), build_optimizer(Adam(), model), None, torch.device("cpu"))
+    computing.add(batch, first=True)
+    assert found == [False]
+    assert "lengths" in batch.text.layout.__dict__  # a reader does work it out
 
 
 @needs_cuda
