@@ -15,8 +15,8 @@ han           recipes/imdb-han.toml: the hierarchical attention network
 pretrained    recipes/imdb-mlm.toml, then recipes/imdb-finetune.toml: a masked language model of the training reviews,
               without their labels, then fine-tuned
 few           recipes/bert-wikitext2.toml, then recipes/imdb-few.toml: 500 labelled reviews
-few_scratch   the same model and vocabulary after one update of pre-training, which is to say none, on the same reviews;
-              both with the learning rate, out of three, that is the best on validation
+few_scratch   the same model and vocabulary after one update of pre-training, which is to say none, on the same reviews,
+              all layers at one rate; both with the learning rate, out of four, that is the best on validation
 
 Records imdb.json (accuracy_PART, the mean over seeds, with the 95% interval over reviews and seeds in `details`) and
 bert-few.json (accuracy_pretrained, accuracy_scratch).
@@ -47,7 +47,7 @@ from heedful.files import read_json, write_json
 
 NAME, FEW = "imdb", "bert-few"
 FOUND = "found.json"  # in a chain's folder: what is known of it
-FEW_RATES = (0.0001, 0.0003, 0.001)
+FEW_RATES = (0.0001, 0.0003, 0.001, 0.003)
 
 Settings = tuple[str, ...]
 
@@ -69,7 +69,7 @@ CHAINS: Mapping[str, tuple[Step, ...]] = {
     "few": (Step("bert-wikitext2", reads="wikitext"), Step("imdb-few")),
     "few_scratch": (
         Step("bert-wikitext2", ("train.steps=1", "train.schedule.lr=1e-9"), reads="wikitext"),
-        Step("imdb-few"),
+        Step("imdb-few", ("train.layer_decay=1",)),
     ),
 }
 PARTS = ("tfidf", *CHAINS)

@@ -1,6 +1,6 @@
 """Training speed of BERT on one GPU: ours against transformers' BertForPreTraining, on the same inputs.
 
-    python -m benchmarks.train_gpu_bert [--lengths 128,512] [--merge] [--tiny]
+    python -m benchmarks.train_gpu_bert [--lengths 128,512] [--peers static,dynamic] [--merge] [--tiny]
 
 The work is the base shape (12 layers, width 768, 12 heads, inner 3072, a vocabulary of 30,522) as the paper trains it:
 15% of the tokens masked, next-sentence prediction, dropout 0.1 on residuals, embeddings and attention weights, AdamW,
@@ -14,11 +14,12 @@ the faster one counts: all rows to the longest there may be, in one static shape
 to a multiple of 8, with dynamic shapes.
 
 tokens_s     real tokens a second, markers included; the median over stretches
+filled       the share of real tokens in the static shape's rows: more than its inverse no padding can gain
 ratio        ours to the compiled peer at the first length
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -49,6 +50,7 @@ from heedful.train.signals import StopRequest
 
 MASK, FIRST_PIECE = 4, 5
 ROUNDED = 8  # the peer's rows are padded to a multiple of so many tokens, as tensor cores want it
+PEERS = ("static", "dynamic")
 NEVER = 10**9
 
 
@@ -222,17 +224,26 @@ def peer_rate(
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
-def measure(results: Results, scale: Scale, length: int, device: torch.device) -> None:
+def filled(scale: Scale, store: TokenStore, length: int) -> float:
+    """The share of real tokens in the rows of the one static shape."""
+    batches = padded_batches(scale, store, length, torch.device("cpu"), full=True)
+    return sum(batch.tokens for batch in batches) / sum(batch.inputs["input_ids"].numel() for batch in batches)
+
+
+def measure(results: Results, scale: Scale, length: int, device: torch.device, peers: Sequence[str]) -> None:
     store = documents(scale)
     with results.part(f"ours_{length}"):
         tokens_s, waited = our_rate(scale, store, length, device)
         results.add(
             **{f"tokens_s_{length}": tokens_s, f"memory_gib_{length}": peak_gib(), f"data_wait_{length}": waited}
         )
-    for name, full in (("static", True), ("dynamic", False)):
+    for name in peers:
+        full = name == "static"
         with results.part(f"compiled_{name}_{length}"):
             theirs = peer_rate(scale, store, length, device, full)
             results.add(**{f"tokens_s_{name}_{length}": theirs, f"memory_gib_{name}_{length}": peak_gib()})
+            if full:
+                results.add(**{f"filled_{length}": filled(scale, store, length)})
     rates = {key: figure for key, figure in results.figures.items() if key.startswith("tokens_s_")}
     known = [rates[key] for key in (f"tokens_s_static_{length}", f"tokens_s_dynamic_{length}") if key in rates]
     if known and f"tokens_s_{length}" in rates:
@@ -244,16 +255,20 @@ def measure(results: Results, scale: Scale, length: int, device: torch.device) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lengths", help="of inputs, in tokens; by default 128,512")
+    parser.add_argument("--peers", default=",".join(PEERS), help="ways to pad the peer; by default both")
     parser.add_argument("--merge", action="store_true", help="keep what is recorded and not measured again")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, to try the program out; records nothing")
     options = parser.parse_args()
+    unknown = next((name for name in options.peers.split(",") if name not in PEERS), None)
+    if unknown:
+        parser.error(f"--peers: `{unknown}` is none of {', '.join(PEERS)}")
     scale = TINY if options.tiny else FULL
     lengths = [int(length) for length in options.lengths.split(",")] if options.lengths else scale.lengths
     device = choose_device("auto")
     results = Results("train_gpu_bert", None if options.tiny else options.results, options.merge)
     for length in lengths:
-        measure(results, scale, length, device)
+        measure(results, scale, length, device, options.peers.split(","))
     results.exit()
 
 

@@ -234,6 +234,7 @@ def test_the_kernel_equals_its_reference(
         torch.testing.assert_close(tensor.double().cpu(), exact, atol=1e-6, rtol=1e-6)
     found = found.cpu()
     torch.testing.assert_close(found[:, :words].double(), expected[:, :words], atol=1e-6, rtol=0)
+    assert not wanted or found[:, words:].isfinite().all()  # it is multiplied by words of zeros
     assert (found[labels == IGNORED, :words] == 0).all() or not wanted
 
 

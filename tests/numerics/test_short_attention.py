@@ -34,6 +34,21 @@ def test_sentences_of_several_blocks_equal_the_equation(causal: bool, width: int
         torch.testing.assert_close(gradient.double(), reference, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_long_sentences_shared_out_among_programs_equal_the_equation(causal: bool) -> None:
+    queries = [3, 300, 129]
+    keys = queries if causal else [260, 140, 1]
+    q, k, v = projections(queries, keys, 16)
+    query_layout, key_layout = Layout.of(queries).to(DEVICE), Layout.of(keys).to(DEVICE)
+    found = short(q, k, v, query_layout, key_layout, causal, 0.0)
+    wanted = explicit(q, k, v, query_layout, key_layout, causal, 0.0)
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    factors = torch.randn_like(found)
+    gradients, references = (torch.autograd.grad((y * factors).sum(), (q, k, v)) for y in (found, wanted))
+    for gradient, reference in zip(gradients, references, strict=True):
+        torch.testing.assert_close(gradient, reference, atol=1e-4, rtol=1e-4)
+
+
 def test_dropped_weights_leave_the_mean_and_a_share_of_zeros() -> None:
     """With one key a weight is 0 or 1 / (1 - p): its mean over many draws is 1 within five sigma."""
     share, tokens, heads = 0.3, 40, 50

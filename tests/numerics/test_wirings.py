@@ -1,7 +1,6 @@
 """Each wiring equals a loop over sentences and steps that writes its equations out."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ from heedful.nn.wirings import (
     OutputToHidden,
     TeacherForced,
     VectorToSequence,
-    at_every_step,
     last_state,
     one_hot_of_best,
     unchanged,
@@ -180,12 +178,6 @@ def test_vector_to_sequence_steps_as_it_runs() -> None:
     for step in range(3):
         y, state = wiring.step(vectors, targets[:, step], state)
         assert close(y, whole.unflatten(0, (2, 3))[:, step])
-
-
-def test_vectors_are_repeated_for_each_token() -> None:
-    vectors = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
-    static = replace(Layout.of(LENGTHS), bound=9)
-    assert at_every_step(vectors, static).flatten().tolist() == [1, 1, 3, 3, 3, 3, 3, 4]
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from heedful.models.recurrent_wirings import Wiring
 from heedful.nn.dropout import Dropout
 from heedful.nn.embedding import Embedding, Output
 from heedful.nn.padding import pad, unpad
-from heedful.nn.wirings import at_every_step
+from heedful.nn.segments import at_every_token
 from heedful.packed import Layout, Packed
 
 
@@ -80,4 +80,4 @@ class EachSentence(EachToken):
         """Drop, in training; without a layout each row is a sentence."""
         if not self.training or layout is None:
             return super().forward(x_NE, layout)
-        return x_NE * at_every_step(self.drop(x_NE.new_ones(layout.sentences, x_NE.shape[1])), layout)
+        return x_NE * at_every_token(self.drop(x_NE.new_ones(layout.sentences, x_NE.shape[1])), layout)

@@ -28,9 +28,9 @@ from heedful.nn.looped import LoopedCells
 from heedful.nn.padding import pad, unpad
 from heedful.nn.reader import Reader
 from heedful.nn.recurrent import RecurrentStack, TimeMajor
+from heedful.nn.segments import at_every_token
 from heedful.nn.step_products import StepProducts
 from heedful.nn.step_reads import StepReads
-from heedful.nn.wirings import at_every_step
 from heedful.packed import Layout, Packed
 
 
@@ -98,8 +98,8 @@ class Cho(Wiring):
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
         """All steps by the stack."""
         c_BC = self._context(memory)
-        s_NW, _ = self.stack(torch.cat([y_NE, at_every_step(c_BC, layout)], dim=1), layout, self.first(c_BC))
-        return self.output(s_NW, y_NE, at_every_step(self.output.of_context(c_BC), layout))
+        s_NW, _ = self.stack(torch.cat([y_NE, at_every_token(c_BC, layout)], dim=1), layout, self.first(c_BC))
+        return self.output(s_NW, y_NE, at_every_token(self.output.of_context(c_BC), layout))
 
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
         """Begin K rows for each sentence."""

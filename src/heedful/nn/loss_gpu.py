@@ -21,7 +21,9 @@ from heedful.nn.kernels.score_gradients import score_gradients
 # tokens by 32,000 words of 16 bits are 6 chunks of 4,096 tokens.
 _CHUNK_BYTES: Final = 256 * 2**20
 _FEWEST_ROWS: Final = 2048  # of a chunk, so that dW += g^T x spends its time on products, however large the vocabulary
-_ALIGNMENT: Final = 16  # in scores: matrix units and the kernel want rows that begin at multiples of 16 bytes
+# In scores: the kernel wants rows that begin at multiples of 16 bytes, and libraries keep their fast products for sizes
+# that are such multiples. Words of zeros fill a vocabulary up; what becomes of them is looked at by nobody.
+_ALIGNMENT: Final = 16
 
 
 def chunked_cross_entropy(
@@ -39,9 +41,9 @@ def output_loss(
     x_NE: Tensor, weight_VE: Tensor, bias_V: Tensor | None, labels_N: Tensor, smoothing: float, wanted: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the loss, the likelihood, and the gradients of x, W and b: empty tensors where none are wanted."""
-    weight, bias = weight_VE.to(x_NE.dtype), None if bias_V is None else bias_V.to(x_NE.dtype)
-    tokens, words = x_NE.shape[0], weight.shape[0]
+    tokens, words = x_NE.shape[0], weight_VE.shape[0]
     step = -(-words // _ALIGNMENT) * _ALIGNMENT
+    weight, bias = _filled(weight_VE, step, x_NE.dtype), None if bias_V is None else _filled(bias_V, step, x_NE.dtype)
     rows = _rows(tokens, step * x_NE.element_size())
     buffer = x_NE.new_empty(rows, step)
     loss, likelihood = x_NE.new_zeros((), dtype=torch.float64), x_NE.new_zeros((), dtype=torch.float64)
@@ -50,13 +52,12 @@ def output_loss(
     db = x_NE.new_zeros(words if wanted and bias is not None else 0, dtype=torch.float32)
     for start in range(0, tokens, rows):
         x, labels = x_NE[start : start + rows], labels_N[start : start + rows]
-        room = buffer[: x.shape[0]]
-        scores = room[:, :words]
+        scores = buffer[: x.shape[0]]
         if bias is None:
             torch.mm(x, weight.T, out=scores)
         else:
             torch.addmm(bias, x, weight.T, out=scores)
-        losses, misses = score_gradients(room, words, labels, smoothing, wanted)
+        losses, misses = score_gradients(scores, words, labels, smoothing, wanted)
         loss += losses.sum(dtype=torch.float64)
         likelihood += misses.sum(dtype=torch.float64)
         if not wanted:
@@ -65,9 +66,9 @@ def output_loss(
         torch.mm(gradients, weight, out=dx[start : start + rows])
         _add_product(dW, gradients.T, x)
         if bias is not None:
-            db += gradients.sum(0, dtype=torch.float32)
+            db += gradients[:, :words].sum(0, dtype=torch.float32)
     db = db if bias_V is None else db.to(bias_V.dtype)
-    return loss.float(), likelihood.float(), dx, dW.to(weight_VE.dtype), db
+    return loss.float(), likelihood.float(), dx, dW[:words].to(weight_VE.dtype), db
 
 
 @output_loss.register_fake
@@ -109,6 +110,15 @@ def _rows(tokens: int, row_bytes: int) -> int:
     """Rows of a chunk: chunks as equal as can be, as few as the limit allows, none with too few rows."""
     chunks = min(-(-tokens * row_bytes // _CHUNK_BYTES), tokens // _FEWEST_ROWS)
     return max(1, -(-tokens // max(1, chunks)))
+
+
+def _filled(parameter: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
+    """The parameter in a type, with zeros behind it up to so many rows."""
+    if parameter.shape[0] == rows:
+        return parameter.to(dtype)
+    filled = parameter.new_zeros(rows, *parameter.shape[1:], dtype=dtype)
+    filled[: parameter.shape[0]] = parameter
+    return filled
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

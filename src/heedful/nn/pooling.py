@@ -16,7 +16,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.linear import Linear
-from heedful.nn.wirings import at_every_step, last_state
+from heedful.nn.segments import at_every_token, maximum_of_each, sum_of_each
+from heedful.nn.wirings import last_state
 from heedful.packed import Layout
 
 
@@ -25,7 +26,7 @@ class Pool(nn.Module, ABC):
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B E"]:
         """One vector for each sentence."""
-        return _sums(self.weights(x_NE, layout) * x_NE, layout).to(x_NE.dtype)
+        return sum_of_each(self.weights(x_NE, layout) * x_NE, layout).to(x_NE.dtype)
 
     @abstractmethod
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N W"]:
@@ -37,7 +38,7 @@ class MeanPool(Pool):
 
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N 1"]:
         """The same for all tokens of a sentence."""
-        return at_every_step(1 / layout.lengths.to(_wide(x_NE)).unsqueeze(1), layout)
+        return at_every_token(1 / layout.lengths.to(_wide(x_NE)).unsqueeze(1), layout)
 
 
 class MaxPool(Pool):
@@ -45,12 +46,12 @@ class MaxPool(Pool):
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B E"]:
         """One vector for each sentence."""
-        return _maxima(x_NE, layout).masked_fill((layout.lengths == 0).unsqueeze(1), 0)
+        return maximum_of_each(x_NE, layout).masked_fill((layout.lengths == 0).unsqueeze(1), 0)
 
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """One for the token with the largest value of a feature; equal ones share it, and so they do gradients."""
-        largest_NE = (x_NE == at_every_step(_maxima(x_NE, layout), layout)).to(_wide(x_NE))
-        return largest_NE / at_every_step(_sums(largest_NE, layout), layout)
+        largest_NE = (x_NE == at_every_token(maximum_of_each(x_NE, layout), layout)).to(_wide(x_NE))
+        return largest_NE / at_every_token(sum_of_each(largest_NE, layout), layout)
 
 
 class FirstPool(Pool):
@@ -127,22 +128,8 @@ POOLS: Final[Mapping[str, Callable[[int], Pool]]] = {  # by name: made for vecto
 def _softmax(scores_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "N W"]:
     """p = exp(x) / sum exp(x) of each sentence by itself, in float32 or wider."""
     wide_NW = scores_NW.to(_wide(scores_NW))
-    powers_NW = (wide_NW - at_every_step(_maxima(wide_NW.detach(), layout), layout)).exp()
-    return powers_NW / at_every_step(_sums(powers_NW, layout), layout)
-
-
-def _sums(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
-    """The sum of each sentence, zero where it has no token. Six times as fast as `segment_reduce` on a CPU."""
-    sentences_N = torch.arange(layout.sentences, device=x_NW.device).repeat_interleave(
-        layout.lengths, output_size=layout.tokens
-    )
-    return x_NW.new_zeros(layout.sentences, x_NW.shape[1]).index_add(0, sentences_N, x_NW)
-
-
-def _maxima(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
-    """The maximum of each sentence, minus infinity where it has no token."""
-    # The lengths are right: "unsafe" leaves out a check that would wait for the device.
-    return torch.segment_reduce(x_NW, "max", lengths=layout.lengths.long(), axis=0, unsafe=True)
+    powers_NW = (wide_NW - at_every_token(maximum_of_each(wide_NW.detach(), layout), layout)).exp()
+    return powers_NW / at_every_token(sum_of_each(powers_NW, layout), layout)
 
 
 def _wide(x: Tensor) -> torch.dtype:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from heedful.nn.cells import Cell, Parts, RecurrentState, unroll
 from heedful.nn.linear import Linear
 from heedful.nn.recurrent import RecurrentStack, TimeMajor
+from heedful.nn.segments import at_every_token
 from heedful.packed import Layout
 
 Elementwise = Callable[[Tensor], Tensor]
@@ -147,18 +148,13 @@ class VectorToSequence(nn.Module):
         initial: RecurrentState | None = None,
     ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
         """The output for each token, given the embedding of the target before it."""
-        return self.stack(torch.cat([at_every_step(vectors_BC, layout), targets_NE], dim=1), layout, initial)
+        return self.stack(torch.cat([at_every_token(vectors_BC, layout), targets_NE], dim=1), layout, initial)
 
     def step(
         self, vectors_RC: Float[Tensor, "R C"], targets_RE: Float[Tensor, "R E"], state: RecurrentState
     ) -> tuple[Float[Tensor, "R O"], RecurrentState]:
         """One token more for each row."""
         return self.stack.step(torch.cat([vectors_RC, targets_RE], dim=1), state)
-
-
-def at_every_step(vectors_BC: Float[Tensor, "B C"], layout: Layout) -> Float[Tensor, "N C"]:
-    """Each sentence's vector, once for each of its tokens."""
-    return vectors_BC.repeat_interleave(layout.lengths, dim=0, output_size=layout.tokens)
 
 
 def last_state(y_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B E"]:

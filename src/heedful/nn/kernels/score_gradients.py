@@ -75,8 +75,8 @@ def score_gradients(
     """Return the smoothed loss and the negative log-likelihood of each row, in float32.
 
     A row of the room begins with its scores, one a word; what stands behind them has no meaning, before or after. Where
-    gradients are wanted they take the place of the scores, rounded to their type. Rows of a multiple of 16 places are
-    read and written 16 bytes at a time, whatever the number of words.
+    gradients are wanted they take the place of the scores, rounded to their type, and what is behind them is finite.
+    Rows of a multiple of 16 places are read and written 16 bytes at a time, whatever the number of words.
     """
     rows, step = room_NS.shape
     losses = torch.empty(rows, dtype=torch.float32, device=room_NS.device)

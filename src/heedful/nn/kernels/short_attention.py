@@ -4,8 +4,8 @@
 
 Flash attention works in blocks of 128 queries: a sentence of 27 tokens leaves most of a block empty. Here a program
 owns one sentence and some of its heads. A sentence of up to 32 tokens is one block of 32, one of up to 64 is one block
-of 64, and longer ones are walked over in blocks of 64; each kind has a launch of its own, in which the others' programs
-end at once. Scores are never written to memory: the backward pass computes them again.
+of 64, and longer ones are walked over in blocks of 64, shared out among programs; each kind has a launch of its own, in
+which the others' programs end at once. Scores are never written to memory: the backward pass computes them again.
 
     dv_j = sum_i p_ij dy_i        dp_ij = dy_i . v_j          ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij) / sqrt(D)
     dk_j = sum_i ds_ij q_i        dq_i = sum_j ds_ij k_j      (sum_j p_ij dp_ij = dy_i . y_i)
@@ -32,11 +32,12 @@ _WHOLE: Final[dict[int, dict[str, int]]] = {
     64: {"EACH": 4, "num_warps": 4, "num_stages": 1},
 }
 _WALKED: Final[dict[str, int]] = {"BLOCK": 64, "num_warps": 4, "num_stages": 1}
+_PART: Final = 128  # tokens of a long sentence for which a program answers
 _FEWEST: Final = 24  # tokens a sentence, as programs are counted: where sentences are shorter, programs take several
 
 
 @triton.jit
-def _keep(seed, head, rows, columns, heads, dropout):
+def _keep(seed, head, rows, columns, heads, dropped):
     """True where a weight is kept; `rows` and `columns` are places in the packed batch, and in the keys' sentence.
 
     A hash of the place instead of Philox, which takes ten times as many operations: a row's key is mixed once, and with
@@ -45,7 +46,7 @@ def _keep(seed, head, rows, columns, heads, dropout):
     drawn = _mixed(seed.to(tl.uint32)) ^ (seed >> 32).to(tl.uint32)
     key = _mixed((rows * heads + head).to(tl.uint32) ^ drawn)
     draws = _mixed(key[:, None] + columns.to(tl.uint32)[None, :] * 0x9E3779B9)
-    return (draws >> 8).to(tl.float32) * (1.0 / 16777216.0) >= dropout
+    return (draws >> 1).to(tl.int32) >= dropped
 
 
 @triton.jit
@@ -76,7 +77,7 @@ def _weights(
 
 @triton.jit
 def _whole_forward(
-    q, k, v, y, sums, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q, k, v, y, sums, query_offsets, key_offsets, seed, scale, dropped, enlarged, sentences,
     q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, heads,
     CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
     ABOVE: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr,
@@ -104,8 +105,8 @@ def _whole_forward(
                 )
                 weights, log_sum = _weights(q_block, k_block, place, place, q_count, k_count, scale, CAUSAL)
                 if DROPS:
-                    kept = _keep(drawn, head, q_first + place, place, heads, dropout)
-                    weights = tl.where(kept, weights / (1 - dropout), 0.0)
+                    kept = _keep(drawn, head, q_first + place, place, heads, dropped)
+                    weights = tl.where(kept, weights * enlarged, 0.0)
                 result = tl.dot(weights.to(v_block.dtype), v_block, input_precision="ieee")
                 y_place = y + (q_first + place)[:, None] * y_row + head * y_head + column[None, :]
                 tl.store(y_place, result.to(y.dtype.element_ty), q_there)
@@ -114,7 +115,7 @@ def _whole_forward(
 
 @triton.jit
 def _whole_backward(
-    q, k, v, dy, dq, dk, dv, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q, k, v, dy, dq, dk, dv, query_offsets, key_offsets, seed, scale, dropped, enlarged, sentences,
     q_row, q_head, k_row, k_head, v_row, v_head, dy_row, dy_head, dq_row, dq_head, dk_row, dk_head, heads,
     CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
     ABOVE: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr,
@@ -146,9 +147,9 @@ def _whole_backward(
                 dweights = tl.dot(dy_block, tl.trans(v_block), input_precision="ieee")
                 used = weights
                 if DROPS:
-                    kept = _keep(drawn, head, q_first + place, place, heads, dropout)
-                    used = tl.where(kept, weights / (1 - dropout), 0.0)
-                    dweights = tl.where(kept, dweights / (1 - dropout), 0.0)
+                    kept = _keep(drawn, head, q_first + place, place, heads, dropped)
+                    used = tl.where(kept, weights * enlarged, 0.0)
+                    dweights = tl.where(kept, dweights * enlarged, 0.0)
                 row_sum = tl.sum(weights * dweights, 1)
                 dscores = (weights * (dweights - row_sum[:, None]) * scale).to(q_block.dtype)
                 dv_block = tl.dot(tl.trans(used.to(dy_block.dtype)), dy_block, input_precision="ieee")
@@ -163,13 +164,13 @@ def _whole_backward(
 
 @triton.jit
 def _walked_forward(
-    q, k, v, y, sums, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q, k, v, y, sums, query_offsets, key_offsets, seed, scale, dropped, enlarged, sentences,
     q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, heads,
     CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
     ABOVE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Sentences of more than ABOVE tokens on their longer side."""
-    head = tl.program_id(0)
+    """Sentences of more than ABOVE tokens on their longer side; of their blocks a program owns every so many-th."""
+    head, part, parts = tl.program_id(0), tl.program_id(2) * BLOCK, tl.num_programs(2) * BLOCK
     place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
     inside = column[None, :] < WIDTH
     drawn = tl.load(seed) if DROPS else 0
@@ -178,7 +179,7 @@ def _walked_forward(
         q_count = tl.load(query_offsets + sentence + 1) - q_first
         k_count = tl.load(key_offsets + sentence + 1) - k_first
         q_end = tl.where(tl.maximum(q_count, k_count) > ABOVE, q_count, 0)
-        for q_start in range(0, q_end, BLOCK):
+        for q_start in range(part, q_end, parts):
             rows = q_start + place
             q_there = (rows[:, None] < q_count) & inside
             q_block = tl.load(q + (q_first + rows)[:, None] * q_row + head * q_head + column[None, :], q_there, 0.0)
@@ -201,8 +202,8 @@ def _walked_forward(
                 weights = tl.where(seen, tl.exp(scores - highest[:, None]), 0.0)
                 total = total * shrink + tl.sum(weights, 1)
                 if DROPS:
-                    kept = _keep(drawn, head, q_first + rows, keys, heads, dropout)
-                    weights = tl.where(kept, weights / (1 - dropout), 0.0)
+                    kept = _keep(drawn, head, q_first + rows, keys, heads, dropped)
+                    weights = tl.where(kept, weights * enlarged, 0.0)
                 added = tl.dot(weights.to(v_block.dtype), v_block, input_precision="ieee")
                 weighted = weighted * shrink[:, None] + added
                 greatest = highest
@@ -214,13 +215,13 @@ def _walked_forward(
 
 @triton.jit
 def _walked_backward(
-    q, k, v, y, dy, sums, dq, dk, dv, query_offsets, key_offsets, seed, scale, dropout, sentences,
+    q, k, v, y, dy, sums, dq, dk, dv, query_offsets, key_offsets, seed, scale, dropped, enlarged, sentences,
     q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head, dy_row, dy_head,
     dq_row, dq_head, dk_row, dk_head, heads,
     CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
     ABOVE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    head = tl.program_id(0)
+    head, part, parts = tl.program_id(0), tl.program_id(2) * BLOCK, tl.num_programs(2) * BLOCK
     place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
     inside = column[None, :] < WIDTH
     drawn = tl.load(seed) if DROPS else 0
@@ -229,7 +230,7 @@ def _walked_backward(
         q_count = tl.load(query_offsets + sentence + 1) - q_first
         k_count = tl.load(key_offsets + sentence + 1) - k_first
         here = tl.maximum(q_count, k_count) > ABOVE
-        for k_start in range(0, tl.where(here, k_count, 0), BLOCK):  # dk and dv of a block of keys, over all queries
+        for k_start in range(part, tl.where(here, k_count, 0), parts):  # dk and dv of a block of keys, over all queries
             keys = k_start + place
             k_there = (keys[:, None] < k_count) & inside
             k_block = tl.load(k + (k_first + keys)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0)
@@ -239,17 +240,25 @@ def _walked_backward(
             begin = k_start if CAUSAL else 0
             for q_start in range(begin, q_count, BLOCK):
                 rows = q_start + place
-                weights, dscores, q_block, dy_block = _block(
-                    q, y, dy, sums, k_block, v_block, rows, keys, q_first, q_count, k_count, head, drawn, scale,
-                    dropout, q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside, CAUSAL, DROPS,
+                q_block, dy_block, log_sum, row_sum = _queries(
+                    q, y, dy, sums, rows, q_first, q_count, head, q_row, q_head, y_row, y_head, dy_row, dy_head, heads,
+                    column, inside,
+                )  # fmt: skip
+                weights, dscores = _slopes(
+                    q_block, dy_block, log_sum, row_sum, k_block, v_block, rows, keys, q_first, q_count, k_count, head,
+                    drawn, scale, dropped, enlarged, heads, CAUSAL, DROPS,
                 )  # fmt: skip
                 dv_block += tl.dot(tl.trans(weights), dy_block, input_precision="ieee")
                 dk_block += tl.dot(tl.trans(dscores), q_block, input_precision="ieee")
             dk_place = (k_first + keys)[:, None] * dk_row + head * dk_head + column[None, :]
             tl.store(dk + dk_place, dk_block.to(dk.dtype.element_ty), k_there)
             tl.store(dv + dk_place, dv_block.to(dv.dtype.element_ty), k_there)
-        for q_start in range(0, tl.where(here, q_count, 0), BLOCK):  # dq of a block of queries, over all keys
+        for q_start in range(part, tl.where(here, q_count, 0), parts):  # dq of a block of queries, over all keys
             rows = q_start + place
+            q_block, dy_block, log_sum, row_sum = _queries(
+                q, y, dy, sums, rows, q_first, q_count, head, q_row, q_head, y_row, y_head, dy_row, dy_head, heads,
+                column, inside,
+            )  # fmt: skip
             dq_block = tl.zeros((BLOCK, ROOM), tl.float32)
             last = tl.minimum(k_count, q_start + BLOCK) if CAUSAL else k_count
             for k_start in range(0, last, BLOCK):
@@ -257,9 +266,9 @@ def _walked_backward(
                 k_there = (keys[:, None] < k_count) & inside
                 k_block = tl.load(k + (k_first + keys)[:, None] * k_row + head * k_head + column[None, :], k_there, 0.0)
                 v_block = tl.load(v + (k_first + keys)[:, None] * v_row + head * v_head + column[None, :], k_there, 0.0)
-                _, dscores, _, _ = _block(
-                    q, y, dy, sums, k_block, v_block, rows, keys, q_first, q_count, k_count, head, drawn, scale,
-                    dropout, q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside, CAUSAL, DROPS,
+                _, dscores = _slopes(
+                    q_block, dy_block, log_sum, row_sum, k_block, v_block, rows, keys, q_first, q_count, k_count, head,
+                    drawn, scale, dropped, enlarged, heads, CAUSAL, DROPS,
                 )  # fmt: skip
                 dq_block += tl.dot(dscores, k_block, input_precision="ieee")
             q_there = (rows[:, None] < q_count) & inside
@@ -268,16 +277,24 @@ def _walked_backward(
 
 
 @triton.jit
-def _block(
-    q, y, dy, sums, k_block, v_block, rows, keys, q_first, q_count, k_count, head, drawn, scale, dropout,
-    q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside, CAUSAL: tl.constexpr, DROPS: tl.constexpr,
+def _queries(
+    q, y, dy, sums, rows, q_first, q_count, head, q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside,
 ):  # fmt: skip
-    """The weights of a block of queries and keys, and the gradients of their scores."""
+    """A block of queries: they themselves, the gradients of their results, the logs of their sums, and dy . y."""
     there = (rows[:, None] < q_count) & inside
     q_block = tl.load(q + (q_first + rows)[:, None] * q_row + head * q_head + column[None, :], there, 0.0)
     y_block = tl.load(y + (q_first + rows)[:, None] * y_row + head * y_head + column[None, :], there, 0.0)
     dy_block = tl.load(dy + (q_first + rows)[:, None] * dy_row + head * dy_head + column[None, :], there, 0.0)
     log_sum = tl.load(sums + (q_first + rows) * heads + head, rows < q_count, 0.0)
+    return q_block, dy_block, log_sum, tl.sum(dy_block.to(tl.float32) * y_block.to(tl.float32), 1)
+
+
+@triton.jit
+def _slopes(
+    q_block, dy_block, log_sum, row_sum, k_block, v_block, rows, keys, q_first, q_count, k_count, head,
+    drawn, scale, dropped, enlarged, heads, CAUSAL: tl.constexpr, DROPS: tl.constexpr,
+):  # fmt: skip
+    """The weights of a block of queries and keys, and the gradients of their scores."""
     seen = (keys[None, :] < k_count) & (rows[:, None] < q_count)
     if CAUSAL:
         seen = seen & (keys[None, :] <= rows[:, None])
@@ -286,12 +303,11 @@ def _block(
     dweights = tl.dot(dy_block, tl.trans(v_block), input_precision="ieee")
     used = weights
     if DROPS:
-        kept = _keep(drawn, head, q_first + rows, keys, heads, dropout)
-        used = tl.where(kept, weights / (1 - dropout), 0.0)
-        dweights = tl.where(kept, dweights / (1 - dropout), 0.0)
-    row_sum = tl.sum(dy_block.to(tl.float32) * y_block.to(tl.float32), 1)
+        kept = _keep(drawn, head, q_first + rows, keys, heads, dropped)
+        used = tl.where(kept, weights * enlarged, 0.0)
+        dweights = tl.where(kept, dweights * enlarged, 0.0)
     dscores = weights * (dweights - row_sum[:, None]) * scale
-    return used.to(q_block.dtype), dscores.to(q_block.dtype), q_block, dy_block
+    return used.to(q_block.dtype), dscores.to(q_block.dtype)
 
 
 # --- operators that autograd, compilers and CUDA graphs know ----------------------------------------------------------
@@ -317,7 +333,7 @@ def short_attention(
     heads, width = q_NHD.shape[1:]
     sentences = query_offsets.shape[0] - 1
     inputs = (
-        q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, width**-0.5, dropout, sentences,
+        q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, width**-0.5, *_dropping(dropout), sentences,
         *steps(q_NHD, k_MHD, v_MHD, y), heads,
     )  # fmt: skip
     options = {"CAUSAL": causal, "DROPS": dropout > 0, **_widths(width)}
@@ -329,7 +345,9 @@ def short_attention(
             _whole_forward[grid](*inputs, ABOVE=above, BLOCK=block, **sizes, **options)
         above = block
     if above < bound:
-        _walked_forward[(heads, _programs(sentences, tokens, above))](*inputs, ABOVE=above, **_WALKED, **options)
+        _walked_forward[(heads, _programs(sentences, tokens, above), _parts(bound))](
+            *inputs, ABOVE=above, **_WALKED, **options
+        )
     return y, sums
 
 
@@ -372,7 +390,7 @@ def short_attention_backward(
     dq, dk, dv = _gradients(first, second)
     heads, width = q_NHD.shape[1:]
     sentences = query_offsets.shape[0] - 1
-    places = (query_offsets, key_offsets, seed, width**-0.5, dropout, sentences)
+    places = (query_offsets, key_offsets, seed, width**-0.5, *_dropping(dropout), sentences)
     options = {"CAUSAL": causal, "DROPS": dropout > 0, **_widths(width)}
     tokens = max(q_NHD.shape[0], k_MHD.shape[0])
     above = 0
@@ -384,7 +402,7 @@ def short_attention_backward(
             )  # fmt: skip
         above = block
     if above < bound:
-        _walked_backward[(heads, _programs(sentences, tokens, above))](
+        _walked_backward[(heads, _programs(sentences, tokens, above), _parts(bound))](
             q_NHD, k_MHD, v_MHD, y, dy, sums, dq, dk, dv, *places,
             *steps(q_NHD, k_MHD, v_MHD, y, dy, dq, dk), heads,
             ABOVE=above, **_WALKED, **options,
@@ -442,3 +460,13 @@ def _widths(width: int) -> dict[str, int]:
 def _programs(sentences: int, tokens: int, above: int) -> int:
     """As many as there can be sentences of more tokens than `above`: most programs of the others find nothing to do."""
     return max(1, min(sentences, triton.cdiv(tokens, max(above + 1, _FEWEST))))
+
+
+def _parts(bound: int) -> int:
+    """Among how many programs the blocks of a long sentence are shared out, so that all finish at about one time."""
+    return triton.cdiv(bound, _PART)
+
+
+def _dropping(dropout: float) -> tuple[int, float]:
+    """How many of 2^31 draws drop a weight, and what the others are multiplied by."""
+    return min(round(dropout * 2**31), 2**31 - 1), 1 / (1 - dropout)
