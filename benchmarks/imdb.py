@@ -18,8 +18,8 @@ few           recipes/bert-wikitext2.toml, then recipes/imdb-few.toml: 500 label
 few_scratch   the same model and vocabulary after one update of pre-training, which is to say none, on the same reviews,
               all layers at one rate; both with the learning rate, out of four, that is the best on validation
 
-Records imdb.json (accuracy_PART, the mean over seeds, with the 95% interval over reviews and seeds in `details`) and
-bert-few.json (accuracy_pretrained, accuracy_scratch).
+Records imdb.json (accuracy_PART, the mean over seeds; in `details` the 95% interval over reviews and seeds, and the
+machine, as parts may be measured on several) and bert-few.json (accuracy_pretrained, accuracy_scratch).
 """
 
 import argparse
@@ -42,7 +42,7 @@ from heedful.cli.scored import training_of
 from heedful.config.load import load_recipe
 from heedful.data.texts import read_texts
 from heedful.errors import HeedfulError
-from heedful.evaluate.record import RESULTS
+from heedful.evaluate.record import RESULTS, machine
 from heedful.files import read_json, write_json
 
 NAME, FEW = "imdb", "bert-few"
@@ -191,7 +191,7 @@ def figures_of(part: str, found: Sequence[dict[str, Any]]) -> tuple[dict[str, fl
     figures = {f"accuracy_{part}": mean(accuracies)}
     if len(accuracies) > 1:
         figures[f"accuracy_{part}_sd"] = stdev(accuracies)
-    details = {"by_seed": accuracies, "interval": interval([known["right"] for known in found])}
+    details = {"by_seed": accuracies, "interval": interval([known["right"] for known in found]), "machine": machine()}
     return figures, details | {key: [known[key] for known in found] for key in ("valid", "best", "minutes")}
 
 

@@ -94,11 +94,13 @@ def _says_no_such_kind(fault: _Fault) -> bool:
 
 
 def _follows(fault: _Fault, faults: Sequence[_Fault], unknown_kinds: set[KeyPath]) -> bool:
-    """Whether an error is but a consequence of another: a key of an unknown kind, or missing as it is misspelt."""
+    """Whether an error is but a consequence of another: a key of an unknown kind, missing as it is misspelt, ..."""
     if _says_no_such_kind(fault):
         return False
     if any(fault.path[: len(table)] == table for table in unknown_kinds):
         return True
+    if fault.type == "literal_error" and any(fault.path == other.table for other in faults):
+        return True  # a table stands there, which may; what is wrong is in it
     misspelt = [other for other in faults if other.type == "extra_forbidden" and other.table == fault.table]
     meant = {nearest(other.key, _keys(other.place)) for other in misspelt}
     return fault.type == "missing" and bool(meant & {fault.key, *_forms(fault.place)})

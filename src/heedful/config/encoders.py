@@ -43,6 +43,7 @@ class RecurrentEncoderTable(Section):
     embedding: PositiveInt | None = None  # width of embeddings; by default that of states
     embeddings: PositiveInt = 1  # vectors of each token, mixed by learned weights (Kiela et al. 2018)
     dropout: Share = 0.2  # of embeddings, and between layers
+    dropout_words: Share = 0.0  # of whole words (Iyyer et al. 2015)
     variational: bool = False  # the same masks at every step (Gal and Ghahramani 2016)
 
     @property

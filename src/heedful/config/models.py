@@ -96,6 +96,7 @@ class TransformerStack(Attending):
     embedding_norm: bool = False  # a norm behind the embedding
     dropout: Share = 0.1  # on every sublayer's output
     dropout_embedding: Share | None = None  # by default the same
+    dropout_words: Share = 0.0  # of whole words that the encoder reads (Iyyer et al. 2015)
     dropout_attention: Share = 0.0
     dropout_inner: Share = 0.0
 
@@ -209,6 +210,7 @@ class RecurrentModel(Attending):
     embeddings: PositiveInt = 1  # vectors of each token, mixed by learned weights (Kiela et al. 2018)
     tie: Tie = "none"
     dropout: Share = 0.2  # of embeddings, between layers, and before the output layer
+    dropout_words: Share = 0.0  # of whole words that the encoder reads (Iyyer et al. 2015)
     variational: bool = False  # the same masks at every step, on what is fed back too (Gal and Ghahramani 2016)
 
     @property

@@ -43,7 +43,10 @@ def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]
     if is_list(bare):
         return Place((*place.path, piece), place.holder, place.siblings, get_args(bare)[0], ()), None
     if not members:
-        return place, None  # the name of a member of a union of plain values
+        names = next((option for option in map(_bare, _options(place.annotation)) if get_origin(option) is dict), None)
+        if names is None or tag is None:
+            return place, piece  # the name of a member of a union of plain values
+        return Place((*place.path, piece), place.holder, place.siblings, get_args(names)[1], ()), None
     if tag is None and len(members) > 1 and piece in members:
         return place, piece
     holder = members.get(str(tag)) or next(iter(members.values()))

@@ -33,6 +33,7 @@ def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> Recurrent
         embedding=config.embedding_width,
         embeddings=config.embeddings,
         dropout=config.dropout,
+        dropout_words=config.dropout_words,
         variational=config.variational,
     )
     return lone_encoder(own, weight, config.reverse_source)
@@ -40,7 +41,8 @@ def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> Recurrent
 
 def lone_encoder(config: RecurrentEncoderTable, weight: nn.Parameter, reverse: bool = False) -> RecurrentEncoder:
     """An encoder by itself, whose embedding has this matrix."""
-    return RecurrentEncoder(_embedding(config, weight), encoder_stack(config, config.embedding_width), reverse)
+    embedding = _embedding(config, weight, config.dropout_words)
+    return RecurrentEncoder(embedding, encoder_stack(config, config.embedding_width), reverse)
 
 
 def encoder_stack(config: RecurrentEncoderTable, input_width: int) -> RecurrentStack:
@@ -64,10 +66,13 @@ def recurrent_decoder(
     return RecurrentDecoder(_embedding(config, weight), _wiring(config, memory_width), drop, Output(output))
 
 
-def _embedding(config: RecurrentModel | RecurrentEncoderTable, weight: nn.Parameter) -> Embedding:
+def _embedding(
+    config: RecurrentModel | RecurrentEncoderTable, weight: nn.Parameter, dropout_words: float = 0.0
+) -> Embedding:
     # Variational masks are of the first layer's inputs already.
     more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
-    return make_embedding([weight, *more], None, 0.0 if config.variational else config.dropout)
+    dropout = 0.0 if config.variational else config.dropout
+    return make_embedding([weight, *more], None, dropout, dropout_words=dropout_words)
 
 
 def _wiring(config: RecurrentModel, memory_width: int) -> Wiring:

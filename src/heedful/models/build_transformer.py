@@ -26,7 +26,7 @@ from heedful.nn.residual import Residual
 def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments: int = 0) -> TransformerEncoder:
     """An encoder whose embedding has this matrix, and vectors of so many segments."""
     return TransformerEncoder(
-        _embedding(config, weight, fresh_table(segments, config.width) if segments else None),
+        _embedding(config, weight, fresh_table(segments, config.width) if segments else None, config.dropout_words),
         [_encoder_block(config, seed=layer) for layer in range(config.layers)],
         _final_norm(config),
     )
@@ -45,7 +45,9 @@ def transformer_decoder(
     )
 
 
-def _embedding(config: TransformerStack, weight: nn.Parameter, segments: nn.Parameter | None = None) -> Embedding:
+def _embedding(
+    config: TransformerStack, weight: nn.Parameter, segments: nn.Parameter | None = None, dropout_words: float = 0.0
+) -> Embedding:
     dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
     positions: nn.Module | None
     match config.positions:
@@ -60,7 +62,13 @@ def _embedding(config: TransformerStack, weight: nn.Parameter, segments: nn.Para
     more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
     norm = _norm(config) if config.embedding_norm else None
     return make_embedding(
-        [weight, *more], positions, dropout, scaled=config.embedding_scale, segments=segments, norm=norm
+        [weight, *more],
+        positions,
+        dropout,
+        scaled=config.embedding_scale,
+        segments=segments,
+        norm=norm,
+        dropout_words=dropout_words,
     )
 
 

@@ -20,14 +20,16 @@ class Parts(TypedDict, total=False):
     scaled: bool
     segments: nn.Parameter | None
     norm: nn.Module | None
+    dropout_words: float
 
 
 class Embedding(nn.Module):
-    """x = D(N(c * W[token] + P(position) + S[segment]))
+    """x = D(N(c * D_w(W[token]) + P(position) + S[segment]))
 
     c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5
     c = 1, segments, N = norm                   Devlin et al. 2019, 3
 
+    D drops single values, and D_w the vectors of whole words (Iyyer et al. 2015): what is said without them must do.
     Without `positions` nothing is added: attention then knows where tokens stand by itself, as in `nn.relative`.
     Values leave in `precision`, and everything behind computes in the type of its input.
     """
@@ -40,9 +42,11 @@ class Embedding(nn.Module):
         scaled: bool = True,
         segments: nn.Parameter | None = None,
         norm: nn.Module | None = None,
+        dropout_words: float = 0.0,
     ) -> None:
         super().__init__()
         self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
+        self.drop_words = Dropout(dropout_words)
         self.segments, self.norm = segments, norm or nn.Identity()
         self.scale = math.sqrt(weight.shape[1]) if scaled else 1.0
         self.precision = weight.dtype
@@ -66,6 +70,8 @@ class Embedding(nn.Module):
     ) -> Float[Tensor, "N E"]:
         """Embed tokens at given positions, all of them below `bound`."""
         x = self.rows(tokens_N) * self.scale
+        if self.training and self.drop_words.share:
+            x = x * self.drop_words(x.new_ones(x.shape[0], 1))
         if self.positions is not None:
             x = x + self.positions(positions_N, bound)
         if self.segments is not None:

@@ -195,6 +195,10 @@ def test_what_is_of_two_sides_is_refused_where_there_is_one(family: str, data: s
         ('[train]\nfreeze = "all"', '`train.freeze` is "all", but must be "encoder" or a whole number of at least 0.'),
         ("[train]\nlayer_decay = 0", "`train.layer_decay` is 0, but must be a number above 0 and of at most 1."),
         (
+            "[train]\nclass_weights = { pos = -1 }",
+            "`train.class_weights.pos` is -1, but must be a number above 0.",
+        ),
+        (
             "[train]\nclass_weights = 3",
             '`train.class_weights` is 3, but must be "balanced" or a table of names, each with a number above 0.',
         ),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.models import RecurrentModel
+from heedful.config.models import RecurrentModel, TransformerModel
 from heedful.models.build import build_model
 from heedful.models.build_attention import build_alignment, build_distance, build_distribution
 from heedful.models.families import EncoderDecoder
@@ -262,13 +262,22 @@ def test_options_of_distributions_reach_them() -> None:
 def test_dropout_is_of_embeddings_between_layers_and_before_the_output_layer() -> None:
     model = model_of(dropout=0.3, layers=2)
     shares = {name: module.share for name, module in model.named_modules() if isinstance(module, Dropout)}
-    assert shares == {
+    assert {name: share for name, share in shares.items() if "drop_words" not in name} == {
         "encoder.embedding.drop": 0.3,
         "encoder.stack.drop": 0.3,
         "decoder.embedding.drop": 0.3,
         "decoder.wiring.stack.drop": 0.3,
         "decoder.drop.drop": 0.3,
     }
+
+
+def test_whole_words_are_dropped_of_what_the_encoder_reads() -> None:
+    for model in (
+        model_of(dropout_words=0.2),
+        build_model(TransformerModel(width=8, heads=2, dropout_words=0.2), 9, 9),
+    ):
+        found = {name: module.share for name, module in model.named_modules() if name.endswith("drop_words")}
+        assert found == {"encoder.embedding.drop_words": 0.2, "decoder.embedding.drop_words": 0.0}
 
 
 def test_variational_masks_stand_in_for_those_of_embeddings() -> None:

@@ -63,6 +63,19 @@ def test_embeddings_are_dropped_in_training_alone() -> None:
     assert torch.equal(embedding.eval()(tokens, layout), embedding(tokens, layout))
 
 
+def test_whole_words_are_dropped_in_training_alone_and_leave_their_places() -> None:
+    """A word is there, larger by 1 / (1 - p), or it is not; a share of words within five sigma is not."""
+    share, count = 0.3, 2000
+    weight, positions = nn.Parameter(torch.ones(WORDS, WIDTH)), Sinusoidal(WIDTH)
+    embedding = Embedding(weight, positions, 0.0, scaled=False, dropout_words=share)
+    tokens, layout = torch.ones(count, dtype=torch.int64), Layout.of([count])
+    words = (embedding(tokens, layout) - positions(layout.positions, count)).detach()
+    there = words[:, 0] > 0.5
+    torch.testing.assert_close(words, there.float().unsqueeze(1).expand(-1, WIDTH) / (1 - share), atol=1e-5, rtol=0)
+    assert abs(float((~there).float().mean()) - share) < 5 * math.sqrt(share * (1 - share) / count)
+    assert torch.equal(embedding.eval()(tokens, layout), 1 + positions(layout.positions, count))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_scores_are_products_with_every_words_row(dtype: torch.dtype) -> None:
     weight, bias = nn.Parameter(torch.randn(WORDS, WIDTH)), nn.Parameter(torch.randn(WORDS))
