@@ -225,3 +225,8 @@ def refuse_file_in_the_way(folder: Path) -> None:
     standing = next(place for place in (folder, *folder.parents) if place.exists())
     if not standing.is_dir():
         raise UserError(f"{standing}: a file stands where a folder must be: choose another --out.")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold it: not so half of a surrogate pair, which Python makes of bytes that are not UTF-8."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -177,6 +177,12 @@ def test_several_labels_have_micro_f1_and_no_matrix(tmp_path: Path, capsys: Capt
     assert scores[2].split() == ["micro", "F1", f"{100 * corpus['micro_f1']:.2f}%"]
     assert ", 1 blank one left out, " in scores[4]
     assert len(classes) == 4
+    assert evaluate(folder, "--output", tmp_path / "said.tsv") == 0
+    lines = [line.split("\t") for line in (tmp_path / "said.tsv").read_text().splitlines()]
+    same = [frozenset(one) == other for one, other in zip(true, said, strict=True)]
+    assert [line[0] == line[1] for line in lines] == same  # as labels are in one order on both sides
+    assert any(len(one) > 1 for one in said)
+    capsys.readouterr()
 
 
 def test_texts_and_labels_of_files_are_scored(films: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -183,6 +183,13 @@ def test_a_run_folder_that_cannot_be_made_is_named(recipe: Path, capsys: pytest.
     assert error.endswith(": cannot be written: there is no such folder, choose another.")
 
 
+def test_a_run_folder_that_is_not_utf_8_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", str(recipe), "--out", "runs/\udcff"]) == 2
+    assert capsys.readouterr().err == (
+        r"heedful: error: --out: the folder's name 'runs/\udcff' is not UTF-8: give it another." + "\n"
+    )
+
+
 def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", str(recipe), "--dry-run", "--out", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out

@@ -78,8 +78,10 @@ class TextClassifier(Embeds[Classifier]):
         self, texts: str | Sequence[str], seconds: str | Sequence[str] | None = None
     ) -> Classification | list[Classification]:
         """Classify texts, or one text; a model of pairs needs the second text of each."""
+        if seconds is not None and isinstance(texts, str) != isinstance(seconds, str):
+            raise UserError("`texts` and `seconds` must be one text each, or a list of texts each.")
         if isinstance(texts, str):
-            return self.classify([texts], None if seconds is None else [str(seconds)])[0]
+            return self.classify([texts], [seconds] if isinstance(seconds, str) else None)[0]
         self._check_seconds(texts, seconds)
         return list(self.stream_texts(map(Text, texts) if seconds is None else map(Text, texts, seconds)))
 

@@ -153,6 +153,7 @@ class _Embedding:
                     values_NE = values_NE[torch.from_numpy(places).to(device)]
                     layout = layout_of(lengths, int(lengths.max())).to(device)
                 vectors[rows] = pool(values_NE, layout)[: len(rows)].cpu().numpy()
+        vectors[[not text.strip() for text in texts]] = 0  # whatever there are of markers
         return vectors
 
     def of_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:

@@ -78,8 +78,10 @@ class MaskFiller(Embeds[MaskedModel]):
         of a text are filled in one pass, each by itself: what is found for one knows nothing of what is found for the
         others.
         """
+        if second is not None and isinstance(text, str) != isinstance(second, str):
+            raise UserError("`text` and `second` must be one text each, or a list of texts each.")
         if isinstance(text, str):
-            return self.fill([text], top, None if second is None else [str(second)])[0]
+            return self.fill([text], top, [second] if isinstance(second, str) else None)[0]
         if second is not None and self._config.segments < 2:
             raise UserError(
                 f"This model reads single texts (`model.segments` is {self._config.segments}): leave out `second`."

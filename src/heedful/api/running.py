@@ -11,7 +11,7 @@ from heedful.api.card import write_card
 from heedful.api.evaluating import evaluating
 from heedful.api.job import Job
 from heedful.config.schema import Average, Recipe
-from heedful.config.tasks import HIGHER_IS_BETTER
+from heedful.config.tasks import HIGHER_IS_BETTER, counted_tokens
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
@@ -138,7 +138,7 @@ class Running:
         self.progress.validation(position.step, scores, best)
         if best:
             write_weights(self.run, self.job.model)
-            tokens = f"{position.target_tokens:,} {_tokens(self.job.recipe)}"
+            tokens = f"{position.target_tokens:,} {counted_tokens(self.job.recipe.task)}"
             made = f"{position.step:,} updates, {tokens}, the best model so far"
             write_card(self.run, self.job.recipe, self.job.model, made, scores)
             _discard(self.run / SINGLE)  # a run that was averaged goes on, and found a better model
@@ -230,11 +230,6 @@ def _discard(folder: Path) -> None:
 
 def _steps(checkpoints: Sequence[Path]) -> list[int]:
     return sorted(map(step_of, checkpoints))
-
-
-def _tokens(recipe: Recipe) -> str:
-    """What the tokens that were trained on are called."""
-    return "target tokens" if recipe.task == "translate" else "tokens"
 
 
 def higher_is_better(recipe: Recipe) -> bool:

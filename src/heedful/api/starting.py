@@ -124,7 +124,8 @@ def _refuse_other_function(recipe: Recipe, start: Recipe, folder: Path) -> None:
 
 
 def _other_function(key: str, now: object, was: object, folder: Path) -> UserError:
-    way_out = f'Write `family = "{was}"`' if key == "family" else "Leave the key out"
+    table = f"in [model.{key.rpartition('.')[0]}] " if "." in key else ""
+    way_out = f'Write `family = "{was}"` {table}'.rstrip() if key.endswith("family") else "Leave the key out"
     return UserError(
         f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
         f"{way_out} to take the start's."

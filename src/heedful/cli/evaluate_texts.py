@@ -159,13 +159,18 @@ def _show(judged: Sequence[JudgedModel], wish: Wish) -> None:
 
 
 def _rows(evaluation: ClassEvaluation) -> Iterator[str]:
-    """A line a text: the true labels, those that were said, their probabilities, and the text."""
+    """A line a text: the true labels, those that were said, their probabilities, and the text.
+
+    Labels are in the order of classes on both sides, so that lines can be compared by their columns.
+    """
+    order = evaluation.judged.labels.index
     for text, found in zip(evaluation.texts, evaluation.found, strict=True):
         shares: Mapping[str, float] = found.probabilities
+        said = sorted(found.labels, key=order)
         columns = [
-            ",".join(text.labels),
-            ",".join(found.labels),
-            ",".join(f"{shares[label]:.4f}" for label in found.labels),
+            ",".join(sorted(text.labels, key=order)),
+            ",".join(said),
+            ",".join(f"{shares[label]:.4f}" for label in said),
             text.text,
             *([] if text.second is None else [text.second]),
         ]

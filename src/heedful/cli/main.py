@@ -32,7 +32,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "compare": ("heedful.cli.compare", "Compare two translators: scores, significance, and where they differ."),
     "score": ("heedful.cli.score", "Score given translations: log probabilities, pair by pair."),
     "average": ("heedful.cli.average", "Average checkpoints or models into one model."),
-    "import": ("heedful.cli.import_", "Import a translation model from a local Hugging Face folder."),
+    "import": ("heedful.cli.import_", "Import MarianMT or BERT from a local Hugging Face folder."),
     "demo": ("heedful.cli.demo", "Train a small translator in minutes and try it out."),
     "doctor": ("heedful.cli.doctor", "Check a recipe and its data before training."),
     "recipes": ("heedful.cli.recipes", "List, show and copy the recipes that ship with Heedful."),

@@ -8,6 +8,9 @@ import typer
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
+from heedful.config.tasks import counted_tokens
+from heedful.errors import UserError
+from heedful.files import is_unicode
 
 
 def command(
@@ -26,9 +29,12 @@ def command(
     if dry_run:
         _print_forecast(resolved)
         return
+    run = out or Path("runs") / Path(recipe).stem
+    if not is_unicode(str(run)):
+        raise UserError(f"--out: the folder's name {str(run)!a} is not UTF-8: give it another.")
     from heedful.api.training import train
 
-    train(resolved, out or Path("runs") / Path(recipe).stem, resume=resume)
+    train(resolved, run, resume=resume)
 
 
 def _print_forecast(recipe: Recipe) -> None:
@@ -43,7 +49,7 @@ def _print_forecast(recipe: Recipe) -> None:
     )
     print(
         f"parameters   {forecast.parameters:,}\n"
-        f"speed        {forecast.tokens_per_second:,.0f} target tokens/s\n"
+        f"speed        {forecast.tokens_per_second:,.0f} {counted_tokens(recipe.task)}/s\n"
         f"whole run    {recipe.train.steps:,} updates, {forecast.epochs:,.1f} epochs, {duration(forecast.seconds)} "
         f"without validation\n"
         f"run folder   {forecast.checkpoint_bytes / 2**20:,.0f} MiB{gpu}"

@@ -1,8 +1,8 @@
 """The corpora that a recipe can name: pairs of sentences, texts with labels, running text."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, PositiveFloat, PositiveInt, Tag
+from pydantic import BeforeValidator, Discriminator, Field, PositiveFloat, PositiveInt, Tag, model_validator
 
 from heedful.config.section import Section
 
@@ -20,6 +20,18 @@ class Corpus(Section):
     weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
     lines: Lines = ""  # "1-2000": only these, counted from 1, both included
     to: Language = ""  # "de" puts the tag <2de> before every source: one model for several target languages
+
+    @model_validator(mode="after")
+    def _lines_go_up(self) -> Self:
+        if self.lines and not 1 <= self.line_range[0] <= self.line_range[1]:
+            raise ValueError(f'`lines` is "{self.lines}", but must go up from a line to a later one, counted from 1')
+        return self
+
+    @property
+    def line_range(self) -> tuple[int, int]:
+        """The first and the last of `lines`, where it is said."""
+        first, last = map(int, self.lines.split("-"))
+        return first, last
 
 
 class TextCorpus(Corpus):
@@ -61,6 +73,32 @@ class TextsCorpus(Corpus):
 
     part: Part = ""  # "0/10": of ten parts by hash the first; "1-9/10": the others
     sample: PositiveInt | None = None  # so many texts of these: those of the smallest hashes
+
+    @property
+    def part_range(self) -> tuple[int, int, int]:
+        """The first and the last of the parts, and how many there are, where `part` is said."""
+        members, count = self.part.split("/")
+        first, _, last = members.partition("-")
+        return int(first), int(last or first), int(count)
+
+    @model_validator(mode="after")
+    def _there_are_such_parts(self) -> Self:
+        if self.part:
+            first, last, count = self.part_range
+            if not first <= last < count:
+                raise ValueError(
+                    f'`part` is "{self.part}", but must be some of the parts 0 to n-1 of n, such as "0/10" or "1-9/10"'
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _each_has_its_place(self) -> Self:
+        said = [(key, value) for key in ("text", "second", "label") if (value := getattr(self, key, None)) is not None]
+        for number, (key, value) in enumerate(said):
+            for other, same in said[:number]:
+                if value == same:
+                    raise ValueError(f"`{other}` and `{key}` are both {value!r}: each must have its own")
+        return self
 
 
 class TsvTexts(TextsCorpus):

@@ -96,7 +96,7 @@ class HierarchicalEncoderTable(Section):
 
     @model_validator(mode="after")
     def _sentences_are_vectors(self) -> Self:
-        for key in ("embedding", "embeddings"):
+        for key in ("embedding", "embeddings", "dropout_words"):
             if getattr(self.sentences, key) != RecurrentEncoderTable.model_fields[key].default:
                 raise ValueError(
                     f"`sentences` reads vectors, not tokens, so `sentences.{key}` means nothing: leave it out"

@@ -12,3 +12,8 @@ METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
     "fill": ("loss", "perplexity", "accuracy"),
 }
 HIGHER_IS_BETTER: Final[tuple[Metric, ...]] = ("bleu", "chrf", "accuracy", "f1")
+
+
+def counted_tokens(task: Task) -> str:
+    """What the tokens are called that speed is counted in."""
+    return "target tokens" if task == "translate" else "tokens"

@@ -31,15 +31,8 @@ def _hash(text: str) -> int:
 def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: AnyTexts) -> Iterator[tuple[int, int, Row]]:
     if not corpus.part:
         return rows
-    members, parts = corpus.part.split("/")
-    first, _, last = members.partition("-")
-    low, high, count = int(first), int(last or first), int(parts)
-    if not low <= high < count:
-        raise UserError(
-            f'{corpus_name(corpus)}: `part` is "{corpus.part}", but must be some of the parts 0 to n-1 of n, such as '
-            '"0/10" or "1-9/10".'
-        )
-    return (row for row in rows if low <= row[0] % count <= high)
+    first, last, count = corpus.part_range
+    return (row for row in rows if first <= row[0] % count <= last)
 
 
 def _sampled(rows: Iterator[tuple[int, int, Row]], corpus: AnyTexts, count: int) -> list[tuple[int, int, Row]]:

@@ -99,12 +99,7 @@ def selected(rows: Iterator[Row], corpus: AnyCorpus) -> Iterator[Row]:
     if not corpus.lines:
         yield from rows
         return
-    first, last = map(int, corpus.lines.split("-"))
-    if not 1 <= first <= last:
-        raise UserError(
-            f'{corpus_name(corpus)}: `lines` is "{corpus.lines}", but must go up from a line to a later one, counted '
-            "from 1."
-        )
+    first, last = corpus.line_range
     number = 0
     for number, row in enumerate(rows, start=1):
         if number >= first:

@@ -70,7 +70,7 @@ def _all_texts(corpus: TsvTexts | JsonlTexts, folder: str, several: bool) -> Ite
 def _tsv_texts(corpus: TsvTexts, file: TextFile, several: bool) -> Iterator[Text]:
     columns = {"text": corpus.text, "second": corpus.second, "label": corpus.label}
     for number, line in enumerate(read_lines(file), start=1):
-        if not line:
+        if not line.strip():
             yield Text("")
             continue
         row, where = line.split("\t"), f"{file.name}, line {number:,}"

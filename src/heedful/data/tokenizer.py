@@ -15,6 +15,7 @@ import tokenizers
 from tokenizers import decoders
 
 from heedful.errors import UserError
+from heedful.files import is_unicode
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids
@@ -89,7 +90,13 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of texts, without markers, on all cores."""
-        encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        try:
+            encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:
+            strange = next((text for text in texts if not is_unicode(text)), None)
+            if strange is None:
+                raise
+            raise UserError(f"The text {strange[:60]!a} is not Unicode: give it in UTF-8.") from None
         return [_without_markers(encoding.ids, self.markers) for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -106,6 +106,11 @@ def test_pairs_are_read_together(name: str) -> None:
     expected = [naive(classifier, text, second) for text, second in zip(texts, seconds, strict=True)]
     assert [list(one.probabilities.values()) for one in found] == [pytest.approx(one, abs=1e-5) for one in expected]
     assert classifier.classify(texts[0], seconds[0]) == classifier.classify(texts[:1], seconds[:1])[0]
+    for text, second in ((texts[0], seconds[:1]), (texts[:1], seconds[0])):
+        with pytest.raises(
+            UserError, match=r"^`texts` and `seconds` must be one text each, or a list of texts each\.$"
+        ):
+            classifier.classify(text, second)
 
 
 def test_one_text_has_one_answer_whose_probabilities_sum_to_one() -> None:

@@ -133,12 +133,16 @@ def test_one_text_and_none_are_rows_too() -> None:
 
 
 @all_readers
-@pytest.mark.parametrize("pool", ["mean", "max"])
-def test_a_blank_text_is_zeros_and_has_no_tokens(name: str, pool: Literal["mean", "max"]) -> None:
+@pytest.mark.parametrize("markers", [False, True])
+@pytest.mark.parametrize("pool", ["mean", "max", "first"])
+def test_a_blank_text_is_zeros_and_has_no_tokens(
+    name: str, pool: Literal["mean", "max", "first"], markers: bool
+) -> None:
     model = any_reader(name)
     for texts in (["", "the cat", " \t"], ["", " "]):
-        found = embed(model, texts, pool=pool)
+        found = embed(model, texts, pool=pool, markers=markers)
         assert not found[[0, -1]].any()
+        assert len(texts) == 2 or found[1].any()
     assert found.shape == (2, 16 if name != "lstm one way" else 12)
     first, _, last = embed(model, ["", "the cat", " "], of="tokens")
     assert first.pieces == last.pieces == []

@@ -351,6 +351,11 @@ def test_other_mistakes(week: MaskFiller) -> None:
     assert refusal(week, "a [MASK]", top=0) == "`top` is 0, but must be 1 or more."
     pairs = MaskFiller(masked_bundle())
     assert refusal(pairs, ["a [MASK]", "b"], second=["c"]) == ("There are 2 texts but 1 second ones: each needs one.")
+    for text, second in (("a [MASK]", ["b"]), (["a [MASK]"], "b")):
+        assert refusal(pairs, text, second=second) == (
+            "`text` and `second` must be one text each, or a list of texts each."
+        )
+    assert refusal(pairs, "caf\udce9 [MASK]") == r"The text 'caf\udce9 ' is not Unicode: give it in UTF-8."
     single = MaskFiller(masked_bundle(segments=0, next_sentence=False))
     assert refusal(single, "a [MASK]", second="b") == (
         "This model reads single texts (`model.segments` is 0): leave out `second`."

@@ -307,7 +307,8 @@ def test_a_vocabulary_without_a_mask_cannot_be_filled(tmp_path: Path) -> None:
 
 
 def other_function(folder: Path, key: str, now: object, was: object) -> str:
-    way_out = f'Write `family = "{was}"`' if key == "family" else "Leave the key out"
+    ways = {"family": f'Write `family = "{was}"`', "encoder.family": f'Write `family = "{was}"` in [model.encoder]'}
+    way_out = ways.get(key, "Leave the key out")
     return (
         f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
         f"{way_out} to take the start's."

@@ -208,6 +208,35 @@ def test_a_wrong_value_of_training_is_refused_with_what_it_must_be(rest: str, li
     assert complaint("bert", RUNNING, rest=rest) == line
 
 
+@pytest.mark.parametrize("lines", ["4-2", "0-2"])
+@pytest.mark.parametrize(("family", "corpus"), [("transformer", PAIR), ("classifier", LABELLED), ("bert", RUNNING)])
+def test_a_range_of_lines_that_is_none(family: str, corpus: str, lines: str) -> None:
+    assert complaint(family, corpus.replace("}", f', lines = "{lines}" }}')) == (
+        f'in `data.train`, `lines` is "{lines}", but must go up from a line to a later one, counted from 1.'
+    )
+
+
+@pytest.mark.parametrize("part", ["7-3/10", "10/10", "3-10/10", "0/0"])
+def test_a_part_that_is_none(part: str) -> None:
+    assert complaint("classifier", LABELLED.replace("}", f', part = "{part}" }}')) == (
+        f'in `data.train`, `part` is "{part}", but must be some of the parts 0 to n-1 of n, such as "0/10" or "1-9/10".'
+    )
+
+
+@pytest.mark.parametrize(
+    ("corpus", "line"),
+    [
+        ('{ tsv = "a", label = 2, text = 2 }', "`text` and `label` are both 2: each must have its own."),
+        (
+            '{ jsonl = "a", label = "l", text = "t", second = "t" }',
+            "`text` and `second` are both 't': each must have its own.",
+        ),
+    ],
+)
+def test_text_and_label_are_two_columns(corpus: str, line: str) -> None:
+    assert complaint("classifier", corpus).endswith(line)
+
+
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
 

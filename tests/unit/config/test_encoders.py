@@ -203,6 +203,11 @@ def test_a_resolved_recipe_comes_back_from_json_and_from_toml(model: str) -> Non
             "it out.",
         ),
         (
+            'family = "hierarchical", sentences = { dropout_words = 0.2 }',
+            "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.dropout_words` means nothing: "
+            "leave it out.",
+        ),
+        (
             'family = "hierarchical", sentences = { embeddings = 2 }',
             "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.embeddings` means nothing: leave "
             "it out.",

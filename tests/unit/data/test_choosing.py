@@ -53,13 +53,6 @@ def test_half_a_character_can_be_hashed() -> None:
     assert take(["\ud83d"], part="0/1") == ["\ud83d"]
 
 
-@pytest.mark.parametrize("part", ["7-3/10", "10/10", "3-10/10", "0/0"])
-def test_a_part_that_is_none_is_refused(part: str) -> None:
-    message = rf'^t.tsv: `part` is "{part}", but must be some of the parts 0 to n-1 of n, such as "0/10" or "1-9/10"\.$'
-    with pytest.raises(UserError, match=message):
-        take(TEXTS, part=part)
-
-
 def test_a_sample_larger_than_its_corpus_is_refused() -> None:
     with pytest.raises(UserError, match=r"^t.tsv has 500 texts, but `sample` is 1,000: lower it\.$"):
         take(TEXTS, sample=1000)

@@ -121,13 +121,6 @@ def test_a_range_past_the_end(tmp_path: Path) -> None:
         pairs_of(corpus, tmp_path)
 
 
-@pytest.mark.parametrize("lines", ["4-2", "0-2"])
-def test_a_range_that_is_none(tmp_path: Path, lines: str) -> None:
-    corpus = text_corpus(tmp_path, list("abcde"), list("ABCDE"), lines=lines)
-    with pytest.raises(UserError, match=f'`lines` is "{lines}", but must go up from a line to a later one'):
-        pairs_of(corpus, tmp_path)
-
-
 def test_composed_form_is_an_option(tmp_path: Path) -> None:
     corpus = text_corpus(tmp_path, ["u\u0308ber"], ["u\u0308ber"])
     assert list(read_pairs(corpus, str(tmp_path), TextForm(nfc=True))) == [("über", "über")]
