@@ -222,6 +222,10 @@ def test_quick_mistakes_are_told_before_the_model_is_loaded(tmp_path: Path, caps
     )
     missing = tmp_path / "missing.txt"
     assert refused(capsys, "classify", "no-model", missing) == f"{missing}: no such file."
+    assert refused(capsys, "classify", "no-model", "The film was great.") == (
+        "The film was great.: no such file (texts are read from files or from standard input, not from the command "
+        "line)."
+    )
 
 
 @pytest.mark.parametrize(("line", "columns"), [("alone", "1 column"), ("a\tb\tc", "3 columns")])

@@ -14,6 +14,7 @@ from heedful.cli.arriving import Arriving
 from heedful.data.lines import TextFile, check_exists, decode_lines, locate, read_lines
 
 STANDARD_INPUT: Final = "-"
+_HINT: Final = " (texts are read from files or from standard input, not from the command line)"
 FilesArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="FILES", help="Text, .gz, .xz or member of a .zip; `-` is standard input."),
@@ -42,7 +43,7 @@ def expected(inputs: Sequence[Incoming]) -> int | None:
 
 
 def _of_file(name: str) -> Incoming:
-    file = replace(locate(name), hint="")  # the hint is about recipes
+    file = replace(locate(name), hint=_HINT if " " in name else "")  # instead of one about recipes
     check_exists(file)
     again = file if file.path.is_file() else None
     return Incoming(file.name, lambda: read_lines(file), file=again)

@@ -143,6 +143,8 @@ def _needed(fault: _Fault) -> str:
 def _way_out(fault: _Fault) -> str:
     """End the line of an unknown key: the key that was meant, here, in another kind, or in another table."""
     keys = _keys(fault.place)
+    if fault.key in _forms(fault.place):
+        return f": a corpus is of one form, and `{_form_of(fault.place)}` is said. Leave one of both out."
     if fault.key in FOREIGN_WORDS:
         return f". Did you mean `{FOREIGN_WORDS[fault.key]}`?"
     if nearest(fault.key, keys):
@@ -165,6 +167,11 @@ def _forms(place: Place) -> list[str]:
     if len(place.siblings) < 2 or mark_of(place.holder):
         return []
     return [form for form, sibling in place.siblings.items() if form in sibling.model_fields]
+
+
+def _form_of(place: Place) -> str:
+    """Return the key that makes a corpus what it is."""
+    return next(key for key in ("tsv", "jsonl", "builtin", "source", "text") if key in place.holder.model_fields)
 
 
 def _shown(value: Any) -> str:

@@ -134,9 +134,9 @@ def _corpus_form(value: Any) -> str:
         return key in value if isinstance(value, dict) else hasattr(value, key)
 
     form = next((form for form in ("tsv", "jsonl", "builtin") if has(form)), "")
-    if form == "builtin" or not has("text"):
-        return form or "pairs"
-    return f"{form}_texts" if form else "text"
+    if form in ("tsv", "jsonl"):
+        return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
+    return form or ("text" if has("text") else "pairs")
 
 
 def _as_tuple(value: Any) -> Any:

@@ -208,6 +208,23 @@ def test_a_wrong_value_of_training_is_refused_with_what_it_must_be(rest: str, li
     assert complaint("bert", RUNNING, rest=rest) == line
 
 
+@pytest.mark.parametrize(
+    ("corpus", "line"),
+    [
+        (
+            '{ tsv = "a", label = 1, text = 2, jsonl = "b" }',
+            "`data.train.jsonl` is not a key of TsvTexts: a corpus is of one form, and `tsv` is said. Leave one of "
+            "both out.",
+        ),
+        ('{ tsv = "a", label = 1 }', "`data.train.text` is missing: it must be a whole number of at least 1."),
+        ('{ jsonl = "a", label = "l" }', "`data.train.text` is missing: it must be a text in quotes."),
+        ('{ tsv = "a", label = 1, txt = 2 }', "`data.train.txt` is not a key of TsvTexts. Did you mean `text`?"),
+    ],
+)
+def test_a_corpus_of_texts_lacks_something_or_is_two(corpus: str, line: str) -> None:
+    assert complaint("classifier", corpus) == line
+
+
 @pytest.mark.parametrize("lines", ["4-2", "0-2"])
 @pytest.mark.parametrize(("family", "corpus"), [("transformer", PAIR), ("classifier", LABELLED), ("bert", RUNNING)])
 def test_a_range_of_lines_that_is_none(family: str, corpus: str, lines: str) -> None:
