@@ -59,10 +59,10 @@ class Running:
             end = build_trainer(self.job, self).run(position, stop)
         took = duration(time.perf_counter() - began)
         best = self.run / SINGLE if (self.run / SINGLE).exists() else self.run  # averaged before, and none better since
-        early = "" if end.step == steps else f" (no better model in {end.worse_since} validations: stopped early)"
-        self.progress.say(
-            f"Trained {end.step:,} steps in {took}{early}. The best model, of step {end.best_step:,}, is in {best}"
-        )
+        worse = counted(end.worse_since, "validation")
+        early = "" if end.step == steps else f" (no better model in {worse}: stopped early)"
+        which = "The last model" if end.best_score is None else f"The best model, of step {end.best_step:,},"
+        self.progress.say(f"Trained {end.step:,} steps in {took}{early}. {which} is in {best}")
         self._average(end)
 
     def _average(self, end: Position) -> None:

@@ -14,7 +14,7 @@ from heedful.config.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.schema import Recipe
 from heedful.config.section import Section
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, Tokenizers, build_network, read_bundle
+from heedful.models.bundle import Bundle, Tokenizers, build_network, read_bundle, read_description
 from heedful.models.families import Classifier, MaskedModel
 from heedful.models.weights import set_weights, shapes_of
 
@@ -47,13 +47,23 @@ def read_start(recipe: Recipe) -> Start:
     """Read the model that a recipe starts from; refuses one of other shapes, or that would compute otherwise."""
     folder = Path(recipe.train.start_from).expanduser()
     bundle = read_bundle(folder, nn.Module)
-    _refuse_other_family(recipe, bundle.recipe, folder)
-    together = adapted(recipe, bundle.recipe)
-    checked = recipe_from_json(recipe_to_json(together), f"a recipe that starts from {folder}")  # do they fit together?
+    checked = _together(recipe, bundle.recipe, folder)
     _refuse_other_function(checked, bundle.recipe, folder)
     _refuse_other_shapes(checked, bundle, folder)
     _refuse_other_texts(checked, bundle, folder)
     return Start(checked, bundle.tokenizers, bundle, tuple(_differences(recipe, bundle.recipe)))
+
+
+def with_start(recipe: Recipe) -> Recipe:
+    """The recipe with what it takes over from the model that it starts from."""
+    folder = Path(recipe.train.start_from).expanduser()
+    return _together(recipe, read_description(folder)[0], folder)
+
+
+def _together(recipe: Recipe, start: Recipe, folder: Path) -> Recipe:
+    """Both in one; refuses what does not fit together."""
+    _refuse_other_family(recipe, start, folder)
+    return recipe_from_json(recipe_to_json(adapted(recipe, start)), f"a recipe that starts from {folder}")
 
 
 def adapted(recipe: Recipe, start: Recipe) -> Recipe:

@@ -1,5 +1,7 @@
 """`heedful config`: check a recipe, or show it with every default filled in."""
 
+from pathlib import Path
+
 import typer
 
 from heedful.cli.options import RecipeArgument, SetOption
@@ -17,5 +19,13 @@ def check(recipe: RecipeArgument, overrides: SetOption = None) -> None:
 
 @app.command()
 def show(recipe: RecipeArgument, overrides: SetOption = None) -> None:
-    """Show a recipe with its base, its overrides and every default filled in, as TOML."""
-    print(recipe_to_toml(load_recipe(recipe, overrides or [])), end="")
+    """Show a recipe with its base, its overrides and every default filled in, as TOML.
+
+    Where it starts from a model that is there, what it takes over from it is shown too.
+    """
+    shown = load_recipe(recipe, overrides or [])
+    if shown.train.start_from and Path(shown.train.start_from).expanduser().exists():
+        from heedful.api.starting import with_start  # not before: it takes seconds
+
+        shown = with_start(shown)
+    print(recipe_to_toml(shown), end="")

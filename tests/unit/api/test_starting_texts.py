@@ -17,6 +17,7 @@ from heedful.api.forecast import dry_run
 from heedful.api.job import first_job
 from heedful.api.starting import read_start
 from heedful.api.training import train
+from heedful.cli.main import run
 from heedful.config.encoders import BertModel, ClassifierModel
 from heedful.config.load import load_recipe, recipe_from_json
 from heedful.config.schema import Recipe
@@ -287,6 +288,26 @@ def filling(folder: Path, **model: Any) -> Values:
     written = values(folder, {"family": "bert", **model} if model else None)
     corpus = {"text": "t.txt", "sentences": "line"}
     return {**written, "data": written["data"] | {"train": [corpus], "valid": []}}
+
+
+def test_what_a_recipe_takes_over_is_shown_and_can_be_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start(tmp_path, BERT)
+    Path("my.toml").write_text(
+        '[data]\nmax_length = 12\ntrain = { jsonl = "t.jsonl", text = "text", label = "label" }\n'
+        '[model]\nfamily = "classifier"\npool = "mean"\n[train]\nstart_from = "start"\nsteps = 3\n'
+    )
+    assert run(["config", "show", "my.toml"]) == 0
+    Path("shown.toml").write_text(capsys.readouterr().out)
+    shown = load_recipe("shown.toml")
+    assert isinstance(shown.model, ClassifierModel)
+    assert shown.model.encoder == read_description(Path("start"))[0].model
+    assert shown.tokenizer.kind == "word"
+    assert read_start(shown).recipe == read_start(load_recipe("my.toml")).recipe
+    shutil.rmtree("start")
+    assert run(["config", "show", "my.toml"]) == 0  # which is all there is to show then
 
 
 def test_a_masked_model_goes_on_from_another(tmp_path: Path) -> None:

@@ -203,9 +203,11 @@ def test_a_dry_run_forecasts_and_writes_nothing(make: Make, tmp_path: Path) -> N
 def test_without_validation_data_the_last_model_is_kept(make: Make, tmp_path: Path) -> None:
     recipe = make()
     recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"valid": ()})})
-    run = train(recipe, tmp_path / "run", console=silent())
+    console = silent()
+    run = train(recipe, tmp_path / "run", console=console)
     assert (run / "model.safetensors").exists()
     assert "not validated" in (run / "README.md").read_text()
+    assert told(console).endswith(f"The last model is in {run}\n")
 
 
 def test_a_validation_pair_beyond_the_positions_is_refused_before_training(make: Make, tmp_path: Path) -> None:
@@ -481,7 +483,7 @@ def test_a_run_out_of_patience_is_averaged_too(make: Make, tmp_path: Path, monke
     console = silent()
     run = train(recipe, tmp_path / "run", console=console)
     assert "Trained 6 steps" in told(console)
-    assert "stopped early" in told(console)
+    assert "(no better model in 2 validations: stopped early)" in told(console)
     assert is_mean_of(run, [2, 4])
     before = files(run)
     train(recipe, run, resume=True, console=silent())
