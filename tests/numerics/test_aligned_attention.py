@@ -713,6 +713,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "tie": ({}, {"tie": "none"}),
     "dropout": ({}, {"dropout": 0.3}),
     "dropout_embedding": ({}, {"dropout_embedding": 0.3}),
+    "dropout_words": ({}, {"dropout_words": 0.4}),
     "dropout_attention": ({"alignment": "deep"}, {"alignment": "deep", "dropout_attention": 0.3}),
     "dropout_inner": ({}, {"dropout_inner": 0.3}),
     "distribution": ({}, {"distribution": "sparsemax"}),

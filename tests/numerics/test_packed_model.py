@@ -242,10 +242,10 @@ def test_each_dropout_acts_in_training_and_none_in_evaluation(name: str) -> None
 @pytest.mark.parametrize(
     ("options", "shares"),
     [
-        # 2 encoder blocks with 2 residuals, 2 decoder blocks with 3: 10; 2 embeddings; 4 networks.
-        ({"dropout": 0.3}, {0.3: 10 + 2, 0.0: 4}),
-        ({"dropout": 0.3, "dropout_embedding": 0.2, "dropout_inner": 0.1}, {0.3: 10, 0.2: 2, 0.1: 4}),
-        ({"dropout": 0.0, "dropout_inner": 0.1}, {0.0: 10 + 2, 0.1: 4}),
+        # 2 encoder blocks with 2 residuals, 2 decoder blocks with 3: 10; 2 embeddings, each with its words; 4 networks.
+        ({"dropout": 0.3}, {0.3: 10 + 2, 0.0: 4 + 2}),
+        ({"dropout": 0.3, "dropout_embedding": 0.2, "dropout_inner": 0.1}, {0.3: 10, 0.2: 2, 0.1: 4, 0.0: 2}),
+        ({"dropout": 0.0, "dropout_inner": 0.1, "dropout_words": 0.4}, {0.0: 10 + 2 + 1, 0.1: 4, 0.4: 1}),
     ],
     ids=str,
 )

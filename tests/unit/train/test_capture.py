@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -176,8 +177,9 @@ def test_a_recording_holds_all_that_is_worked_out_of_a_batch(name: str, monkeypa
 
     for function in ("graph_pool_handle", "Stream", "get_rng_state", "set_rng_state"):
         monkeypatch.setattr(torch.cuda, function, lambda *_: None)
-    monkeypatch.setattr("heedful.train.capture.warm_up", lambda run, _: run())
-    monkeypatch.setattr("heedful.train.capture.record", recorded)
+    capture = import_module("heedful.train.capture")  # by its name: `heedful.train` is a function as well
+    monkeypatch.setattr(capture, "warm_up", lambda run, _: run())
+    monkeypatch.setattr(capture, "record", recorded)
     monkeypatch.setattr(type(batch), "to", lambda self, _: self)
     computing = Captured(partial(objective, model), build_optimizer(Adam(), model), None, torch.device("cpu"))
     computing.add(batch, first=True)
