@@ -3,10 +3,10 @@
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -60,18 +60,19 @@ class RowReading(Protocol[MadeBatch]):
         ...
 
 
+@dataclass(frozen=True, eq=False)
 class RowFeed(Generic[RowBatch]):
-    """Training rows of one or several weighted stores. A feed is a dataclass of these fields."""
+    """Training rows of one or several weighted stores."""
 
     stores: Sequence[TokenStore]
     weights: Sequence[float]
     reading: RowReading[RowBatch]
     seed: int
     batch_tokens: int
-    max_sentences: int | None
-    static: StaticShape | None
-    multiple: int
-    pin: bool
+    max_sentences: int | None = None
+    static: StaticShape | None = None
+    multiple: int = 1  # of tokens, where the shape is not static
+    pin: bool = False
 
     def plan(self, epoch: int) -> Iterator[Indices]:
         """The micro-batches of an epoch, in order; the same ones whenever it is called."""
@@ -109,16 +110,7 @@ class PairReading:
 class PairFeed(RowFeed[PairBatch]):
     """Training pairs of one or several weighted stores."""
 
-    reading: ClassVar[PairReading] = PairReading()  # type: ignore[misc]  # always this one, no field
-
-    stores: Sequence[TokenStore]
-    weights: Sequence[float]
-    seed: int
-    batch_tokens: int
-    max_sentences: int | None = None
-    static: StaticShape | None = None
-    multiple: int = 1  # of tokens, where the shape is not static
-    pin: bool = False
+    reading: RowReading[PairBatch] = field(default=PairReading(), init=False)
 
 
 def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:

@@ -88,19 +88,8 @@ class FlatReading:
         return [first, np.minimum(lengths[1], room - first)]
 
 
-@dataclass(frozen=True, eq=False)
 class TextFeed(RowFeed[TextBatch]):
     """Training texts of one or several weighted stores."""
-
-    stores: Sequence[TokenStore]
-    weights: Sequence[float]
-    reading: Reading
-    seed: int
-    batch_tokens: int
-    max_sentences: int | None = None
-    static: StaticShape | None = None
-    multiple: int = 1  # of tokens, where the shape is not static
-    pin: bool = False
 
 
 # --- parts of a batch -------------------------------------------------------------------------------------------------
