@@ -14,12 +14,15 @@ lstm          recipes/imdb-lstm.toml
 han           recipes/imdb-han.toml: the hierarchical attention network
 pretrained    recipes/imdb-mlm.toml, then recipes/imdb-finetune.toml: a masked language model of the training reviews,
               without their labels, then fine-tuned
-few           recipes/bert-wikitext2.toml, then recipes/imdb-few.toml: 500 labelled reviews
-few_scratch   the same model and vocabulary after one update of pre-training, which is to say none, on the same reviews,
-              all layers at one rate; both with the learning rate, out of four, that is the best on validation
+few           recipes/bert-wikitext2.toml, recipes/bert-reviews.toml, recipes/imdb-few.toml: a BERT that read an
+              encyclopedia, then the training reviews without their labels, fine-tuned with 500 labelled ones
+few_wikitext  without bert-reviews: from the encyclopedia to the 500 at once, on what few has pre-trained
+few_reviews   without the encyclopedia, but with its vocabulary
+few_scratch   without either; these four with the learning rate, out of three, that is the best on validation
 
 Records imdb.json (accuracy_PART, the mean over seeds; in `details` the 95% interval over reviews and seeds, and the
-machine, as parts may be measured on several) and bert-few.json (accuracy_pretrained, accuracy_scratch).
+machine, as parts may be measured on several) and bert-few.json (of the last four accuracy_pretrained,
+accuracy_wikitext_alone, accuracy_reviews_alone, accuracy_scratch).
 """
 
 import argparse
@@ -47,7 +50,7 @@ from heedful.files import read_json, write_json
 
 NAME, FEW = "imdb", "bert-few"
 FOUND = "found.json"  # in a chain's folder: what is known of it
-FEW_RATES = (0.0001, 0.0003, 0.001, 0.003)
+FEW_RATES = (0.0001, 0.0003, 0.001)
 
 Settings = tuple[str, ...]
 
@@ -61,19 +64,26 @@ class Step:
     reads: str = "data"
 
 
+UNTRAINED = Step("bert-wikitext2", ("train.steps=1", "train.schedule.lr=1e-9"), reads="wikitext")  # its vocabulary
+
 CHAINS: Mapping[str, tuple[Step, ...]] = {
     "scratch": (Step("imdb"),),
     "lstm": (Step("imdb-lstm"),),
     "han": (Step("imdb-han"),),
     "pretrained": (Step("imdb-mlm"), Step("imdb-finetune")),
-    "few": (Step("bert-wikitext2", reads="wikitext"), Step("imdb-few")),
-    "few_scratch": (
-        Step("bert-wikitext2", ("train.steps=1", "train.schedule.lr=1e-9"), reads="wikitext"),
-        Step("imdb-few", ("train.layer_decay=1",)),
-    ),
+    "few": (Step("bert-wikitext2", reads="wikitext"), Step("bert-reviews"), Step("imdb-few")),
+    "few_wikitext": (Step("imdb-few"),),
+    "few_reviews": (UNTRAINED, Step("bert-reviews"), Step("imdb-few")),
+    "few_scratch": (UNTRAINED, Step("imdb-few")),
 }
 PARTS = ("tfidf", *CHAINS)
-SWEPT = ("few", "few_scratch")  # chains whose last step is tried with several learning rates
+BORROWED = {"few_wikitext": ("few", "bert-wikitext2")}  # chains that go on from a step of another one
+SHOWN = {  # in bert-few.json; their last step is tried with several learning rates
+    "few": "pretrained",
+    "few_wikitext": "wikitext_alone",
+    "few_reviews": "reviews_alone",
+    "few_scratch": "scratch",
+}
 
 
 @dataclass(frozen=True)
@@ -104,14 +114,15 @@ class Chain:
 
     def train_and_judge(self) -> None:
         """Train step after step, classify the test reviews, and write down what is known."""
-        start: Path | None = None
+        lender, lent = BORROWED.get(self.part, ("", ""))
+        start = Chain(lender, self.seed, self.options).folder / lent if lender else None
         steps = CHAINS[self.part]
         minutes: dict[str, float | None] = {}
         for step in steps[:-1]:
-            start = self._train(step, None, step.recipe)
+            start = self._train(step, start, step.recipe)
             minutes[step.recipe] = training_of(start).get("minutes")
         last = steps[-1]
-        rates = FEW_RATES if self.part in SWEPT else (None,)
+        rates = FEW_RATES if self.part in SHOWN else (None,)
         runs = [self._train(last, start, last.recipe + (f"-{rate:g}" if rate else ""), rate) for rate in rates]
         valid = {run.name: self._accuracy(run, "valid")[0] for run in runs}
         best = max(runs, key=lambda run: valid[run.name])
@@ -206,8 +217,8 @@ class Board:
         self.failed: dict[str, str] = {}
 
     def add(self, part: str, found: Sequence[dict[str, Any]]) -> None:
-        name = FEW if part in SWEPT else NAME
-        shown = {"few": "pretrained", "few_scratch": "scratch"}.get(part, part)
+        name = FEW if part in SHOWN else NAME
+        shown = SHOWN.get(part, part)
         figures, details = figures_of(shown, found)
         self.figures[name] |= figures
         self.details[name][shown] = details
@@ -227,7 +238,7 @@ class Board:
 def arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="IMDB's reviews")
-    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for few and few_scratch")
+    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for the parts that begin with few")
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--chain", choices=CHAINS, help="train and judge this one here and now, with the first seed")
     parser.add_argument("--seeds", default="1,2,3")
@@ -263,8 +274,10 @@ def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int])
         known = [found for chain in chains if chain.part == part and (found := chain.found())]
         if known:
             board.add(part, known)
-    waiting = [chain.task() for chain in chains if chain.found() is None]
-    run_side_by_side(waiting, options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
+    for borrowed in (False, True):  # first those that others go on from
+        waiting = [chain for chain in chains if chain.found() is None and (chain.part in BORROWED) is borrowed]
+        tasks = [chain.task() for chain in waiting]
+        run_side_by_side(tasks, options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
     if "tfidf" in parts:
         for name, accuracy in tfidf(options.data):
             board.figures[NAME][f"accuracy_tfidf_{name}"] = accuracy
@@ -280,8 +293,8 @@ def main() -> None:
     if unknown:
         parser.error(f"--parts: `{unknown}` is none of {', '.join(PARTS)}")
     asked = [options.chain] if options.chain else parts
-    if options.wikitext is None and set(asked) & set(SWEPT):
-        parser.error("--wikitext: say where WikiText-2's files are, or leave few and few_scratch out of --parts")
+    if options.wikitext is None and set(asked) & set(SHOWN):
+        parser.error("--wikitext: say where WikiText-2's files are, or leave the parts that begin with few out")
     try:
         if options.chain:
             Chain(options.chain, seeds[0], options).train_and_judge()
