@@ -319,7 +319,7 @@ def test_files_that_do_not_fit_are_refused(films: Path, tmp_path: Path, capsys: 
     assert refused(capsys, films, *files).startswith(f"{labels} has 1 lines but {texts} has 2")
     labels.write_text("pos\nneutral\n")
     assert refused(capsys, films, *files) == (
-        f"{texts} + {labels} has the label `neutral`, which no training text of the model has. Known: neg, pos."
+        f"{texts} + {labels}, line 2 has the label `neutral`, which is not a class of the model. Known: neg, pos."
     )
     labels.unlink()
     assert refused(capsys, films, *files) == f"{labels}: no such file."

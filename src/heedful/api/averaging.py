@@ -9,6 +9,7 @@ from heedful.api.card import write_card
 from heedful.api.running import CHECKPOINTS, checkpoints_to_average
 from heedful.api.starting import other_function
 from heedful.config.schema import Average, Recipe
+from heedful.config.toml import shown
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, refuse_file_in_the_way
 from heedful.models.bundle import (
@@ -98,7 +99,8 @@ def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_fold
     if other:
         key, ours, theirs = other
         raise UserError(
-            f"{folder}: `model.{key}` is {ours!r}, but in {first_folder} it is {theirs!r}: their mean means nothing."
+            f"{folder}: `model.{key}` is {shown(ours)}, but in {first_folder} it is {shown(theirs)}: "
+            "their mean means nothing."
         )
 
 

@@ -122,7 +122,7 @@ class TextClassifier(Embeds[Classifier]):
         """A text as the model reads it: normalised and lowercased where the recipe says so."""
         if self._config.nested:
             return text  # its sentences are, once they are found: see `store`
-        return Text(self._form(text.text), None if text.second is None else self._form(text.second), text.labels)
+        return text.formed(self._form)
 
     @torch.inference_mode()
     def scores(self, texts: Sequence[Text]) -> Float[Tensor, "B C"]:

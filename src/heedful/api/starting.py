@@ -13,6 +13,7 @@ from heedful.config.encoders import AnyModel, BertModel, ClassifierModel
 from heedful.config.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.schema import Recipe
 from heedful.config.section import Section
+from heedful.config.toml import shown
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, Tokenizers, build_network, read_bundle, read_description
 from heedful.models.families import Classifier, MaskedModel
@@ -137,7 +138,7 @@ def _other_function(key: str, now: object, was: object, folder: Path) -> UserErr
     table = f"in [model.{key.rpartition('.')[0]}] " if "." in key else ""
     way_out = f'Write `family = "{was}"` {table}'.rstrip() if key.endswith("family") else "Leave the key out"
     return UserError(
-        f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
+        f"`model.{key}` is {shown(now)}, but {folder} was trained with {shown(was)}: its weights would mean nothing. "
         f"{way_out} to take the start's."
     )
 
@@ -182,7 +183,7 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path
     ours, theirs = map(_values, tables)
     changed = [key for key in ours if ours[key] != theirs.get(key) and not _is_free(key.split(".")[-1])]
     told = ", ".join(
-        f"`model.{path}{key}` is {theirs.get(key)!r} there and {ours[key]!r} in the recipe" for key in changed
+        f"`model.{path}{key}` is {shown(theirs.get(key))} there and {shown(ours[key])} in the recipe" for key in changed
     )
     raise UserError(
         f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
@@ -220,13 +221,9 @@ def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
         for key in sorted(ours.model_fields_set & {*_TEXT_FORM, *type(recipe.model).model_fields}):
             was, now = getattr(theirs, key), getattr(ours, key)
             if was != now:
-                yield f"`{section}.{key}` was {_shown(was)} and is {_shown(now)}"
+                yield f"`{section}.{key}` was {shown(was)} and is {shown(now)}"
     if "tokenizer" in recipe.model_fields_set:
         was, now = start.tokenizer.model_dump(), recipe.tokenizer.model_dump()
         for key in sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key)):
-            kept = f"stays {_shown(was.get(key))}, as the vocabulary is kept"
-            yield f"`tokenizer.{key}` {kept}; the recipe says {_shown(now.get(key))}"
-
-
-def _shown(value: object) -> str:
-    return repr(value.model_dump() if isinstance(value, Section) else value)
+            kept = f"stays {shown(was.get(key))}, as the vocabulary is kept"
+            yield f"`tokenizer.{key}` {kept}; the recipe says {shown(now.get(key))}"

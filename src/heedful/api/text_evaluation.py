@@ -8,8 +8,8 @@ import torch
 
 from heedful.api.chunks import CHUNK, chunks
 from heedful.api.classifier import Classification, TextClassifier
-from heedful.data.texts import Text
-from heedful.errors import UserError, suggestion
+from heedful.data.texts import Text, classes_of
+from heedful.errors import UserError
 from heedful.evaluate.classification import Judged, class_loss, decided, truth
 
 
@@ -45,7 +45,7 @@ def evaluate_classifier(
     read = tuple(text for text in map(classifier.formed, texts) if not text.blank)
     if not read:
         raise UserError(f"{name} has no text to classify.")
-    true = truth(_classes(read, classifier.labels, name), len(classifier.labels))
+    true = truth(classes_of(read, classifier.labels, name), len(classifier.labels))
     began, parts = time.perf_counter(), []
     for part in chunks(read, CHUNK):
         parts.append(classifier.scores(part))
@@ -61,14 +61,3 @@ def evaluate_classifier(
         len(texts) - len(read),
         seconds,
     )
-
-
-def _classes(texts: Sequence[Text], labels: Sequence[str], name: str) -> list[list[int]]:
-    """The true classes of texts by number."""
-    known = {label: number for number, label in enumerate(labels)}
-    unknown = next((label for text in texts for label in text.labels if label not in known), None)
-    if unknown is not None:
-        raise UserError(
-            f"{name} has the label `{unknown}`, which no training text of the model has.{suggestion(unknown, labels)}"
-        )
-    return [[known[label] for label in text.labels] for text in texts]

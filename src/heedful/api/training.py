@@ -12,6 +12,7 @@ from heedful.api.running import CHECKPOINTS, Running
 from heedful.api.starting import adapted
 from heedful.config.load import flat, load_recipe, recipe_to_json
 from heedful.config.schema import Recipe
+from heedful.config.toml import shown
 from heedful.errors import UserError
 from heedful.files import leftovers, refuse_file_in_the_way
 from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_description
@@ -99,7 +100,7 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
     if changed:
         key = changed[0]
         raise UserError(
-            f"{run} was trained with `{key}` = {old.get(key)!r}, but the recipe says {new.get(key)!r}"
+            f"{run} was trained with `{key}` = {shown(old.get(key))}, but the recipe says {shown(new.get(key))}"
             + (f" (and {len(changed) - 1} more keys differ)" if len(changed) > 1 else "")
             + ": resume with the same recipe, or train into another folder."
         )

@@ -131,7 +131,7 @@ def _given_texts(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[Tex
         names = [name.strip() for name in said.split(",")] if classifier.several else [said.strip()]
         if not (classifier.several or names[0] or text.blank):
             raise UserError(f"{corpus.target}, line {number:,} has no label: give every text one.")
-        yield replace(text, labels=tuple(dict.fromkeys(name for name in names if name)))
+        yield replace(text, labels=tuple(dict.fromkeys(name for name in names if name)), line=number)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heedful.config.outline import MARKS
+from heedful.config.section import Section
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -25,6 +26,12 @@ def toml_value(value: Any) -> str:
     if isinstance(value, Sequence):
         return f"[{', '.join(map(toml_value, value))}]"
     return repr(value) if isinstance(value, int | float) else str(value)
+
+
+def shown(value: Any) -> str:
+    """A value in a message, as a recipe writes it; a recipe has no word for nothing."""
+    plain = value.model_dump() if isinstance(value, Section) else value
+    return "nothing" if plain is None else toml_value(plain)
 
 
 def _table(values: Mapping[str, Any], name: str) -> list[str]:

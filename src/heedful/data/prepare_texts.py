@@ -7,7 +7,7 @@ from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.encoders import ClassifierModel
 from heedful.config.schema import Recipe
 from heedful.data.cache import Progress
-from heedful.data.corpora import check_files, content_key
+from heedful.data.corpora import check_files, content_key, corpus_name
 from heedful.data.documents import read_documents
 from heedful.data.prepare import Prepared, tell_unreadable_tests, weights_of
 from heedful.data.sampling import described, evenly
@@ -67,7 +67,8 @@ class TextSample:
         """As many as the recipe allows, or all."""
         count = sum(1 for _ in _all_texts(recipe))
         if not count:
-            raise UserError("`data.train` has no text to train a tokenizer on.")
+            names = ", ".join(map(corpus_name, recipe.data.train))
+            raise UserError(f"There is no text to train a tokenizer on in {names}: all of it is blank.")
         return cls(recipe, min(count, recipe.tokenizer.sample), count)
 
     def __iter__(self) -> Iterator[str]:

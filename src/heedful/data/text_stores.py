@@ -25,10 +25,10 @@ from heedful.data.known_words import ID, KnownWords
 from heedful.data.sentences import RULES
 from heedful.data.store import FORMAT, Ragged, TokenStore, id_type, open_store, write_store
 from heedful.data.text import TextForm
-from heedful.data.texts import Text, read_texts
+from heedful.data.texts import Text, classes_of, read_texts
 from heedful.data.tokenizer import Tokenizer
 from heedful.data.tokenizing import Contents
-from heedful.errors import UserError, counted, suggestion
+from heedful.errors import UserError, counted
 
 _CHUNK: Final = 1024  # texts that are tokenized at once, on all cores
 _LARGE: Final = 1 << 32  # "vocabulary" of lengths
@@ -99,7 +99,9 @@ class TextStores:
                 streams = self._document_streams([document_of(text.text, form) for text in full], words)
             else:
                 streams = self._text_streams(full, words, self._vocabularies(corpus))
-            yield {**streams, **({"label": self._classes(full, corpus)} if self.labels else {})}
+            if self.labels:
+                streams = {**streams, "label": Ragged.of(classes_of(full, self.labels, corpus_name(corpus)))}
+            yield streams
 
     def _text_streams(self, texts: Sequence[Text], words: KnownWords, sizes: Mapping[str, int]) -> Streams:
         dtype = id_type(self.tokenizer.size)
@@ -116,16 +118,6 @@ class TextStores:
             "text": ragged([b"".join(document) for document in sentences], id_type(self.tokenizer.size)),
             "sentences": Ragged.of([[length for length in document if length] for document in lengths]),
         }
-
-    def _classes(self, texts: Sequence[Text], corpus: AnyCorpus) -> Ragged:
-        known = {label: number for number, label in enumerate(self.labels)}
-        unknown = next((label for text in texts for label in text.labels if label not in known), None)
-        if unknown is not None:
-            raise UserError(
-                f"{corpus_name(corpus)} has the label `{unknown}`, which is not a class of the model."
-                f"{suggestion(unknown, self.labels)}"
-            )
-        return Ragged.of([[known[label] for label in text.labels] for text in texts])
 
 
 def labels_in(corpora: Iterable[AnyCorpus], data: Data, several: bool) -> tuple[str, ...]:

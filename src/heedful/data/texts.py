@@ -1,7 +1,7 @@
 """Texts with their labels, single or in pairs, from tables and JSON lines."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
@@ -11,7 +11,7 @@ from heedful.data.lines import TextFile, read_lines
 from heedful.data.readers import AS_IT_STANDS
 from heedful.data.rows import checked_text, field_of, json_kind, json_object, text_field
 from heedful.data.text import TextForm
-from heedful.errors import UserError, counted
+from heedful.errors import UserError, counted, suggestion
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,16 @@ class Text:
     text: str
     second: str | None = None
     labels: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)  # of its file; 0 where it is of none
 
     @property
     def blank(self) -> bool:
         """Whether there is nothing to read."""
         return not self.text.strip() or (self.second is not None and not self.second.strip())
+
+    def formed(self, form: TextForm) -> "Text":
+        """In the form that a model reads."""
+        return replace(self, text=form(self.text), second=None if self.second is None else form(self.second))
 
 
 def read_texts(
@@ -36,7 +41,20 @@ def read_texts(
     texts = chosen(selected(_all_texts(rows, folder, several), rows), rows, _said)
     if form == AS_IT_STANDS:
         return texts
-    return (Text(form(text.text), None if text.second is None else form(text.second), text.labels) for text in texts)
+    return (text.formed(form) for text in texts)
+
+
+def classes_of(texts: Sequence[Text], labels: Sequence[str], name: str) -> list[list[int]]:
+    """The true classes of texts by number; `name` is that of their corpus."""
+    known = {label: number for number, label in enumerate(labels)}
+    for text in texts:
+        unknown = next((label for label in text.labels if label not in known), None)
+        if unknown is not None:
+            where = f"{name}, line {text.line:,}" if text.line else name
+            raise UserError(
+                f"{where} has the label `{unknown}`, which is not a class of the model.{suggestion(unknown, labels)}"
+            )
+    return [[known[label] for label in text.labels] for text in texts]
 
 
 def _said(text: Text) -> str:
@@ -81,7 +99,7 @@ def _tsv_texts(corpus: TsvTexts, file: TextFile, several: bool) -> Iterator[Text
                 "tabs."
             )
         labels = () if corpus.label is None else _names(row[corpus.label - 1], several, where)
-        yield Text(row[corpus.text - 1], row[corpus.second - 1] if corpus.second else None, labels)
+        yield Text(row[corpus.text - 1], row[corpus.second - 1] if corpus.second else None, labels, number)
 
 
 def _names(said: str, several: bool, where: str) -> tuple[str, ...]:
@@ -106,7 +124,7 @@ def _jsonl_texts(corpus: JsonlTexts, file: TextFile, several: bool) -> Iterator[
         row = json_object(line, where)
         second = None if corpus.second is None else text_field(row, corpus.second, where)
         labels = () if corpus.label is None else _labels_field(row, corpus.label, several, where)
-        yield Text(text_field(row, corpus.text, where), second, labels)
+        yield Text(text_field(row, corpus.text, where), second, labels, number)
 
 
 def _labels_field(row: dict[str, object], field: str, several: bool, where: str) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ _PARTS: Final[Mapping[str, str]] = {  # how BERT cuts text, in the words of the 
 }
 _INSIDE: Final = "##"  # before a piece that goes on with a word
 _UNNAMED: Final = "[row-"  # how the name begins of what has none
+_FILLING: Final = 128  # fewer rows than that may have no piece: some fill a matrix up to a multiple of so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +65,10 @@ def read_vocabulary(folder: Folder) -> Vocabulary:
     for marker in markers:
         if marker not in ids:
             raise UserError(f"{where} lacks the piece `{marker}`: it is not a vocabulary of BERT.")
-    if max(ids.values()) >= size:
+    there = max(ids.values()) + 1
+    if not size - _FILLING < there <= size:
         raise UserError(
-            f"{where} has {max(ids.values()) + 1:,} pieces, but `vocab_size` of {folder.config.where} is {size:,}: "
-            "copy both again."
+            f"{where} has {there:,} pieces, but `vocab_size` of {folder.config.where} is {size:,}: copy both again."
         )
     rows, pieces = _in_order(ids, markers, size)
     return Vocabulary(_tokenizer(pieces, theirs, config), rows)

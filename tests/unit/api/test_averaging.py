@@ -122,9 +122,9 @@ def test_models_of_other_shapes_have_no_mean(make: Make, tmp_path: Path) -> None
     ("option", "told"),
     [
         ({"heads": 4}, "`model.heads` is 4, but in {a} it is 2"),
-        ({"activation": "gelu"}, "`model.activation` is 'gelu', but in {a} it is 'relu'"),
-        ({"norm": "pre", "final_norm": False}, "`model.norm` is 'pre', but in {a} it is 'post'"),
-        ({"positions": "sinusoidal_halves"}, "`model.positions` is 'sinusoidal_halves', but in {a} it is 'sinusoidal'"),
+        ({"activation": "gelu"}, '`model.activation` is "gelu", but in {a} it is "relu"'),
+        ({"norm": "pre", "final_norm": False}, '`model.norm` is "pre", but in {a} it is "post"'),
+        ({"positions": "sinusoidal_halves"}, '`model.positions` is "sinusoidal_halves", but in {a} it is "sinusoidal"'),
     ],
 )
 def test_models_of_the_same_shapes_that_compute_otherwise_have_no_mean(

@@ -317,6 +317,6 @@ def test_an_evaluation_counts_what_classify_says() -> None:
 def test_texts_that_cannot_be_judged_are_refused() -> None:
     with pytest.raises(UserError, match=r"^films has no text to classify\.$"):
         evaluate_classifier(made(), [Text(" ", None, ("bad",))], name="films")
-    message = r"^films has the label `god`, which no training text of the model has\. Did you mean `good`\?$"
+    message = r"^films has the label `god`, which is not a class of the model\. Did you mean `good`\?$"
     with pytest.raises(UserError, match=message):
         evaluate_classifier(made(), [Text("a", None, ("god",))], name="films")

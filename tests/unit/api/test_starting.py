@@ -126,7 +126,7 @@ def test_the_vocabulary_is_kept_though_the_recipe_says_another(tmp_path: Path) -
     assert (run / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
     assert json.loads((run / "config.json").read_text())["recipe"]["tokenizer"]["kind"] == "word"
     assert read_bundle(run).tokenizers.joint
-    assert "  `tokenizer.kind` stays 'word', as the vocabulary is kept; the recipe says 'char'" in told(console)
+    assert '  `tokenizer.kind` stays "word", as the vocabulary is kept; the recipe says "char"' in told(console)
     assert "  `tokenizer.size` stays 50000, as the vocabulary is kept; the recipe says 99" in told(console)
 
 
@@ -151,12 +151,12 @@ def test_only_what_the_recipe_says_of_the_model_or_the_text_is_told(tmp_path: Pa
     written["data"] |= {"lowercase": True}
     written |= {"decode": {"beam": 2}, "evaluate": {"bleu_tokenize": "none"}}
     differences = read_start(recipe(written)).differences
-    assert differences == ("`data.lowercase` was False and is True",)
+    assert differences == ("`data.lowercase` was false and is true",)
     console = silent()
     dry_run(recipe(written), console=console)
     assert told(console)[:2] == [
         f"Starting from {folder}: its weights and its vocabulary",
-        "  `data.lowercase` was False and is True",
+        "  `data.lowercase` was false and is true",
     ]
 
 
@@ -191,7 +191,7 @@ def test_the_form_of_text_is_the_starts_unless_the_recipe_says_it(tmp_path: Path
     assert started.differences == ()
     written = values(tmp_path)
     written["data"] |= {"lowercase": False}
-    assert read_start(recipe(written)).differences == ("`data.lowercase` was True and is False",)
+    assert read_start(recipe(written)).differences == ("`data.lowercase` was true and is false",)
     run = train(recipe(values(tmp_path, steps=2)), tmp_path / "run", console=silent())
     assert read_description(run)[0].data.lowercase
     train(recipe(values(tmp_path, steps=3)), run, resume=True, console=silent())
@@ -283,8 +283,8 @@ def test_a_recipe_that_does_not_fit_the_starts_model_is_refused(tmp_path: Path) 
 def test_a_model_that_would_compute_otherwise_is_refused(tmp_path: Path, key: str, value: object, was: object) -> None:
     folder = start(tmp_path)
     assert refused(values(tmp_path) | {"model": {key: value}}, tmp_path / "run") == (
-        f"`model.{key}` is {value!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
-        "Leave the key out to take the start's."
+        f"`model.{key}` is {json.dumps(value)}, but {folder} was trained with {json.dumps(was)}: its weights would "
+        "mean nothing. Leave the key out to take the start's."
     )
 
 

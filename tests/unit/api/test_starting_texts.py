@@ -231,9 +231,9 @@ def test_only_what_differs_is_told(tmp_path: Path) -> None:
     written = values(tmp_path, ON_BERT) | {"tokenizer": {"kind": "char"}}
     written["data"] |= {"lowercase": True}
     assert read_start(recipe(written)).differences == (
-        "`data.lowercase` was False and is True",
-        "`tokenizer.kind` stays 'word', as the vocabulary is kept; the recipe says 'char'",
-        "`tokenizer.min_count` stays 1, as the vocabulary is kept; the recipe says None",
+        "`data.lowercase` was false and is true",
+        '`tokenizer.kind` stays "word", as the vocabulary is kept; the recipe says "char"',
+        "`tokenizer.min_count` stays 1, as the vocabulary is kept; the recipe says nothing",
         "`tokenizer.size` stays 50000, as the vocabulary is kept; the recipe says 5000",
     )
 
@@ -276,7 +276,7 @@ def test_a_label_that_the_start_does_not_know_is_refused(tmp_path: Path) -> None
     start(tmp_path, CLASSIFIER, mask=False)
     (tmp_path / "t.jsonl").write_text('{"text": "ant", "label": "netural"}\n')
     assert refused(values(tmp_path, None), tmp_path / "run") == (
-        "t.jsonl has the label `netural`, which is not a class of the model. Did you mean `neutral`?"
+        "t.jsonl, line 1 has the label `netural`, which is not a class of the model. Did you mean `neutral`?"
     )
 
 
@@ -331,8 +331,8 @@ def other_function(folder: Path, key: str, now: object, was: object) -> str:
     ways = {"family": f'Write `family = "{was}"`', "encoder.family": f'Write `family = "{was}"` in [model.encoder]'}
     way_out = ways.get(key, "Leave the key out")
     return (
-        f"`model.{key}` is {now!r}, but {folder} was trained with {was!r}: its weights would mean nothing. "
-        f"{way_out} to take the start's."
+        f"`model.{key}` is {json.dumps(now)}, but {folder} was trained with {json.dumps(was)}: its weights would "
+        f"mean nothing. {way_out} to take the start's."
     )
 
 
@@ -406,14 +406,14 @@ def test_the_usual_pool_may_be_said(tmp_path: Path) -> None:
         (
             BERT,
             {"family": "bert", "next_sentence": False},
-            "`model.next_sentence` is True there and False in the recipe",
+            "`model.next_sentence` is true there and false in the recipe",
         ),
         (
             CLASSIFIER,
             {"family": "classifier", "encoder": {"family": "transformer", "segments": 2}},
             "`model.encoder.segments` is 0 there and 2 in the recipe",
         ),
-        (CLASSIFIER, {"family": "classifier", "pooler": True}, "`model.pooler` is False there and True in the recipe"),
+        (CLASSIFIER, {"family": "classifier", "pooler": True}, "`model.pooler` is false there and true in the recipe"),
     ],
 )
 def test_other_shapes_are_refused_with_the_difference(tmp_path: Path, begun: Values, said: Values, told: str) -> None:

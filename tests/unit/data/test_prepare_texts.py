@@ -190,17 +190,18 @@ def test_a_sample_counts_every_sentence_of_running_text_and_every_text_of_a_pair
 
 def test_a_label_of_validation_that_no_training_text_has_is_refused(files: Path) -> None:
     (files / "valid.tsv").write_text("neutral\tbad\n")
-    message = r"^valid.tsv has the label `neutral`, which is not a class of the model\. Known: neg, pos\.$"
+    message = r"^valid.tsv, line 1 has the label `neutral`, which is not a class of the model\. Known: neg, pos\.$"
     with pytest.raises(UserError, match=message):
         prepare_texts(reviews(files))
 
 
 def test_no_text_at_all_is_refused(files: Path) -> None:
     (files / "train.tsv").write_text("\n\n")
-    with pytest.raises(UserError, match=r"^`data\.train` has no text to train a tokenizer on\.$"):
+    message = r"^There is no text to train a tokenizer on in {0}: all of it is blank\.$"
+    with pytest.raises(UserError, match=message.format("train.tsv")):
         prepare_texts(reviews(files))
     (files / "text.txt").write_text("\n\n")
-    with pytest.raises(UserError, match=r"^`data\.train` has no text to train a tokenizer on\.$"):
+    with pytest.raises(UserError, match=message.format("text.txt")):
         prepare_texts(recipe(files, BERT, {"text": "text.txt"}))
 
 

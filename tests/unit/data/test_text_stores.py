@@ -137,10 +137,10 @@ def test_running_text_has_documents_without_labels(tmp_path: Path, tokenizer: To
 def test_a_label_that_is_no_class_is_refused_with_the_nearest(tmp_path: Path, tokenizer: Tokenizer) -> None:
     corpus = tsv(tmp_path, "positive\tant", "postive\tbee")
     assert refusal(corpus, tmp_path, tokenizer, labels=("negative", "positive")) == (
-        "t.tsv has the label `postive`, which is not a class of the model. Did you mean `positive`?"
+        "t.tsv, line 2 has the label `postive`, which is not a class of the model. Did you mean `positive`?"
     )
     assert refusal(corpus, tmp_path, tokenizer, labels=("x", "y")) == (
-        "t.tsv has the label `positive`, which is not a class of the model. Known: x, y."
+        "t.tsv, line 1 has the label `positive`, which is not a class of the model. Known: x, y."
     )
 
 

@@ -214,13 +214,22 @@ def test_a_vocabulary_without_berts_markers_is_refused(folder: Path, marker: str
     assert refusal(folder) == f"{folder}/vocab.txt lacks the piece `{marker}`: it is not a vocabulary of BERT."
 
 
-def test_a_vocabulary_with_more_pieces_than_rows_is_refused(folder: Path, change: Change) -> None:
+@pytest.mark.parametrize("more", [-1, 128], ids=["more pieces than rows", "a list that was cut off"])
+def test_a_vocabulary_with_another_number_of_pieces_than_rows_is_refused(
+    folder: Path, change: Change, more: int
+) -> None:
     count = len((folder / "vocab.txt").read_text().split("\n")) - 1
-    change(vocab_size=count - 1)
+    change(vocab_size=count + more)
     assert refusal(folder) == (
-        f"{folder}/vocab.txt has {count:,} pieces, but `vocab_size` of {folder}/config.json is {count - 1:,}: "
+        f"{folder}/vocab.txt has {count:,} pieces, but `vocab_size` of {folder}/config.json is {count + more:,}: "
         "copy both again."
     )
+
+
+def test_rows_that_fill_a_matrix_up_need_no_pieces(folder: Path, change: Change) -> None:
+    count = len((folder / "vocab.txt").read_text().split("\n")) - 1
+    change(vocab_size=count + 127)
+    assert read_vocabulary(open_folder(folder)).tokenizer.size == count + 127
 
 
 def test_a_list_that_is_no_text_is_refused(folder: Path) -> None:
