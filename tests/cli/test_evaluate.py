@@ -279,8 +279,8 @@ def refused(capsys: Capture, model: Path, *arguments: str | Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--source", "x"], "--target is missing: sentences need references, and references need sentences."),
-        (["--target", "x"], "--source is missing: sentences need references, and references need sentences."),
+        (["--source", "x"], "--target is missing: --source and --target go together, line by line."),
+        (["--target", "x"], "--source is missing: --source and --target go together, line by line."),
         (
             ["--source", "x", "--target", "y", "--split", "test"],
             "--split chooses among the recipe's corpora: leave it out beside --source and --target.",

@@ -183,7 +183,7 @@ def _read_sentences(source: str | None, target: str, to: str | None) -> "Sentenc
     sources = _lines(source)
     if len(sources) != len(references):
         raise UserError(
-            f"{source} has {len(sources):,} lines but {target} has {len(references):,}: line n of one must translate "
+            f"{source} has {len(sources):,} lines but {target} has {len(references):,}: line n of one belongs to "
             "line n of the other."
         )
     return Sentences(f"{source} + {target}", sources, references, to or "")

@@ -23,7 +23,7 @@ def given_files(source: str | None, target: str | None, split: str | None, to: s
         return ()
     if source is None or target is None:
         missing = "--source" if source is None else "--target"
-        raise UserError(f"{missing} is missing: sentences need references, and references need sentences.")
+        raise UserError(f"{missing} is missing: --source and --target go together, line by line.")
     if split:
         raise UserError("--split chooses among the recipe's corpora: leave it out beside --source and --target.")
     return (TextCorpus(source=str(Path(source).absolute()), target=str(Path(target).absolute()), to=to or ""),)

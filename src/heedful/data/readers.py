@@ -63,7 +63,7 @@ def _text_pairs(source: TextFile, target: TextFile) -> Iterator[Pair]:
             short, long = (source, target) if left is None else (target, source)
             total = number + sum(1 for _ in rows)
             raise UserError(
-                f"{short.name} has {number - 1:,} lines but {long.name} has {total:,}: line n of one must translate "
+                f"{short.name} has {number - 1:,} lines but {long.name} has {total:,}: line n of one belongs to "
                 "line n of the other."
             )
         yield left, right

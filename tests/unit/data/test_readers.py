@@ -34,7 +34,7 @@ def test_two_files_aligned_by_line(tmp_path: Path) -> None:
 def test_unequal_files_show_both_counts(tmp_path: Path, source: int, target: int) -> None:
     corpus = text_corpus(tmp_path, ["x"] * source, ["y"] * target)
     short, long = ("a.en", "a.de") if source < target else ("a.de", "a.en")
-    message = f"{short} has 3 lines but .*{long} has 1,200: line n of one must translate line n of the other."
+    message = f"{short} has 3 lines but .*{long} has 1,200: line n of one belongs to line n of the other."
     with pytest.raises(UserError, match=message):
         pairs_of(corpus, tmp_path)
 
