@@ -56,8 +56,7 @@ def _translating(recipe: Recipe, folder: Path) -> tuple[str, str]:
 
 
 def _classifying(recipe: Recipe, folder: Path) -> tuple[str, str]:
-    paired = getattr(recipe.data.train[0], "second", None) is not None
-    name, argument = ("pairs.tsv", ', ["..."]') if paired else ("texts.txt", "")
+    name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
     return f"heedful classify {folder} < {name}", f'classify(["..."]{argument})'
 
 

@@ -1,12 +1,12 @@
 """The task of classifiers: texts and their classes, accuracy and F1."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.api.feeds import static_layout
+from heedful.api.feeds import SHORTEST_TEXT, static_layout
 from heedful.api.judging import metric_first
 from heedful.config.encoders import ClassifierModel, HierarchicalEncoderTable
 from heedful.config.models import TransformerStack
@@ -24,8 +24,6 @@ from heedful.evaluate.classification import Judged, class_loss, class_scores, de
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.families import Classifier
 from heedful.train.objectives import OneLabel, SeveralLabels
-
-_SHORTEST = 32  # tokens of a text: were all shorter, some of a batch's budget would be unused
 
 
 class Classifying:
@@ -51,7 +49,7 @@ class Classifying:
             reading_of(recipe, len(prepared.labels)),
             recipe.train.seed,
             data.batch_tokens,
-            max(1, data.batch_tokens // _SHORTEST),
+            max(1, data.batch_tokens // SHORTEST_TEXT),
             multiple=CPU_MULTIPLE,
         )
 
@@ -60,16 +58,19 @@ class Classifying:
         encoder = _model(recipe).encoder
         if not isinstance(encoder, TransformerStack):
             return None
-        return static_layout(encoder, recipe.data, recipe.data.max_length, _SHORTEST, precision)
+        return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
     def judge(self, bundle: Bundle[Classifier], prepared: Prepared) -> "ClassifierJudge":
         """What scores the model in training; the recipe's metric comes first."""
         return ClassifierJudge(bundle, prepared.valid)
 
-    def tokens(self, prepared: Prepared) -> float:
-        """The tokens of an epoch, before texts are cut."""
-        weighted = zip(prepared.train, prepared.weights, strict=True)
-        return sum(weight * _tokens(store) for store, weight in weighted)
+    def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
+        """The tokens of an epoch, as they are read."""
+        reading = reading_of(recipe, len(prepared.labels))
+        read = (
+            weight * reading.costs([store], np.arange(len(store)))[0].sum() for store, weight in _weighted(prepared)
+        )
+        return float(sum(read))
 
 
 class ClassifierJudge:
@@ -125,8 +126,7 @@ def reading_of(recipe: Recipe, classes: int) -> Reading:
     several = classes if model.labels == "several" else 0
     if isinstance(model.encoder, HierarchicalEncoderTable):
         return NestedReading(data.max_length, model.encoder.max_sentence, data.cut, several)
-    paired = getattr(data.train[0], "second", None) is not None
-    return FlatReading(data.max_length, data.cut, paired, several)
+    return FlatReading(data.max_length, data.cut, data.paired, several)
 
 
 def _model(recipe: Recipe) -> ClassifierModel:
@@ -140,8 +140,9 @@ def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
     if said is None:
         return None
     if said == "balanced":
-        counts = torch.from_numpy(counts_of(prepared.train, len(labels))).float().clamp(min=1)
-        texts = sum(map(len, prepared.train))
+        shown = [weight * counts_of([store], len(labels)) for store, weight in _weighted(prepared)]
+        counts = torch.from_numpy(np.sum(shown, axis=0)).float().clamp(min=1)
+        texts = sum(weight * len(store) for store, weight in _weighted(prepared))
         if _model(recipe).labels == "several":
             return (texts - counts).clamp(min=1) / counts
         return texts / (len(labels) * counts)
@@ -154,12 +155,9 @@ def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
     return torch.tensor([said.get(label, 1.0) for label in labels])
 
 
-def _tokens(store: TokenStore) -> int:
-    """Those of all texts with their markers, or of all documents with an end marker a sentence."""
-    pieces = sum(store.tokens(stream) for stream in ("text", "second") if stream in store.streams)
-    if "sentences" in store.streams:
-        return pieces + store.tokens("sentences")
-    return pieces + len(store) * (3 if "second" in store.streams else 2)
+def _weighted(prepared: Prepared) -> Iterator[tuple[TokenStore, float]]:
+    """The training stores, and how often an epoch shows each."""
+    return zip(prepared.train, prepared.weights, strict=True)
 
 
 def _listed(prepared: Prepared) -> str:

@@ -1,11 +1,15 @@
 """The one shape of a GPU's batches, for every task."""
 
+from typing import Final
+
 import torch
 
 from heedful.config.models import SCORES_BY_PLACE, TransformerStack
 from heedful.config.schema import Data
 from heedful.data.layouts import StaticShape
 from heedful.nn.backends import packed_takes
+
+SHORTEST_TEXT: Final = 32  # tokens: were all texts of a batch shorter, some of its budget would be unused
 
 
 def static_layout(

@@ -1,27 +1,25 @@
 """The task of masked language models: running text, masked tokens, and whether one text follows another."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
 
-from heedful.api.feeds import static_layout
+from heedful.api.feeds import SHORTEST_TEXT, static_layout
 from heedful.api.judging import metric_first
 from heedful.config.encoders import BertModel
 from heedful.config.schema import Recipe
 from heedful.data.layouts import CPU_MULTIPLE, StaticShape
-from heedful.data.masked_feed import MaskedBatch, MaskedFeed, validation_batches
+from heedful.data.masked_feed import MaskedFeed, evenly, validation_feed
 from heedful.data.prepare import Prepared
 from heedful.data.prepare_texts import prepare_texts
+from heedful.data.store import TokenStore
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import UserError
 from heedful.evaluate.masked import foreseen
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.families import MaskedModel
 from heedful.train.masked_tokens import MaskedTokens
-
-_SHORTEST = 32  # tokens of an input: were all shorter, some of a batch's budget would be unused
 
 
 class Filling:
@@ -37,62 +35,64 @@ class Filling:
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> MaskedFeed:
         """The training batches. Which texts stand together depends on no device."""
-        return masked_feed(recipe, prepared)
+        return masked_feed(recipe, prepared.source_tokenizer, prepared.train, prepared.weights)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """The one shape of a GPU's batches, where attention runs straight on it."""
-        return static_layout(_model(recipe), recipe.data, recipe.data.max_length, _SHORTEST, precision)
+        return static_layout(_model(recipe), recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
     def judge(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> "MaskedJudge":
         """What scores the model in training; the recipe's metric comes first."""
         return MaskedJudge(bundle, prepared)
 
-    def tokens(self, prepared: Prepared) -> float:
-        """The tokens of an epoch, about: markers depend on how texts are cut."""
-        weighted = zip(prepared.train, prepared.weights, strict=True)
-        return sum(weight * store.tokens("text") for store, weight in weighted)
+    def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
+        """The tokens of an epoch: of the first one, as each cuts texts anew."""
+        return float(sum(spans.lengths.sum() for spans in self.feed(recipe, prepared).plan(0)))
 
 
 class MaskedJudge:
     """Scores a masked language model in training, always by the same masks; the recipe's metric comes first."""
 
     def __init__(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> None:
-        self._bundle, self._prepared = bundle, prepared
+        self._bundle, self._settings = bundle, bundle.recipe.train.validation
+        stores, most = prepared.valid, self._settings.max_sentences
+        self._feed = judging_feed(bundle, stores, "`data.valid`") if stores else None
+        self._chosen = evenly(self._feed, most) if self._feed and most is not None else None
 
     def __call__(self) -> Mapping[str, float]:
         """All scores; none where there is nothing to judge by."""
-        recipe, prepared = self._bundle.recipe, self._prepared
-        if not prepared.valid:
+        if self._feed is None:
             return {}
-        judged = replace(prepared, train=prepared.valid, weights=(1.0,) * len(prepared.valid))
-        batches = _first(validation_batches(masked_feed(recipe, judged)), recipe.train.validation.max_sentences)
-        found = foreseen(self._bundle.model, batches)
+        plan = self._feed.plan(0) if self._chosen is None else self._chosen
+        found = foreseen(self._bundle.model, map(self._feed.batch, plan))
         scores = {"loss": found.likelihood.loss, "perplexity": found.likelihood.perplexity, "accuracy": found.accuracy}
         if found.next_accuracy is not None:
             scores["next_accuracy"] = found.next_accuracy
-        return metric_first(scores, recipe.train.validation.metric)
+        return metric_first(scores, self._settings.metric)
 
 
-def _first(batches: Iterator[MaskedBatch], most: int | None) -> Iterator[MaskedBatch]:
-    """The first batches, until they have so many inputs; all of them where no number is said."""
-    inputs = 0
-    for batch in batches:
-        yield batch
-        inputs += batch.sentences
-        if most is not None and inputs >= most:
-            return
+def judging_feed(bundle: Bundle[MaskedModel], stores: Sequence[TokenStore], name: str) -> MaskedFeed:
+    """The batches to judge by, always the same. Refuses documents that will not do, which `name` says in messages."""
+    feed = validation_feed(masked_feed(bundle.recipe, bundle.tokenizers.source, stores, [1.0] * len(stores)))
+    try:
+        next(feed.plan(0))
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    return feed
 
 
-def masked_feed(recipe: Recipe, prepared: Prepared) -> MaskedFeed:
-    """Batches of the training stores, with masks as the recipe says."""
-    data, masking, tokenizer = recipe.data, recipe.train.masking, prepared.source_tokenizer
+def masked_feed(
+    recipe: Recipe, tokenizer: Tokenizer, stores: Sequence[TokenStore], weights: Sequence[float]
+) -> MaskedFeed:
+    """Batches of documents, with masks as the recipe says."""
+    data, masking = recipe.data, recipe.train.masking
     if tokenizer.mask is None:
         raise UserError(
             "The vocabulary has no `<mask>`: start from a masked language model, or train from the beginning."
         )
     return MaskedFeed(
-        prepared.train,
-        prepared.weights,
+        stores,
+        weights,
         seed=recipe.train.seed,
         batch_tokens=data.batch_tokens,
         max_length=data.max_length,
@@ -101,7 +101,7 @@ def masked_feed(recipe: Recipe, prepared: Prepared) -> MaskedFeed:
         mask_id=tokenizer.mask,
         vocabulary=range(tokenizer.markers, tokenizer.size),
         begins_word=begins_word(tokenizer) if masking.whole_words else None,
-        max_sentences=max(1, data.batch_tokens // _SHORTEST),
+        max_sentences=max(1, data.batch_tokens // SHORTEST_TEXT),
         multiple=CPU_MULTIPLE,
     )
 

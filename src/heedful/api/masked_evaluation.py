@@ -4,11 +4,9 @@ import time
 from dataclasses import dataclass
 
 from heedful.api.evaluating import evaluating
-from heedful.api.filling import masked_feed
+from heedful.api.filling import judging_feed
 from heedful.config.corpora import AnyCorpus
-from heedful.data.corpora import content_key
-from heedful.data.masked_feed import validation_batches
-from heedful.data.prepare import Prepared
+from heedful.data.corpora import content_key, corpus_name
 from heedful.data.text_stores import TextStores
 from heedful.evaluate.masked import Foreseen, foreseen
 from heedful.models.bundle import Bundle
@@ -27,13 +25,13 @@ class MaskedEvaluation:
 def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str) -> MaskedEvaluation:
     """Mask the documents of a corpus as training does, and count what the model makes of them.
 
-    The cuts and the masks are a function of the corpus, the tokenizer and `train.masking` alone.
+    The cuts and the masks are a function of the corpus, the tokenizer, `data.max_length` and `train.masking` alone.
     """
     tokenizer, data = bundle.tokenizers.source, bundle.recipe.data.model_copy(update={"folder": folder})
     contents = {corpus: content_key(corpus, folder)}
     store = TextStores(data, tokenizer, contents, lambda message: None, documents=True).store(corpus)
-    prepared = Prepared(tokenizer, tokenizer, train=(store,), weights=(1.0,), valid=())
+    feed = judging_feed(bundle, [store], corpus_name(corpus))
     began = time.perf_counter()
     with evaluating(bundle.model):
-        found = foreseen(bundle.model, validation_batches(masked_feed(bundle.recipe, prepared)))
+        found = foreseen(bundle.model, map(feed.batch, feed.plan(0)))
     return MaskedEvaluation(found, len(store), time.perf_counter() - began)

@@ -1,7 +1,7 @@
 """Fine-tuning: a run that starts from a trained model's weights and keeps its vocabulary."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -22,7 +22,7 @@ from heedful.models.weights import set_weights, shapes_of
 # What weights were trained for and shapes do not tell: another value makes them meaningless.
 SHAPELESS: Final = (
     "family", "heads", "activation", "norm", "positions", "embedding_scale", "alignment", "wiring", "cell",
-    "reverse_source", "input_feeding", "pool", "word_pool",
+    "reverse_source", "input_feeding", "pool", "word_pool", "labels",
 )  # fmt: skip
 _FREE: Final = ("preset", "backend", "temperature", "variational")  # beside all dropout: they change no weight's shape
 TableType = TypeVar("TableType", bound=Section)
@@ -51,7 +51,6 @@ def read_start(recipe: Recipe) -> Start:
     checked = _together(recipe, bundle.recipe, folder)
     _refuse_other_function(checked, bundle.recipe, folder)
     _refuse_other_shapes(checked, bundle, folder)
-    _refuse_other_texts(checked, bundle, folder)
     return Start(checked, bundle.tokenizers, bundle, tuple(_differences(recipe, bundle.recipe)))
 
 
@@ -158,18 +157,6 @@ def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
     return weights
 
 
-def _refuse_other_texts(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
-    """Refuse what a classifier's start cannot read."""
-    segments = recipe.model.encoder.segments if isinstance(recipe.model, ClassifierModel) and isinstance(
-        recipe.model.encoder, BertModel
-    ) else 2  # fmt: skip
-    if segments < 2 and any(getattr(corpus, "second", None) is not None for corpus in recipe.data.train):
-        raise UserError(
-            f"{folder} reads single texts (`segments` is {segments}), but `data.train` has pairs: leave `second` out, "
-            "or start from a model of two segments."
-        )
-
-
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
     with torch.device("meta"):
         model = build_network(recipe.model, _with_classes(bundle.tokenizers, recipe))
@@ -214,11 +201,11 @@ def _is_free(key: str) -> bool:
 
 def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
     """One line for each key that the recipe sets and the start has otherwise; data and training are new anyway."""
-    said: list[tuple[str, Section, Section]] = [("data", recipe.data, start.data)]
+    said: list[tuple[str, Section, Section, Iterable[str]]] = [("data", recipe.data, start.data, _TEXT_FORM)]
     if not _other_head(recipe, start):
-        said.insert(0, ("model", recipe.model, start.model))
-    for section, ours, theirs in said:
-        for key in sorted(ours.model_fields_set & {*_TEXT_FORM, *type(recipe.model).model_fields}):
+        said.insert(0, ("model", recipe.model, start.model, type(recipe.model).model_fields))
+    for section, ours, theirs, keys in said:
+        for key in sorted(ours.model_fields_set.intersection(keys)):
             was, now = getattr(theirs, key), getattr(ours, key)
             if was != now:
                 yield f"`{section}.{key}` was {shown(was)} and is {shown(now)}"

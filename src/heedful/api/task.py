@@ -42,7 +42,7 @@ class Task(Protocol):
         """What scores the model in training; the recipe's metric comes first."""
         ...
 
-    def tokens(self, prepared: Prepared) -> float:
+    def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """The tokens of an epoch, as speed counts them."""
         ...
 

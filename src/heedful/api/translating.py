@@ -45,7 +45,7 @@ class Translating:
         """What scores the model in training; the recipe's metric comes first."""
         return Judge(bundle, prepared.valid)
 
-    def tokens(self, prepared: Prepared) -> float:
+    def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """The target tokens of an epoch, end markers included."""
         weighted = zip(prepared.train, prepared.weights, strict=True)
         return sum(weight * (store.tokens("target") + len(store)) for store, weight in weighted)

@@ -26,7 +26,7 @@ from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.config.schema import Recipe
 from heedful.data.corpora import check_files, corpus_name
 from heedful.data.readers import read_pairs
-from heedful.data.texts import Text, read_texts
+from heedful.data.texts import Text, labels_of, read_texts
 from heedful.errors import UserError
 from heedful.files import write_bytes
 from heedful.models.bundle import Tokenizers, read_bundle, read_description
@@ -128,10 +128,9 @@ def _given_texts(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[Tex
     """Texts of one file, single or pairs with a tab between, and labels of another, of several with commas between."""
     for number, (line, said) in enumerate(read_pairs(corpus), start=1):
         text = text_of(line, classifier.paired, f"{corpus.source}, line {number:,}")
-        names = [name.strip() for name in said.split(",")] if classifier.several else [said.strip()]
-        if not (classifier.several or names[0] or text.blank):
-            raise UserError(f"{corpus.target}, line {number:,} has no label: give every text one.")
-        yield replace(text, labels=tuple(dict.fromkeys(name for name in names if name)), line=number)
+        where = f"{corpus.target}, line {number:,}"
+        labels = () if text.blank else labels_of(said, classifier.several, where)
+        yield replace(text, labels=labels, line=number)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------

@@ -23,8 +23,9 @@ def check_recipe(recipe: "Recipe") -> None:
     """Refuse tables that do not fit together."""
     _check_names(recipe)
     _check_validation(recipe)
-    if recipe.train.start_from and "model" not in recipe.model_fields_set:
-        return  # the model is the start's: all is checked again with it
+    said = recipe.model.model_fields_set if "model" in recipe.model_fields_set else set()
+    if recipe.train.start_from and said != set(type(recipe.model).model_fields):
+        return  # what is not said of the model is the start's: all is checked again with it
     _check_corpora(recipe)
     _check_metric(recipe)
     match recipe.model:

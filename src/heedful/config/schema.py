@@ -46,6 +46,11 @@ class Data(Section):
     lowercase: bool = False
     tokenized: Tokenized | None = None
 
+    @property
+    def paired(self) -> bool:
+        """Whether a classifier reads pairs of texts."""
+        return any(getattr(corpus, "second", None) is not None for corpus in self.train)
+
 
 # --- tokenizer ----------------------------------------------------------------------------------------------------
 

@@ -16,13 +16,16 @@ from heedful.data.layouts import Lengths, StaticShape, layouts
 from heedful.data.masking import mask, most_chosen
 from heedful.data.moving import Movable
 from heedful.data.next_sentences import SentencePairs
-from heedful.data.plan import generator
+from heedful.data.plan import batches_by_length, generator
 from heedful.data.spans import Cutting, Runs, SingleStretches, Spans, plan_spans
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD
 from heedful.packed import IGNORED, Packed
 
-_VALIDATION_SEED: Final = 0x6D61736B  # any number, but always the same
+# Any numbers, but always the same: they decide where masks are.
+_VALIDATION_SEED: Final = 0x6D61736B
+_VALIDATION_TOKENS: Final = 16384
+_VALIDATION_INPUTS: Final = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +139,32 @@ class MaskedFeed:
         return np.cumsum(begins_N | self.begins_word[tokens_N])
 
 
-def validation_batches(feed: MaskedFeed) -> Iterator[MaskedBatch]:
-    """Every document once, always with the same cuts and the same masks, whatever the feed's seed and weights are."""
-    fixed = replace(feed, seed=_VALIDATION_SEED, weights=[1.0] * len(feed.stores))
-    return map(fixed.batch, fixed.plan(0))
+# --- validation -------------------------------------------------------------------------------------------------------
+
+
+def validation_feed(feed: MaskedFeed) -> MaskedFeed:
+    """Every document once, always with the same cuts and masks, whatever training's seed, weights and budget are."""
+    return replace(
+        feed,
+        seed=_VALIDATION_SEED,
+        weights=[1.0] * len(feed.stores),
+        batch_tokens=max(_VALIDATION_TOKENS, feed.max_length),
+        max_sentences=_VALIDATION_INPUTS,
+    )
+
+
+def evenly(feed: MaskedFeed, most: int) -> list[Spans]:
+    """The micro-batches of so many inputs of the first epoch, at equal distances, or of all where there are no more."""
+    count = sum(len(spans.lengths) for spans in feed.plan(0))
+    if count <= most:
+        return list(feed.plan(0))
+    wanted, seen, parts = np.arange(most) * count // most, 0, []
+    for spans in feed.plan(0):
+        before, seen = seen, seen + len(spans.lengths)
+        parts.append(spans.take(wanted[(before <= wanted) & (wanted < seen)] - before, ()))
+    chosen = Spans.joined(parts)
+    plan = batches_by_length((chosen.lengths,), batch_tokens=feed.batch_tokens, max_sentences=feed.max_sentences)
+    return [chosen.take(places, (feed.seed, 0, number)) for number, places in enumerate(plan, start=1)]
 
 
 # --- parts of a batch -------------------------------------------------------------------------------------------------

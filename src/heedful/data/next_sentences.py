@@ -19,7 +19,7 @@ from heedful.errors import UserError
 
 _SHORT: Final = 0.1  # of all pairs are filled up to a random length only
 _BLOCK: Final = 1 << 15  # documents that are looked at together
-_WAY_OUT: Final = "set `model.next_sentence = false`"
+_WAY_OUT: Final = "add some, or set `model.next_sentence = false` in training"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SentencePairs:
         """Refuse inputs without room for two tokens, and documents without a sentence that follows another."""
         refuse_too_short(self.max_length, 5, "<s> A </s> B </s>")
         if not any(map(_has_followers, stores)):
-            raise UserError(f"No document has two sentences, so none follows another: {_WAY_OUT}.")
+            raise UserError(f"There is no document of two sentences, so none follows another: {_WAY_OUT}.")
 
     def pools(self, documents: Iterable[Indices]) -> Iterator[Indices]:
         """Pools of two different documents at least: with fewer, they are put together."""
@@ -53,7 +53,7 @@ class SentencePairs:
                 yield before
                 before = pool
         if len(before) and _lonely(before):
-            raise UserError(f"There is one document, but `model.next_sentence` draws sentences of others: {_WAY_OUT}.")
+            raise UserError(f"There is one document, but next sentences are also drawn from others: {_WAY_OUT}.")
         if len(before):
             yield before
 

@@ -8,7 +8,7 @@ A store of documents has a row a document in two streams: "text", its tokens, an
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Protocol, Self
 
@@ -38,6 +38,11 @@ class Runs:
         """Some of them."""
         return type(self)(self.documents[places], self.begins[places], self.ends[places])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """All of several."""
+        return cls(*(np.concatenate([getattr(part, key.name) for part in parts]) for key in fields(cls)))
+
 
 @dataclass(frozen=True, eq=False)
 class Spans:
@@ -60,6 +65,15 @@ class Spans:
         if self.second is None or self.drawn is None:
             return Spans(self.first.take(places), seeds=seeds)
         return Spans(self.first.take(places), self.second.take(places), self.drawn[places], seeds)
+
+    @staticmethod
+    def joined(parts: Sequence["Spans"]) -> "Spans":
+        """All of several, which are of one form; they have no seeds."""
+        first = Runs.joined([part.first for part in parts])
+        pairs = [(part.second, part.drawn) for part in parts if part.second is not None and part.drawn is not None]
+        if not pairs:
+            return Spans(first)
+        return Spans(first, Runs.joined([second for second, _ in pairs]), np.concatenate([drawn for _, drawn in pairs]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +220,7 @@ def _micro_batches(
             number += 1  # from 1 on: a zero behind the seeds would change nothing
             yield spans.take(places, (*seeds, number))
     if not number:
-        raise UserError("The documents of an epoch have no token at all: look at the files of `data.train`.")
+        raise UserError("The documents have no token at all: look at their files.")
 
 
 def refuse_too_short(max_length: int, least: int, form: str) -> None:

@@ -38,7 +38,10 @@ def read_texts(
 ) -> Iterator[Text]:
     """Yield the texts of a corpus in order, blank ones included; `several` labels of one may stand between commas."""
     rows = _in_rows(corpus)
-    texts = chosen(selected(_all_texts(rows, folder, several), rows), rows, _said)
+    texts = selected(_all_texts(rows, folder, several), rows)
+    if rows.sample is not None:
+        texts = (text for text in texts if not text.blank)  # so many are to be read
+    texts = chosen(texts, rows, _said)
     if form == AS_IT_STANDS:
         return texts
     return (text.formed(form) for text in texts)
@@ -98,17 +101,17 @@ def _tsv_texts(corpus: TsvTexts, file: TextFile, several: bool) -> Iterator[Text
                 f"{where} has {counted(len(row), 'column')}, but `{asked}` is column {last}: columns are separated by "
                 "tabs."
             )
-        labels = () if corpus.label is None else _names(row[corpus.label - 1], several, where)
+        labels = () if corpus.label is None else labels_of(row[corpus.label - 1], several, where)
         yield Text(row[corpus.text - 1], row[corpus.second - 1] if corpus.second else None, labels, number)
 
 
-def _names(said: str, several: bool, where: str) -> tuple[str, ...]:
-    """The labels that a column says; of several, there may be none."""
+def labels_of(said: str, several: bool, where: str) -> tuple[str, ...]:
+    """The labels that a column says, several with commas between; of these, there may be none."""
     names = [name.strip() for name in said.split(",")] if several else [said.strip()]
     if several:
         return tuple(dict.fromkeys(name for name in names if name))
     if not names[0]:
-        raise UserError(f"{where} has no label: leave the line out, or give it one.")
+        raise UserError(f"{where} has no label: every text needs one.")
     return (names[0],)
 
 
@@ -128,10 +131,11 @@ def _jsonl_texts(corpus: JsonlTexts, file: TextFile, several: bool) -> Iterator[
 
 
 def _labels_field(row: dict[str, object], field: str, several: bool, where: str) -> tuple[str, ...]:
-    """A label may be text, a whole number or true and false; several are a list of them."""
+    """A label may be text, a whole number or true and false; several are a list of them, or one by itself."""
     value = field_of(row, field, where)
     if not isinstance(value, list):
-        return _names(_label(value, field, where), several, where)
+        name = _label(value, field, where)
+        return () if several and not name.strip() else labels_of(name, False, where)
     if not several:
         raise UserError(
             f"{where}: field `{field}` is a list, but a label is text or a whole number: for lists set "

@@ -63,20 +63,6 @@ def spellings(name: str) -> list[str]:
     return list(dict.fromkeys([*names, *older]))
 
 
-def bert_weights(tensors: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """Our parameters from BERT's tensors. One that they do not make up whole is left out: a model knows what it lacks.
-
-    What has no place in a model of so many blocks is not looked at.
-    """
-
-    def found(name: str) -> Tensor | None:
-        return next((tensors[called] for called in spellings(name) if called in tensors), None)
-
-    parts = {ours: [found(name) for name in theirs] for ours, theirs in bert_names(layers).items()}
-    whole = {ours: [part for part in some if part is not None] for ours, some in parts.items() if None not in some}
-    return {ours: torch.cat(some) for ours, some in whole.items()}
-
-
 # --- from a folder ----------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
+from tests.text_models import classifier_recipe, fresh_classifier, written
 
 from heedful.api.averaging import average
 from heedful.api.model import load
@@ -99,6 +100,16 @@ def test_models_of_other_vocabularies_have_no_mean(
     message = f"{b} has another {side} vocabulary than {a}: their mean means nothing."
     assert refused([a, b], tmp_path / "mean") == message
     assert not (tmp_path / "mean").exists()
+
+
+def test_classifiers_of_one_label_and_of_several_have_no_mean(tmp_path: Path) -> None:
+    one, several = (
+        written(fresh_classifier(classifier_recipe(tmp_path, {"labels": labels})), tmp_path / labels)
+        for labels in ("one", "several")
+    )
+    assert refused([one, several], tmp_path / "mean") == (
+        f'{several}: `model.labels` is "several", but in {one} it is "one": their mean means nothing.'
+    )
 
 
 def test_models_of_other_shapes_have_no_mean(make: Make, tmp_path: Path) -> None:

@@ -131,20 +131,24 @@ def test_a_gpu_has_one_shape_of_batches_where_attention_runs_straight_on_it(enco
     assert TASK.static_shape(made.model_copy(update={"model": model}), torch.float32) is None
 
 
+@pytest.mark.parametrize("max_length", [40, 6], ids=["whole", "cut"])
 @pytest.mark.parametrize(
     ("encoder", "second"), [("transformer", False), ("transformer", True), ("hierarchical", False)]
 )
-def test_the_tokens_of_an_epoch_are_those_that_speed_counts(tokenizer: Tokenizer, encoder: str, second: bool) -> None:
+def test_the_tokens_of_an_epoch_are_those_that_speed_counts(
+    tokenizer: Tokenizer, encoder: str, second: bool, max_length: int
+) -> None:
+    asked = recipe(encoder, second=second, data={"max_length": max_length})
     texts = store(*[[0]] * 9, sizes=[1, 5, 7, 2, 6, 3, 3, 4, 1])
     names = ("text", "label", *(["second"] if second else []), *(["sentences"] if encoder == "hierarchical" else []))
     used = TokenStore({name: texts.streams[name] for name in names})
     made = prepared(tokenizer, used)
-    feed = TASK.feed(recipe(encoder, second=second, data={"max_length": 40}), made)
-    objective = TASK.objective(recipe(encoder, second=second), made)
+    feed = TASK.feed(asked, made)
+    objective = TASK.objective(asked, made)
     shown = sum(objective.tokens(feed.batch(indices)) for indices in feed.plan(0))
-    assert TASK.tokens(made) == shown
+    assert TASK.tokens(asked, made) == shown
     doubled = Prepared(tokenizer, tokenizer, (used, used), (1.0, 2.5), (), LABELS)
-    assert TASK.tokens(doubled) == 3.5 * shown
+    assert TASK.tokens(asked, doubled) == 3.5 * shown
 
 
 # --- what is minimised ------------------------------------------------------------------------------------------------
@@ -169,6 +173,15 @@ def test_balanced_weights_make_all_classes_count_alike(tokenizer: Tokenizer) -> 
     found = weights(tokenizer, made, store([0], [0], [0], [1]), store([0], [1], [2], [0]))
     assert found is not None
     assert [count * weight for count, weight in zip((5, 2, 1), found, strict=True)] == pytest.approx([8 / 3] * 3)
+
+
+def test_balanced_weights_go_by_what_an_epoch_shows(tokenizer: Tokenizer) -> None:
+    """Three of the first class, and one of each other that is shown three times: all are shown alike."""
+    made = recipe(train={"class_weights": "balanced"})
+    stores = store([0], [0], [0]), store([1], [2])
+    found = TASK.objective(made, Prepared(tokenizer, tokenizer, stores, (1.0, 3.0), (), LABELS)).weights_C
+    assert found is not None
+    assert found.tolist() == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_a_class_without_a_text_is_weighed_as_if_it_had_one(tokenizer: Tokenizer) -> None:

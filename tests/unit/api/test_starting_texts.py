@@ -229,7 +229,7 @@ def test_a_dry_run_starts_there_too(tmp_path: Path) -> None:
 def test_only_what_differs_is_told(tmp_path: Path) -> None:
     start(tmp_path, BERT)
     written = values(tmp_path, ON_BERT) | {"tokenizer": {"kind": "char"}}
-    written["data"] |= {"lowercase": True}
+    written["data"] |= {"lowercase": True, "temperature": 2.0}
     assert read_start(recipe(written)).differences == (
         "`data.lowercase` was false and is true",
         '`tokenizer.kind` stays "word", as the vocabulary is kept; the recipe says "char"',
@@ -261,6 +261,28 @@ def test_a_model_that_the_recipe_says_in_part_is_the_starts_in_all_else(tmp_path
     assert isinstance(made.model, ClassifierModel)
     table = made.model.encoder.model_dump()
     assert (table["words"]["width"], table["sentences"]["width"], table["sentences"]["dropout"]) == (4, 3, 0.4)
+
+
+def test_what_the_recipe_does_not_say_is_checked_as_the_start_has_it(tmp_path: Path) -> None:
+    """The length of 600 fits the start, and not the 512 positions of a BERT that says nothing of them."""
+    start(tmp_path, BERT | {"max_positions": 600})
+    for said in (ON_BERT | {"encoder": {"family": "bert", "dropout": 0.2}}, ON_BERT):
+        written = values(tmp_path, said)
+        written["data"] |= {"max_length": 600, "batch_tokens": 600}
+        made, _, _ = at_first(written)
+        assert isinstance(made.model, ClassifierModel)
+        assert made.model.longest == (600, "encoder.max_positions")
+    written["data"] |= {"max_length": 601, "batch_tokens": 601}
+    assert refused(written, tmp_path / "run") == (
+        f"a recipe that starts from {tmp_path}/start: `data.max_length` (601), markers included, must fit into "
+        "`model.encoder.max_positions`, but that is 600."
+    )
+
+
+def test_another_number_of_labels_is_refused(tmp_path: Path) -> None:
+    folder = start(tmp_path, CLASSIFIER, mask=False)
+    said = {"family": "classifier", "labels": "several"}
+    assert refused(values(tmp_path, said), tmp_path / "run") == other_function(folder, "labels", "several", "one")
 
 
 def test_resume_of_a_classifier_on_a_classifier_is_exact(tmp_path: Path) -> None:
@@ -465,24 +487,18 @@ def test_texts_must_fit_into_the_positions_of_the_start(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("segments", "line"),
-    [
-        (
-            0,
-            "{} reads single texts (`segments` is 0), but `data.train` has pairs: leave `second` out, or start from a "
-            "model of two segments.",
-        ),
-        (
-            1,
-            "a recipe that starts from {}: `model.encoder.segments` must be 2 where `second` makes pairs of texts, or "
-            "0 to tell them by their markers alone, but is 1.",
-        ),
-    ],
-)
-def test_pairs_are_refused_where_bert_read_single_texts(tmp_path: Path, segments: int, line: str) -> None:
-    folder = start(tmp_path, BERT | {"segments": segments, "next_sentence": False})
-    assert refused(values(tmp_path, ON_BERT, second=True), tmp_path / "run") == line.format(folder)
+def test_pairs_are_refused_where_bert_has_one_segment(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT | {"segments": 1, "next_sentence": False})
+    assert refused(values(tmp_path, ON_BERT, second=True), tmp_path / "run") == (
+        f"a recipe that starts from {folder}: `model.encoder.segments` must be 2 where `second` makes pairs of texts, "
+        "or 0 to tell them by their markers alone, but is 1."
+    )
+
+
+def test_a_bert_without_segments_tells_pairs_by_their_markers(tmp_path: Path) -> None:
+    start(tmp_path, BERT | {"segments": 0, "next_sentence": False})
+    made, _, _ = at_first(values(tmp_path, ON_BERT, second=True))
+    assert made.data.paired
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.config.schema import Masking
 from heedful.data.layouts import StaticShape
 from heedful.data.loader import Loader
-from heedful.data.masked_feed import MaskedBatch, MaskedFeed, validation_batches
+from heedful.data.masked_feed import MaskedBatch, MaskedFeed, evenly, validation_feed
 from heedful.data.spans import Runs, Spans
 from heedful.data.store import TokenStore
 from heedful.packed import IGNORED
@@ -266,12 +266,34 @@ def test_whole_words_need_to_know_where_words_begin() -> None:
 
 
 def test_validation_is_always_the_same_and_shows_every_document() -> None:
-    feed, other = (replace(SINGLE, seed=seed, weights=weights) for seed, weights in ((1, [1.0, 1.0]), (2, [0.5, 3.0])))
-    batches = list(validation_batches(feed))
-    assert all_same(batches, validation_batches(other))
-    assert all_same(batches, validation_batches(feed))
+    other = replace(SINGLE, seed=2, weights=[0.5, 3.0], batch_tokens=99, max_sentences=3)
+    batches = validated(SINGLE)
+    assert all_same(batches, validated(other))
+    assert all_same(batches, validated(SINGLE))
     texts = sum(batch.tokens - 2 * batch.sentences for batch in batches)
     assert texts == sum(store.tokens("text") for store in STORES)
+
+
+def validated(feed: MaskedFeed) -> list[MaskedBatch]:
+    fixed = validation_feed(feed)
+    return list(map(fixed.batch, fixed.plan(0)))
+
+
+@pytest.mark.parametrize("feed", [FEED, SINGLE], ids=["pairs", "single"])
+def test_some_inputs_are_taken_at_equal_distances_and_none_twice(feed: MaskedFeed) -> None:
+    inputs = [each for spans in feed.plan(0) for each in true_inputs(feed, spans)]
+    most = len(inputs) // 3 + 1
+    plan = evenly(feed, most)
+    chosen = [each for spans in plan for each in true_inputs(feed, spans)]
+    assert sorted(chosen) == sorted(inputs[place * len(inputs) // most] for place in range(most))
+    assert max(feed.batch(spans).tokens for spans in plan) <= feed.batch_tokens
+    assert len({spans.seeds for spans in plan}) == len(plan)
+
+
+def test_where_there_are_no_more_inputs_all_are_taken() -> None:
+    count = sum(len(spans.lengths) for spans in FEED.plan(0))
+    assert all_same(map(FEED.batch, evenly(FEED, count)), map(FEED.batch, FEED.plan(0)))
+    assert sum(len(spans.lengths) for spans in evenly(FEED, count - 1)) == count - 1
 
 
 def test_a_loader_serves_the_feed_from_any_point() -> None:

@@ -194,15 +194,18 @@ def test_the_plan_is_a_pure_function_of_stores_seed_and_epoch() -> None:
 )
 def test_a_single_document_is_refused(lengths: Documents, weights: tuple[float, ...]) -> None:
     message = (
-        r"^There is one document, but `model.next_sentence` draws sentences of others: "
-        r"set `model.next_sentence = false`\.$"
+        r"^There is one document, but next sentences are also drawn from others: add some, or set "
+        r"`model.next_sentence = false` in training\.$"
     )
     with pytest.raises(UserError, match=message):
         planned(lengths, weights=weights)
 
 
 def test_documents_of_one_sentence_are_refused() -> None:
-    message = r"^No document has two sentences, so none follows another: set `model.next_sentence = false`\.$"
+    message = (
+        r"^There is no document of two sentences, so none follows another: add some, or set "
+        r"`model.next_sentence = false` in training\.$"
+    )
     with pytest.raises(UserError, match=message):
         planned([[3], [4], [50]])
 

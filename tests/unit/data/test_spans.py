@@ -199,6 +199,6 @@ def test_weights_that_show_nothing_are_refused() -> None:
 
 
 def test_documents_without_a_token_are_refused() -> None:
-    message = r"^The documents of an epoch have no token at all: look at the files of `data.train`\.$"
+    message = r"^The documents have no token at all: look at their files\.$"
     with pytest.raises(UserError, match=message):
         planned([[0], [0, 0]])

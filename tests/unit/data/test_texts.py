@@ -71,9 +71,7 @@ def test_one_label_may_have_commas_in_it(tmp_path: Path) -> None:
 
 
 def test_a_row_without_its_label_is_refused(tmp_path: Path) -> None:
-    assert refusal(tsv(tmp_path, "a\tx", " \ty"), tmp_path) == (
-        "t.tsv, line 2 has no label: leave the line out, or give it one."
-    )
+    assert refusal(tsv(tmp_path, "a\tx", " \ty"), tmp_path) == ("t.tsv, line 2 has no label: every text needs one.")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +102,7 @@ def test_fields_of_json_lines(tmp_path: Path) -> None:
 LABELS = [  # as JSON has them, and as they are called where a text has one or several
     ("pos", ("pos",), ("pos",)),
     (" pos ", ("pos",), ("pos",)),
-    ("a, b", ("a, b",), ("a", "b")),
+    ("a, b", ("a, b",), ("a, b",)),
     (3, ("3",), ("3",)),
     (-1, ("-1",), ("-1",)),
     (True, ("true",), ("true",)),
@@ -143,7 +141,7 @@ def test_a_label_is_text_or_a_whole_number_or_true_or_false(
             True,
             ": field `label[1]` is a list, but a label is text or a whole number.",
         ),
-        ({"text": "x", "label": ""}, False, " has no label: leave the line out, or give it one."),
+        ({"text": "x", "label": ""}, False, " has no label: every text needs one."),
         ({"text": "x", "labels": "a"}, False, " has no field `label`. Did you mean `labels`?"),
         ({"texts": "x", "label": "a"}, False, " has no field `text`. Did you mean `texts`?"),
         ({"text": 3, "label": "a"}, False, ": field `text` is a number, but must be text."),
@@ -289,3 +287,9 @@ def test_a_missing_file_is_refused_before_anything_long_begins(tmp_path: Path) -
     for corpus in (TsvTexts(tsv="no", text=1), JsonlTexts(jsonl="no", text="t"), PlainTexts(text="no")):
         with pytest.raises(UserError, match=r"/no: no such file"):
             check_files(corpus, str(tmp_path))
+
+
+def test_a_sample_is_of_texts_that_are_not_blank(tmp_path: Path) -> None:
+    rows = [row for number in range(20) for row in (f"a\ttext {number}", "", "b\t  ")]
+    assert {text.text for text in texts(tsv(tmp_path, *rows, sample=20), tmp_path)} == {f"text {n}" for n in range(20)}
+    assert refusal(tsv(tmp_path, *rows, sample=21), tmp_path) == ("t.tsv has 20 texts, but `sample` is 21: lower it.")
