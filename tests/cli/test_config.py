@@ -44,11 +44,11 @@ def test_a_recipe_with_five_mistakes_shows_all_five(capsys: pytest.CaptureFixtur
     assert (code, out) == (2, "")
     assert err == (
         "heedful: 5 errors:\n"
-        "  my.toml: `data.train.targt` is not a key of TextCorpus. Did you mean `target`?\n"
+        "  my.toml: `data.train.targt` is not a key. Did you mean `target`?\n"
         '  my.toml: `tokenizer.kind` is "bytebpe", but must be one of: byte_bpe, bpe, wordpiece, unigram, word, char.\n'
         "  my.toml: `model.heads` is 0, but must be a whole number of at least 1.\n"
-        "  my.toml: `model.layer` is not a key of TransformerModel. Did you mean `layers`?\n"
-        "  my.toml: `train.batch_tokens` is not a key of Train. "
+        "  my.toml: `model.layer` is not a key of the family transformer. Did you mean `layers`?\n"
+        "  my.toml: `train.batch_tokens` is not a key. "
         "Did you mean `data.batch_tokens` or `decode.batch_tokens`?\n"
     )
 

@@ -7,11 +7,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from heedful.config.draft import Draft, item_of
-from heedful.config.outline import MARKS, KeyPath, Place, locate, mark_of, must_be, paths_of_key
+from heedful.config.outline import MARKS, KeyPath, Place, kind_of, locate, mark_of, must_be, paths_of_key
 from heedful.config.toml import toml_value
 from heedful.errors import nearest, suggestion
 
 _LONGEST_VALUE = 60
+_SEVERAL = {"kind": "kinds", "family": "families"}
 
 # What other tools call it.
 FOREIGN_WORDS: Mapping[str, str] = {
@@ -111,8 +112,9 @@ def _follows(fault: _Fault, faults: Sequence[_Fault], unknown_kinds: set[KeyPath
 
 def _line(draft: Draft, fault: _Fault) -> str:
     if fault.type == "extra_forbidden":
-        holder = fault.place.holder.__name__
-        return f"{draft.writer_of(fault.path)}: `{fault.dotted}` is not a key of {holder}{_way_out(fault)}"
+        mark = mark_of(fault.place.holder)
+        kind = f" of the {mark} {kind_of(fault.place.holder)}" if mark else ""
+        return f"{draft.writer_of(fault.path)}: `{fault.dotted}` is not a key{kind}{_way_out(fault)}"
     if fault.type == "missing":
         return f"{draft.writer_of_table(fault.table)}: `{fault.dotted}` is missing: it must be {_needed(fault)}."
     if fault.type == "union_tag_invalid":
@@ -150,8 +152,9 @@ def _way_out(fault: _Fault) -> str:
     if nearest(fault.key, keys):
         return "." + suggestion(fault.key, keys)
     kinds = [kind for kind, sibling in fault.place.siblings.items() if fault.key in sibling.model_fields]
-    if kinds and mark_of(fault.place.holder):
-        return f", but of the {'kind' if len(kinds) == 1 else 'kinds'} {', '.join(kinds)}."
+    mark = mark_of(fault.place.holder)
+    if kinds and mark:
+        return f", but of the {mark if len(kinds) == 1 else _SEVERAL[mark]} {', '.join(kinds)}."
     elsewhere = paths_of_key(fault.key)
     if elsewhere:
         return f". Did you mean {' or '.join(f'`{path}`' for path in elsewhere)}?"

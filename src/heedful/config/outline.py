@@ -71,6 +71,12 @@ def mark_of(section: type[Section]) -> str | None:
     return next((mark for mark in MARKS if mark in section.model_fields), None)
 
 
+def kind_of(section: type[Section]) -> str:
+    """Return the value of the key that chooses it; an empty text where none does."""
+    mark = mark_of(section)
+    return str(get_args(section.model_fields[mark].annotation)[0]) if mark else ""
+
+
 def default_kind(members: Sections) -> str | None:
     """Return the kind that a table has when it does not say one."""
     for tag, section in members.items():
@@ -189,6 +195,4 @@ def _tag(option: Any) -> str:
     for item in _constraints(option):
         if isinstance(item, Tag):
             return item.tag
-    section = _bare(option)
-    mark = mark_of(section)
-    return str(get_args(section.model_fields[mark].annotation)[0]) if mark else ""
+    return kind_of(_bare(option))

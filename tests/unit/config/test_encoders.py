@@ -185,11 +185,11 @@ def test_a_resolved_recipe_comes_back_from_json_and_from_toml(model: str) -> Non
         ),
         (
             'cell = "lstm"',
-            "`model.encoder.cell` is not a key of TransformerEncoderTable, but of the kind recurrent.",
+            "`model.encoder.cell` is not a key of the family transformer, but of the family recurrent.",
         ),
         (
             'family = "recurrent", wiring = "luong"',
-            "`model.encoder.wiring` is not a key of RecurrentEncoderTable. Did you mean `model.wiring`?",
+            "`model.encoder.wiring` is not a key of the family recurrent. Did you mean `model.wiring`?",
         ),
         (
             'family = "bert", preset = "huge"',

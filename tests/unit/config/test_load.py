@@ -189,7 +189,7 @@ def test_ones_own_files_replace_a_corpus_of_another_form(base: str) -> None:
     overrides = ["data.train.target=my.de", "data.train.source=my.en"]
     assert load('extends = "base.toml"', *overrides).data.train == corpus
     assert complaints('extends = "base.toml"\n[data]\ntrain = { source = "my.en", targt = "my.de" }') == [
-        "my.toml: `data.train.targt` is not a key of TextCorpus. Did you mean `target`?"
+        "my.toml: `data.train.targt` is not a key. Did you mean `target`?"
     ]
 
 
@@ -248,7 +248,7 @@ def test_an_error_in_the_base_names_the_base() -> None:
     recipe_file(DATA + "[model]\nlayer = 3\nheads = 0", "base.toml")
     assert complaints('extends = "base.toml"\n[model]\nheads = -1') == [
         "my.toml: `model.heads` is -1, but must be a whole number of at least 1.",
-        "base.toml: `model.layer` is not a key of TransformerModel. Did you mean `layers`?",
+        "base.toml: `model.layer` is not a key of the family transformer. Did you mean `layers`?",
     ]
 
 
@@ -329,9 +329,9 @@ def test_an_override_of_a_corpus_form_starts_the_corpus_anew() -> None:
         ("data.folder.x=1", "`data.folder` is a plain value and has no key `x`."),
         ("data.valid.source=x", "`data.valid` is a list: say which of it, as in data.valid.0.source."),
         ("data.valid.2.source=x", "`data.valid` has no item 2: it has 1, counted from 0."),
-        ("model.layer=3", "`model.layer` is not a key of TransformerModel. Did you mean `layers`?"),
-        ("model.0.layers=3", "`model.0` is not a key of TransformerModel."),
-        ("modle.layers=3", "`modle` is not a key of Recipe. Did you mean `model`?"),
+        ("model.layer=3", "`model.layer` is not a key of the family transformer. Did you mean `layers`?"),
+        ("model.0.layers=3", "`model.0` is not a key of the family transformer."),
+        ("modle.layers=3", "`modle` is not a key. Did you mean `model`?"),
         ("model.layers=many", '`model.layers` is "many", but must be a whole number of at least 1.'),
         ("model.heads=3", "in `model`, `width` must be a multiple of `heads` (3), but is 512."),
         ("train.schedule.kind=linear", "`train.schedule.lr` is missing: it must be a number above 0."),
@@ -383,8 +383,8 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
     assert complaints(DATA + "nfcc = true", "model.layers", "model.layer=3", "data.folder.x=1") == [
         "--set model.layers: must be a dotted key and a value, as in --set model.layers=3.",
         "--set data.folder.x=1: `data.folder` is a table, but must be a text in quotes.",
-        "my.toml: `data.nfcc` is not a key of Data. Did you mean `nfc`?",
-        "--set model.layer=3: `model.layer` is not a key of TransformerModel. Did you mean `layers`?",
+        "my.toml: `data.nfcc` is not a key. Did you mean `nfc`?",
+        "--set model.layer=3: `model.layer` is not a key of the family transformer. Did you mean `layers`?",
     ]
 
 
@@ -394,26 +394,30 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[model]\nlayer = 3", "`model.layer` is not a key of TransformerModel. Did you mean `layers`?"),
-        ("[modle]\nlayers = 3", "`modle` is not a key of Recipe. Did you mean `model`?"),
-        ("[train]\ndropout = 0.1", "`train.dropout` is not a key of Train. Did you mean `model.dropout`?"),
+        ("[model]\nlayer = 3", "`model.layer` is not a key of the family transformer. Did you mean `layers`?"),
+        ("[modle]\nlayers = 3", "`modle` is not a key. Did you mean `model`?"),
+        ("[train]\ndropout = 0.1", "`train.dropout` is not a key. Did you mean `model.dropout`?"),
         (
             "[train]\nbatch_tokens = 1",
-            "`train.batch_tokens` is not a key of Train. Did you mean `data.batch_tokens` or `decode.batch_tokens`?",
+            "`train.batch_tokens` is not a key. Did you mean `data.batch_tokens` or `decode.batch_tokens`?",
         ),
         (
             "[decode]\nxyz = 1",
-            "`decode.xyz` is not a key of Decode. Known: beam, length_penalty, length_penalty_kind, length_shift, "
+            "`decode.xyz` is not a key. Known: beam, length_penalty, length_penalty_kind, length_shift, "
             "coverage, no_repeat, min_length, max_extra, batch_tokens.",
         ),
         (
             "[train.schedule]\nlr = 0.1",
-            "`train.schedule.lr` is not a key of Noam, but of the kinds inverse_sqrt, linear, cosine, constant.",
+            "`train.schedule.lr` is not a key of the kind noam, but of the kinds inverse_sqrt, linear, cosine, "
+            "constant.",
         ),
-        ("[tokenizer]\nmin_count = 2", "`tokenizer.min_count` is not a key of ByteBpe, but of the kind word."),
+        (
+            "[tokenizer]\nmin_count = 2",
+            "`tokenizer.min_count` is not a key of the kind byte_bpe, but of the kind word.",
+        ),
         (
             "[train.schedule]\nkind = 'noam'\nwarmpu = 1",
-            "`train.schedule.warmpu` is not a key of Noam. Did you mean `warmup`?",
+            "`train.schedule.warmpu` is not a key of the kind noam. Did you mean `warmup`?",
         ),
         (
             "[tokenizer]\nkind = 'bytebpe'\nsize = 0\nfoo = 1",
@@ -479,15 +483,15 @@ def test_one_mistake_is_one_line_with_file_path_and_what_it_must_be(text: str, l
 @pytest.mark.parametrize(("word", "meant"), FOREIGN_WORDS.items())
 def test_a_word_of_another_tool_gets_ours(word: str, meant: str) -> None:
     assert meant in paths_of_key(meant.rpartition(".")[2])
-    assert complaints(f"{word} = 1\n{DATA}") == [f"my.toml: `{word}` is not a key of Recipe. Did you mean `{meant}`?"]
+    assert complaints(f"{word} = 1\n{DATA}") == [f"my.toml: `{word}` is not a key. Did you mean `{meant}`?"]
 
 
 @pytest.mark.parametrize(
     ("corpus", "line"),
     [
-        ("{ source = 'a', targt = 'b' }", "`data.train.targt` is not a key of TextCorpus. Did you mean `target`?"),
+        ("{ source = 'a', targt = 'b' }", "`data.train.targt` is not a key. Did you mean `target`?"),
         ("[{ source = 'a' }]", "`data.train.0.target` is missing: it must be a text in quotes."),
-        ("{ tvs = 'a' }", "`data.train.tvs` is not a key of TextCorpus. Did you mean `tsv`?"),
+        ("{ tvs = 'a' }", "`data.train.tvs` is not a key. Did you mean `tsv`?"),
         ("{ tsv = 'a', source = 'x' }", '`data.train.source` is "x", but must be a whole number of at least 1.'),
         (
             "{ source = 'a', target = 'b', lines = '7' }",
@@ -630,10 +634,10 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_the_schema() -> None:
     steps = "many"
     """
     assert complaints(text) == [
-        "my.toml: `data.train.targt` is not a key of TextCorpus. Did you mean `target`?",
+        "my.toml: `data.train.targt` is not a key. Did you mean `target`?",
         'my.toml: `tokenizer.kind` is "bytebpe", but must be one of: byte_bpe, bpe, wordpiece, unigram, word, char.',
         "my.toml: `model.heads` is 0, but must be a whole number of at least 1.",
-        "my.toml: `model.layer` is not a key of TransformerModel. Did you mean `layers`?",
+        "my.toml: `model.layer` is not a key of the family transformer. Did you mean `layers`?",
         'my.toml: `train.steps` is "many", but must be a whole number of at least 1.',
     ]
 
