@@ -214,7 +214,7 @@ class Validation(Section):
     metric: Metric = "loss"  # which model is the best one
     patience: PositiveInt | None = None  # stop after this many validations without a better one
     translate: bool = False  # also translate and report BLEU and chrF when the metric is loss or perplexity
-    max_sentences: PositiveInt | None = None  # judge so many only: the first pairs, texts at equal distances
+    max_sentences: PositiveInt | None = None  # judge so many only: the first pairs; texts at equal distances
 
 
 class Average(Section):
