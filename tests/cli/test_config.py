@@ -26,6 +26,18 @@ def test_a_correct_recipe_is_called_so(capsys: pytest.CaptureFixture[str]) -> No
     assert heedful(capsys, "config", "check", NAME) == (0, f"{NAME}: a correct recipe.\n", "")
 
 
+def test_a_start_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = heedful(capsys, "config", "check", "imdb-few")
+    told = ", but runs/bert-reviews is not there, which `train.start_from` names"
+    assert (code, out, err) == (0, f"imdb-few: a correct recipe{told}.\n", "")
+    code, out, err = heedful(capsys, "config", "show", "imdb-few")
+    assert (code, 'start_from = "runs/bert-reviews"' in out) == (0, True)
+    assert err == (
+        "heedful: runs/bert-reviews is not there, which `train.start_from` names: what is taken over from it is not "
+        "shown.\n"
+    )
+
+
 def test_a_recipe_with_five_mistakes_shows_all_five(capsys: pytest.CaptureFixture[str]) -> None:
     Path("my.toml").write_text(
         """

@@ -136,6 +136,13 @@ def test_a_text_without_a_mask(folder: Path, capsys: Capture, monkeypatch: pytes
     assert error == f"heedful: error: standard input, line 2 {way_out}\n"
 
 
+def test_a_file_instead_of_a_text(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "texts.txt").write_text("the [MASK]\n")
+    assert refused(capsys, folder, str(tmp_path / "texts.txt")) == (
+        f"{tmp_path}/texts.txt is a file, but texts are asked for: give it as standard input, < {tmp_path}/texts.txt."
+    )
+
+
 def test_a_text_that_is_too_long(folder: Path, capsys: Capture) -> None:
     assert refused(capsys, folder, "monday " * 50 + "[MASK]") == (
         "texts, line 1 has 53 tokens with its markers, but this model has positions for 40 (`model.max_positions`): "

@@ -11,7 +11,7 @@ def refuse_diverged(loss: float) -> None:
     if not math.isfinite(loss):
         raise UserError(
             "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
-            "`train.clip_norm`. The last good checkpoint is intact."
+            "`train.clip_norm`. What was saved before is intact."
         )
 
 

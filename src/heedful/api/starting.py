@@ -27,6 +27,7 @@ SHAPELESS: Final = (
 _FREE: Final = ("preset", "backend", "temperature", "variational")  # beside all dropout: they change no weight's shape
 TableType = TypeVar("TableType", bound=Section)
 _ENCODER: Final = "pooled.encoder."  # what the names of a classifier's encoder begin with
+_NEXT_SENTENCE: Final = ("pooler.", "follows.")  # of BERT, where its second head may be left out
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
 
 
@@ -47,6 +48,8 @@ class Start:
 def read_start(recipe: Recipe) -> Start:
     """Read the model that a recipe starts from; refuses one of other shapes, or that would compute otherwise."""
     folder = Path(recipe.train.start_from).expanduser()
+    if not folder.exists():
+        raise UserError(f"{folder}, which `train.start_from` names, is not a folder: train that model first.")
     bundle = read_bundle(folder, nn.Module)
     checked = _together(recipe, bundle.recipe, folder)
     _refuse_other_function(checked, bundle.recipe, folder)
@@ -122,6 +125,11 @@ def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
         if "encoder" not in ours.model_fields_set or ours.encoder.family == encoder.family:
             return
         key, ours, theirs = "encoder.family", ours.encoder, encoder  # type: ignore[assignment]
+    if isinstance(ours, ClassifierModel) and not isinstance(theirs, ClassifierModel | BertModel):
+        raise UserError(
+            f'{folder} is no start for a classifier: `model.family` is "{theirs.family}" there, but must be "bert" or '
+            '"classifier".'
+        )
     if ours.family != theirs.family:
         raise _other_function(key, ours.family, theirs.family, folder)
 
@@ -154,6 +162,8 @@ def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
         own = dict(model.named_parameters())
         moved = {re.sub("^encoder[.]", _ENCODER, name): weight for name, weight in weights.items()}
         return {name: weight for name, weight in moved.items() if name.startswith(_ENCODER) or name in own}
+    if isinstance(model, MaskedModel) and model.follows is None:
+        return {name: weight for name, weight in weights.items() if not name.startswith(_NEXT_SENTENCE)}
     return weights
 
 

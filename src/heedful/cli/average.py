@@ -23,5 +23,8 @@ def command(
     parts = average(models, out, last=last, best=best)
     print(f"The mean of {', '.join(part.name for part in parts)} is in {out}")
     if len(models) > 1 and are_strangers(models):
-        told = "these models began with different weights, whose mean is most likely noise: try `--with` to join them."
-        print(f"heedful: {told}", file=sys.stderr)
+        print(
+            "heedful: these models may have begun with different weights, whose mean is most likely noise: look at its "
+            "scores.",
+            file=sys.stderr,
+        )

@@ -3,12 +3,14 @@
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.incoming import Incoming, incoming
 from heedful.cli.searching import DeviceOption, ModelArgument, PrecisionOption, one_line
+from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.api.filler import Filled
@@ -32,7 +34,7 @@ def command(
     A mask is written `[MASK]` or `<mask>`. Several of a text are filled in one pass, each by itself. A blank line of
     standard input stays blank.
     """
-    asked = Incoming("texts", lambda: texts) if texts else incoming(None)[0]
+    asked = Incoming("texts", lambda: _spoken(texts)) if texts else incoming(None)[0]
     from heedful.api.filler import load_filler  # after the quick checks: it takes seconds
 
     filler = load_filler(model, device, precision)
@@ -40,6 +42,14 @@ def command(
     for found in filler.stream(asked.lines(), top, ready=asked.ready, name=asked.name):
         sys.stdout.buffer.write(f"{layout(found)}\n".encode())
         sys.stdout.buffer.flush()
+
+
+def _spoken(texts: list[str]) -> list[str]:
+    """Texts of the command line; refuses the name of a file."""
+    for text in texts:
+        if "[" not in text and "<" not in text and Path(text).is_file():
+            raise UserError(f"{text} is a file, but texts are asked for: give it as standard input, < {text}.")
+    return texts
 
 
 def _table(found: "Filled") -> str:

@@ -53,6 +53,8 @@ def _check_validation(recipe: "Recipe") -> None:
     train, valid = recipe.train, recipe.data.valid
     if train.average and train.average.best and not valid:
         raise ValueError("`train.average.best` needs `data.valid`, by which they are the best")
+    if train.freeze is not None and not train.start_from:
+        raise ValueError("`train.freeze` keeps what `train.start_from` brings, but there is no start: leave it out")
     if train.validation.metric != "loss" and not valid:
         raise ValueError(f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`')
 
@@ -160,19 +162,20 @@ def _check_classifier(recipe: "Recipe", model: ClassifierModel) -> None:
             "`model.encoder.segments` must be 2 where `second` makes pairs of texts, or 0 to tell them by their "
             "markers alone, but is 1"
         )
-    least = 1 if model.nested else 5 if any(pairs) else 3
-    if recipe.data.max_length < least:
-        read = "<s> A </s> B </s>" if any(pairs) else "<s> A </s>"
-        raise ValueError(
-            f"`data.max_length` ({recipe.data.max_length}), markers included, must be at least {least}: a text is read "
-            f"as `{read}`"
-        )
+    if not model.nested:
+        _check_room(recipe, any(pairs))
 
 
 def _check_masked_model(recipe: "Recipe") -> None:
     _check_texts(recipe)
     model, kind = recipe.model, recipe.tokenizer.kind
     assert isinstance(model, BertModel)
+    _check_room(recipe, model.next_sentence)
+    if recipe.data.batch_tokens < recipe.data.max_length:
+        raise ValueError(
+            f"`data.batch_tokens` ({recipe.data.batch_tokens}) must be at least `data.max_length` "
+            f"({recipe.data.max_length}), as an input may have so many"
+        )
     if recipe.train.masking.whole_words and kind in ("bpe", "char"):
         raise ValueError(
             "`train.masking.whole_words` needs pieces that show where a word begins, which those of "
@@ -187,6 +190,15 @@ def _check_masked_model(recipe: "Recipe") -> None:
                     f'`data.{split}` has one sentence a document (`documents` and `sentences` are "line"), but '
                     "`model.next_sentence` needs several: set it to false"
                 )
+
+
+def _check_room(recipe: "Recipe", pairs: bool) -> None:
+    """Every text has a token at least."""
+    length, (least, read) = recipe.data.max_length, (5, "<s> A </s> B </s>") if pairs else (3, "<s> A </s>")
+    if length < least:
+        raise ValueError(
+            f"`data.max_length` ({length}), markers included, must be at least {least}: a text is read as `{read}`"
+        )
 
 
 def _check_texts(recipe: "Recipe") -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, PositiveFloat, PositiveInt, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PositiveInt, Tag, model_validator
 
 from heedful.config.section import Section
 
@@ -17,7 +17,7 @@ class Corpus(Section):
     """What every corpus may say."""
 
     name: Name = ""
-    weight: PositiveFloat = 1.0  # how often an epoch shows each sentence, on average
+    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0  # how often an epoch shows each sentence, on average
     lines: Lines = ""  # "1-2000": only these, counted from 1, both included
     to: Language = ""  # "de" puts the tag <2de> before every source: one model for several target languages
 
@@ -136,6 +136,8 @@ def _corpus_form(value: Any) -> str:
     form = next((form for form in ("tsv", "jsonl", "builtin") if has(form)), "")
     if form in ("tsv", "jsonl"):
         return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
+    if not form and has("label"):
+        return "tsv_texts"  # the usual form of texts with labels, so that what is missing is said
     return form or ("text" if has("text") else "pairs")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class RowReading(Protocol[MadeBatch]):
 class RowFeed(Generic[RowBatch]):
     """Training rows of one or several weighted stores."""
 
+    noun: ClassVar[str] = "pair"  # what a row is, in messages
+
     stores: Sequence[TokenStore]
     weights: Sequence[float]
     reading: RowReading[RowBatch]
@@ -84,6 +86,7 @@ class RowFeed(Generic[RowBatch]):
             epoch=epoch,
             batch_tokens=self.batch_tokens,
             max_sentences=self.max_sentences,
+            noun=self.noun,
         )
 
     def batch(self, indices: Indices) -> RowBatch:

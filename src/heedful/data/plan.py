@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.permutation import Order, random_order
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
 
 Indices = NDArray[np.int64]  # sentences, counted through all stores one after the other
 Counts = NDArray[np.integer]  # tokens of each sentence
@@ -34,14 +34,16 @@ def plan(
     epoch: int,
     batch_tokens: int,
     max_sentences: int | None = None,
+    noun: str = "pair",
 ) -> Iterator[Indices]:
     """Yield the micro-batches of an epoch, each an array of sentence indices.
 
-    `sizes` and `weights` hold one number a store. In every micro-batch each side stays within `batch_tokens`.
+    `sizes` and `weights` hold one number a store; `noun` names what they have in messages. In every micro-batch each
+    side stays within `batch_tokens`.
     """
     random = generator(seed, epoch)
-    sentences = shuffled(sizes, weights, random, "pairs")
-    _refuse_sentences_over_budget(costs, sum(sizes), batch_tokens)
+    sentences = shuffled(sizes, weights, random, noun)
+    _refuse_over_budget(costs, sum(sizes), batch_tokens, noun)
     return _micro_batches(sentences, costs, random, batch_tokens, max_sentences)
 
 
@@ -169,16 +171,16 @@ def _refuse_empty(
 ) -> None:
     if not any(part.count for part in occurrences):
         raise UserError(
-            f"An epoch would show no sentence at all: `data.train` has {sum(sizes):,} {noun} with weights "
+            f"An epoch would show no {noun} at all: `data.train` has {counted(sum(sizes), noun)} with weights "
             f"{', '.join(f'{weight:g}' for weight in weights)}. Raise `weight`."
         )
 
 
-def _refuse_sentences_over_budget(costs: Costs, sentences: int, batch_tokens: int) -> None:
+def _refuse_over_budget(costs: Costs, sentences: int, batch_tokens: int, noun: str) -> None:
     blocks = (np.arange(begin, min(begin + _BLOCK, sentences)) for begin in range(0, sentences, _BLOCK))
     longest = max(int(count.max()) for block in blocks for count in costs(block))
     if longest > batch_tokens:
         raise UserError(
-            f"`data.batch_tokens` is {batch_tokens:,}, but the longest training sentence needs {longest:,} tokens with "
-            "its end marker: raise `data.batch_tokens` or lower `data.max_length`."
+            f"`data.batch_tokens` is {batch_tokens:,}, but a {noun} in `data.train` needs {longest:,} tokens, markers "
+            "included: raise `data.batch_tokens` or lower `data.max_length`."
         )

@@ -194,7 +194,7 @@ def plan_spans(
             "or lower `data.max_length`."
         )
     random = generator(seed, epoch)
-    documents = shuffled([len(store) for store in stores], weights, random, "documents")
+    documents = shuffled([len(store) for store in stores], weights, random, "document")
     return _micro_batches(stores, documents, cutting, random, (seed, epoch), batch_tokens, max_sentences)
 
 

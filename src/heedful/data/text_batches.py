@@ -91,6 +91,8 @@ class FlatReading:
 class TextFeed(RowFeed[TextBatch]):
     """Training texts of one or several weighted stores."""
 
+    noun = "text"
+
 
 # --- parts of a batch -------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from heedful.errors import UserError, counted
 
 _CHUNK: Final = 1024  # texts that are tokenized at once, on all cores
 _LARGE: Final = 1 << 32  # "vocabulary" of lengths
-_WHOLE_NUMBER: Final = re.compile(r"-?\d+")
+_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 
 Streams = Mapping[str, Ragged]
 
@@ -69,9 +69,10 @@ class TextStores:
 
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
         what = "document" if self.documents else "text"
-        if not len(store):
-            raise UserError(f"{corpus_name(corpus)} has no {what} to use: it is empty.")
         empty = store.dropped.get("empty", 0)
+        if not len(store):
+            why = f"all {empty:,} are blank" if empty else _why_empty(corpus)
+            raise UserError(f"{corpus_name(corpus)} has no {what} to use: {why}.")
         self.progress(f"{corpus_name(corpus)}: {counted(len(store), what)}" + (f", {empty:,} empty" if empty else ""))
         return store
 
@@ -118,6 +119,11 @@ class TextStores:
             "text": ragged([b"".join(document) for document in sentences], id_type(self.tokenizer.size)),
             "sentences": Ragged.of([[length for length in document if length] for document in lengths]),
         }
+
+
+def _why_empty(corpus: AnyCorpus) -> str:
+    part = getattr(corpus, "part", "")
+    return f'none is in part "{part}"' if part else "it is empty"
 
 
 def labels_in(corpora: Iterable[AnyCorpus], data: Data, several: bool) -> tuple[str, ...]:

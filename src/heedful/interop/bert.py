@@ -23,6 +23,8 @@ _FIXED: Final[Mapping[str, Any]] = {
     "add_cross_attention": False,
 }
 _ACTIVATIONS: Final = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}  # of blocks and head
+_WORDS: Final = "bert.embeddings.word_embeddings.weight"
+_LAST_BLOCK: Final = "bert.encoder.layer.{}.attention.self.query.weight"
 _HEAD: Final = "cls.predictions.transform.dense.weight"
 _FOLLOWS: Final = "cls.seq_relationship.weight"
 
@@ -32,14 +34,23 @@ def read_bert(folder: Folder) -> Bundle[MaskedModel]:
     config = folder.config
     for key, wanted in _FIXED.items():
         config.must_be(key, wanted, "Heedful knows no such BERT model")
+    tensors, model = BertTensors(folder), _table(config)
+    width = model["width"]
+    # Before anything is made of the sizes that the config says: it may say any.
+    tensors.take(_WORDS, config.number("vocab_size"), width)
+    tensors.take(_LAST_BLOCK.format(model["layers"] - 1), width, width)
     vocabulary = read_vocabulary(folder)
-    tensors, width = BertTensors(folder), config.number("hidden_size")
     if not tensors.has(_HEAD, width, width):
         raise UserError(
             f"{folder.path} holds BERT's encoder without the head for masked tokens (`{_HEAD}`), which `heedful fill` "
             "needs: import a folder of BertForMaskedLM or BertForPreTraining."
         )
-    model = _table(config, next_sentence=tensors.has(_FOLLOWS, 2, width))
+    model["next_sentence"] = tensors.has(_FOLLOWS, 2, width)
+    if model["next_sentence"] and model["segments"] < 2:
+        raise UserError(
+            f"{config.where}: `type_vocab_size` is {model['segments']}, but must be 2, as the model tells next "
+            "sentences."
+        )
     recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
     assert isinstance(recipe.model, BertModel)
     network = build_masked_model(recipe.model, vocabulary.tokenizer.size)
@@ -56,18 +67,17 @@ def _recipe(folder: Folder, model: dict[str, Any], size: int) -> dict[str, Any]:
     }
 
 
-def _table(config: Settings, next_sentence: bool) -> dict[str, Any]:
+def _table(config: Settings) -> dict[str, Any]:
     return {
         "family": "bert",
         "width": config.number("hidden_size"),
-        "heads": config.number("num_attention_heads"),
+        "heads": config.part("num_attention_heads", "hidden_size"),
         "layers": config.number("num_hidden_layers"),
         "inner": config.number("intermediate_size"),
         "activation": config.choice("hidden_act", _ACTIVATIONS),
         "norm_epsilon": config.real("layer_norm_eps", 1e-12),
         "max_positions": config.number("max_position_embeddings"),
         "segments": config.number("type_vocab_size"),
-        "next_sentence": next_sentence,
-        "dropout": config.real("hidden_dropout_prob", 0.1),
-        "dropout_attention": config.real("attention_probs_dropout_prob", 0.1),
+        "dropout": config.share("hidden_dropout_prob", 0.1),
+        "dropout_attention": config.share("attention_probs_dropout_prob", 0.1),
     }

@@ -107,7 +107,7 @@ def _table(config: Settings) -> dict[str, Any]:
     return {
         "family": "transformer",
         "width": config.number("d_model"),
-        "heads": config.number("encoder_attention_heads"),
+        "heads": config.part("encoder_attention_heads", "d_model"),
         "layers": config.number("encoder_layers"),
         "decoder_layers": config.number("decoder_layers"),
         "inner": config.number("encoder_ffn_dim"),
@@ -116,9 +116,9 @@ def _table(config: Settings) -> dict[str, Any]:
         "embedding_scale": config.flag("scale_embedding", False),
         "tie": "decoder" if config.flag("tie_word_embeddings", True) else "none",
         "output_bias": True,
-        "dropout": config.real("dropout", 0.0),
-        "dropout_attention": config.real("attention_dropout", 0.0),
-        "dropout_inner": config.real("activation_dropout", 0.0),
+        "dropout": config.share("dropout", 0.0),
+        "dropout_attention": config.share("attention_dropout", 0.0),
+        "dropout_inner": config.share("activation_dropout", 0.0),
     }
 
 

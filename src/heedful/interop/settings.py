@@ -1,12 +1,15 @@
 """The values of a config.json, each checked when it is asked for."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from heedful.errors import UserError
+
+_MOST: Final = 10_000_000  # of anything that a model has
 
 
 @dataclass(frozen=True)
@@ -17,17 +20,33 @@ class Settings:
     values: Mapping[str, Any]
 
     def number(self, key: str, default: int | None = None) -> int:
-        """A whole number; refuses a key that is missing and has no default."""
+        """How many there are of something; refuses a key that is missing and has no default."""
         value = self._value(key, default)
         if type(value) is not int:
             raise self._refusal(key, value, "a whole number")
+        if not 1 <= value <= _MOST:
+            raise self._refusal(key, value, f"a whole number from 1 to {_MOST:,}")
+        return value
+
+    def part(self, key: str, whole: str) -> int:
+        """A number of equal parts that another number is split into."""
+        value, total = self.number(key), self.number(whole)
+        if total % value:
+            raise self._refusal(key, value, f"a number that `{whole}` ({total:,}) is a multiple of")
         return value
 
     def real(self, key: str, default: float) -> float:
-        """A number that need not be whole."""
+        """A number above 0 that need not be whole."""
         value = self._value(key, default)
-        if type(value) not in (int, float):
-            raise self._refusal(key, value, "a number")
+        if type(value) not in (int, float) or not 0 < value < math.inf:
+            raise self._refusal(key, value, "a number above 0")
+        return float(value)
+
+    def share(self, key: str, default: float) -> float:
+        """A part of all, but not all of it: 0 is possible, 1 is not."""
+        value = self._value(key, default)
+        if type(value) not in (int, float) or not 0 <= value < 1:
+            raise self._refusal(key, value, "a number of at least 0 and below 1")
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:

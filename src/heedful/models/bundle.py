@@ -135,7 +135,9 @@ def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
         raise UserError(f"{folder} {what}: a model is a folder that `heedful train` wrote.")
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or "recipe" not in config:
-        raise UserError(f"{folder / CONFIG} is not a Heedful model's config: `recipe` is missing.")
+        foreign = isinstance(config, dict) and "model_type" in config
+        way_out = " A model of `transformers` becomes one by `heedful import`." if foreign else ""
+        raise UserError(f"{folder / CONFIG} is not a Heedful model's config: `recipe` is missing.{way_out}")
     if config.get("format") != FORMAT:
         raise UserError(
             f"{folder / CONFIG} has format {config.get('format')}, but this Heedful ({__version__}) reads "

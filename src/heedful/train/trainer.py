@@ -187,7 +187,7 @@ class Trainer(Generic[BatchType]):
             raise UserError(
                 f"The gradient was not finite in any of the last {self._not_finite} updates (step {position.step:,}): "
                 "lower the learning rate, lengthen the warm-up or set `train.clip_norm`. "
-                "The last good checkpoint is intact."
+                "What was saved before is intact."
             )
 
     def _validate(self, position: Position) -> None:

@@ -15,7 +15,7 @@ def test_the_score_that_decides_comes_first_and_the_others_stay() -> None:
 def test_a_loss_that_is_not_finite_ends_the_run_with_the_way_out(loss: float) -> None:
     message = (
         r"^The validation loss is not finite: lower the learning rate, lengthen the warm-up or set `train.clip_norm`\. "
-        r"The last good checkpoint is intact\.$"
+        r"What was saved before is intact\.$"
     )
     with pytest.raises(UserError, match=message):
         refuse_diverged(loss)

@@ -290,7 +290,7 @@ def test_a_model_that_would_compute_otherwise_is_refused(tmp_path: Path, key: st
 
 def test_a_missing_start_is_refused(tmp_path: Path) -> None:
     assert refused(values(tmp_path), tmp_path / "run") == (
-        f"{tmp_path}/start is not a folder: a model is a folder that `heedful train` wrote."
+        f"{tmp_path}/start, which `train.start_from` names, is not a folder: train that model first."
     )
     assert not (tmp_path / "run").exists()
 

@@ -263,6 +263,15 @@ def test_a_model_that_the_recipe_says_in_part_is_the_starts_in_all_else(tmp_path
     assert (table["words"]["width"], table["sentences"]["width"], table["sentences"]["dropout"]) == (4, 3, 0.4)
 
 
+def test_berts_second_head_may_be_left_out(tmp_path: Path) -> None:
+    """So that it can go on with documents of one sentence."""
+    folder = start(tmp_path, BERT)
+    _, own, _ = at_first(filling(tmp_path, family="bert", next_sentence=False))
+    theirs = weights(folder)
+    assert {name.split(".")[0] for name in theirs.keys() - own.keys()} == {"pooler", "follows"}
+    assert all(torch.equal(own[name], theirs[name]) for name in own)
+
+
 def test_what_the_recipe_does_not_say_is_checked_as_the_start_has_it(tmp_path: Path) -> None:
     """The length of 600 fits the start, and not the 512 positions of a BERT that says nothing of them."""
     start(tmp_path, BERT | {"max_positions": 600})
@@ -426,9 +435,9 @@ def test_the_usual_pool_may_be_said(tmp_path: Path) -> None:
         ),
         (BERT, {"family": "bert", "inner": 16}, "`model.inner` is 12 there and 16 in the recipe"),
         (
-            BERT,
-            {"family": "bert", "next_sentence": False},
-            "`model.next_sentence` is true there and false in the recipe",
+            BERT | {"next_sentence": False},
+            {"family": "bert", "next_sentence": True},
+            "`model.next_sentence` is false there and true in the recipe",
         ),
         (
             CLASSIFIER,
@@ -458,12 +467,15 @@ def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Pa
         tokenizers = Tokenizers(tokenizer, tokenizer)
         write_description(tmp_path / "start", made, tokenizers)
         write_weights(tmp_path / "start", build_network(made.model, tokenizers))
-        written, theirs = values(tmp_path, {"family": "classifier"}), "transformer"
-    else:
-        start(tmp_path, CLASSIFIER)
-        written, theirs = values(tmp_path, translator), "classifier"
-        written["data"] |= {"train": [{"source": "t.jsonl", "target": "t.jsonl"}], "valid": []}
-    assert refused(written, tmp_path / "run") == other_function(tmp_path / "start", "family", family, theirs)
+        assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (
+            f'{tmp_path}/start is no start for a classifier: `model.family` is "transformer" there, but must be "bert" '
+            'or "classifier".'
+        )
+        return
+    start(tmp_path, CLASSIFIER)
+    written = values(tmp_path, translator)
+    written["data"] |= {"train": [{"source": "t.jsonl", "target": "t.jsonl"}], "valid": []}
+    assert refused(written, tmp_path / "run") == other_function(tmp_path / "start", "family", family, "classifier")
 
 
 def test_labels_are_needed_where_the_model_is_the_starts(tmp_path: Path) -> None:

@@ -185,11 +185,42 @@ def test_what_is_of_two_sides_is_refused_where_there_is_one(family: str, data: s
 
 
 @pytest.mark.parametrize(
+    ("model", "data", "line"),
+    [
+        ("", "max_length = 4", "`data.max_length` (4), markers included, must be at least 5: a text is read as "
+         "`<s> A </s> B </s>`."),
+        ("next_sentence = false", "max_length = 2", "`data.max_length` (2), markers included, must be at least 3: a "
+         "text is read as `<s> A </s>`."),
+        ("", "max_length = 64\nbatch_tokens = 63", "`data.batch_tokens` (63) must be at least `data.max_length` (64), "
+         "as an input may have so many."),
+        ("", "batch_tokens = 10000000000000", "in `data`, `batch_tokens` must be at most 1,000,000,000,000, which no "
+         "machine can hold."),
+        ("inner = 10000000000000", "", "in `model`, `inner` must be at most 1,000,000,000,000, which no machine can "
+         "hold."),
+    ],
+)  # fmt: skip
+def test_numbers_that_nothing_can_be_made_of(model: str, data: str, line: str) -> None:
+    assert complaint("bert", RUNNING, model=model, data=data) == line
+
+
+@pytest.mark.parametrize("weight", ["1e300", "0"])
+def test_a_weight_that_no_epoch_can_show(weight: str) -> None:
+    assert complaint("bert", RUNNING.replace("}", f", weight = {weight} }}")) == (
+        f"`data.train.weight` is {float(weight) if 'e' in weight else weight}, but must be a number above 0 and of at "
+        "most 1000000."
+    )
+
+
+@pytest.mark.parametrize(
     ("rest", "line"),
     [
         (
             "[train]\nmasking = { masked = 0.9, random = 0.2 }",
             "in `train.masking`, `masked` (0.9) and `random` (0.2) must be 1 or less together.",
+        ),
+        (
+            "[train]\nfreeze = 2",
+            "`train.freeze` keeps what `train.start_from` brings, but there is no start: leave it out.",
         ),
         ("[train]\nfreeze = -1", '`train.freeze` is -1, but must be "encoder" or a whole number of at least 0.'),
         ('[train]\nfreeze = "all"', '`train.freeze` is "all", but must be "encoder" or a whole number of at least 0.'),
@@ -218,6 +249,8 @@ def test_a_wrong_value_of_training_is_refused_with_what_it_must_be(rest: str, li
         ('{ tsv = "a", label = 1 }', "`data.train.text` is missing: it must be a whole number of at least 1."),
         ('{ jsonl = "a", label = "l" }', "`data.train.text` is missing: it must be a text in quotes."),
         ('{ tsv = "a", label = 1, txt = 2 }', "`data.train.txt` is not a key. Did you mean `text`?"),
+        ('{ csv = "a", label = 1, text = 2 }', "`data.train.csv` is not a key. Did you mean `tsv`?"),
+        ("{ text = 2, label = 1 }", "`data.train.tsv` is missing: it must be a text in quotes."),
     ],
 )
 def test_a_corpus_of_texts_lacks_something_or_is_two(corpus: str, line: str) -> None:

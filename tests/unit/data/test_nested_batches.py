@@ -138,9 +138,7 @@ def test_an_epoch_shows_every_document_once_within_the_budget() -> None:
 
 def test_a_document_over_the_budget_is_refused_with_its_end_markers() -> None:
     feed = TextFeed([store_of([document_of([1] * 20)])], [1.0], NestedReading(10, 3), seed=1, batch_tokens=19)
-    with pytest.raises(
-        UserError, match=r"^`data.batch_tokens` is 19, but the longest training sentence needs 20 token"
-    ):
+    with pytest.raises(UserError, match=r"^`data.batch_tokens` is 19, but a text in `data.train` needs 20 token"):
         next(feed.plan(0))
 
 

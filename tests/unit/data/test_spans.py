@@ -192,7 +192,7 @@ def test_a_budget_below_the_longest_input_is_refused() -> None:
 
 def test_weights_that_show_nothing_are_refused() -> None:
     message = (
-        r"An epoch would show no sentence at all: `data.train` has 2 documents with weights 0.1\. Raise `weight`\."
+        r"An epoch would show no document at all: `data.train` has 2 documents with weights 0.1\. Raise `weight`\."
     )
     with pytest.raises(UserError, match=message):
         planned([[3], [4]], weights=(0.1,))

@@ -146,9 +146,14 @@ def test_a_label_that_is_no_class_is_refused_with_the_nearest(tmp_path: Path, to
 
 @pytest.mark.parametrize(("documents", "what"), [(False, "text"), (True, "document")])
 def test_a_corpus_of_nothing_is_refused(tmp_path: Path, tokenizer: Tokenizer, documents: bool, what: str) -> None:
-    for lines in ((), ("", "", "a\t ")):
-        corpus = tsv(tmp_path, *lines)
-        assert refusal(corpus, tmp_path, tokenizer, documents=documents) == f"t.tsv has no {what} to use: it is empty."
+    cases: list[tuple[tuple[str, ...], dict[str, str], str]] = [
+        ((), {}, "it is empty"),
+        (("", "", "a\t "), {}, "all 3 are blank"),
+        (("a\tx", "b\ty"), {"part": "7/100000"}, 'none is in part "7/100000"'),
+    ]
+    for lines, options, why in cases:
+        corpus = tsv(tmp_path, *lines, **options)
+        assert refusal(corpus, tmp_path, tokenizer, documents=documents) == f"t.tsv has no {what} to use: {why}."
 
 
 # --- the cache --------------------------------------------------------------------------------------------------------
@@ -206,6 +211,7 @@ def labels(folder: Path, written: Sequence[str], several: bool = False, **option
         (["--1", "1", "10", "9"], ("--1", "1", "10", "9")),  # the first is no number
         (["1", "10", "9", "x"], ("1", "10", "9", "x")),
         (["01", "1", "2"], ("01", "1", "2")),
+        (["2", "1" * 5000], ("1" * 5000, "2")),  # more digits than a number may have
     ],
 )
 def test_classes_are_sorted_by_name_and_numbers_by_value(

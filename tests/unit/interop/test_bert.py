@@ -211,6 +211,15 @@ def test_a_matrix_of_other_rows_than_the_config_says_is_refused(folder: Path, ch
     )
 
 
+def test_sizes_that_are_not_of_the_weights_are_refused_before_anything_is_made_of_them(
+    folder: Path, change: Change
+) -> None:
+    change(num_hidden_layers=10_000_000)
+    assert refusal(folder).startswith(f"{folder}/model.safetensors lacks `bert.encoder.layer.9999999.attention.self.")
+    change(num_hidden_layers=2, vocab_size=10_000_000)
+    assert refusal(folder).endswith(f", but must be (10000000, 16), as {folder}/config.json says.")
+
+
 def test_weights_of_fewer_or_more_layers_are_refused(folder: Path, change: Change) -> None:
     change(num_hidden_layers=3)
     assert refusal(folder) == (
@@ -268,8 +277,16 @@ def test_other_activations_are_refused(folder: Path, change: Change, name: str) 
     [
         ({"hidden_size": None}, "`hidden_size` is missing, but must be a whole number."),
         ({"vocab_size": "many"}, '`vocab_size` is "many", but must be a whole number.'),
-        ({"num_attention_heads": 3}, "in `model`, `width` must be a multiple of `heads` (3), but is 16."),
-        ({"layer_norm_eps": "small"}, '`layer_norm_eps` is "small", but must be a number.'),
+        (
+            {"num_attention_heads": 3},
+            "`num_attention_heads` is 3, but must be a number that `hidden_size` (16) is a multiple of.",
+        ),
+        ({"layer_norm_eps": "small"}, '`layer_norm_eps` is "small", but must be a number above 0.'),
+        ({"layer_norm_eps": 0}, "`layer_norm_eps` is 0, but must be a number above 0."),
+        ({"hidden_size": -16}, "`hidden_size` is -16, but must be a whole number from 1 to 10,000,000."),
+        ({"hidden_size": 10**12}, "`hidden_size` is 1000000000000, but must be a whole number from 1 to 10,000,000."),
+        ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` is 1.0, but must be a number of at least 0 and below 1."),
+        ({"type_vocab_size": 1}, "`type_vocab_size` is 1, but must be 2, as the model tells next sentences."),
     ],
 )
 def test_wrong_values_are_refused(folder: Path, change: Change, changed: dict[str, Any], line: str) -> None:

@@ -252,10 +252,10 @@ def test_other_architectures_are_refused(folder: Path, change: Change, key: str,
         ({"decoder_ffn_dim": 8}, "`decoder_ffn_dim` is 8, but must be 24: `encoder_ffn_dim` is the same in Heedful."),
         ({"d_model": None}, "`d_model` is missing, but must be a whole number."),
         ({"scale_embedding": "yes"}, '`scale_embedding` is "yes", but must be true or false.'),
-        ({"dropout": "much"}, '`dropout` is "much", but must be a number.'),
+        ({"dropout": "much"}, '`dropout` is "much", but must be a number of at least 0 and below 1.'),
         (
             {"encoder_attention_heads": 3, "decoder_attention_heads": 3},
-            "in `model`, `width` must be a multiple of `heads` (3), but is 16.",
+            "`encoder_attention_heads` is 3, but must be a number that `d_model` (16) is a multiple of.",
         ),
     ],
 )

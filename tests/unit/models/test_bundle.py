@@ -88,6 +88,11 @@ def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
 def test_a_config_of_something_else_is_refused(folder: Path, content: str) -> None:
     (folder / "config.json").write_text(content)
     assert refusal(folder) == f"{folder}/config.json is not a Heedful model's config: `recipe` is missing."
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    assert refusal(folder) == (
+        f"{folder}/config.json is not a Heedful model's config: `recipe` is missing. A model of `transformers` becomes "
+        "one by `heedful import`."
+    )
 
 
 def test_another_format_is_refused_with_the_version_that_reads_it(folder: Path) -> None:
