@@ -256,13 +256,20 @@ def test_models_that_do_not_classify_are_refused(
 # --- what other verbs say of a classifier -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", ["translate", "score", "compare"])
+@pytest.mark.parametrize("verb", ["translate", "score"])
 def test_a_classifier_is_refused_by_verbs_of_translators(
-    films: Path, reversing_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, verb: str
+    films: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, verb: str
 ) -> None:
     type_in(monkeypatch, b"")
-    others = [reversing_folder] if verb == "compare" else []
-    assert refused(capsys, verb, *others, films) == f"{films} is a model that classifies: use `heedful classify`."
+    assert refused(capsys, verb, films) == f"{films} is a model that classifies: use `heedful classify`."
+
+
+def test_classifiers_are_not_compared_sentence_by_sentence(
+    films: Path, reversing_folder: Path, capsys: Capture
+) -> None:
+    assert refused(capsys, "compare", reversing_folder, films) == (
+        f"{films} does not translate, but translations are compared: use `heedful evaluate`."
+    )
 
 
 def test_the_doctor_refuses_a_classifiers_recipe(tmp_path: Path, capsys: Capture) -> None:

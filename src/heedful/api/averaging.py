@@ -66,9 +66,15 @@ def average(
 
 
 def are_strangers(models: Sequence[str | Path]) -> bool:
-    """Whether models began with different weights: then their mean is most likely noise."""
-    recipes = [read_description(Path(model))[0] for model in models]
-    return len({recipe.train.start_from or str(recipe.train.seed) for recipe in recipes}) > 1
+    """Whether models began with different weights: then their mean is most likely noise. One may be another's start."""
+    folders = [Path(model).resolve() for model in models]
+    trains = [read_description(folder)[0].train for folder in folders]
+    starts = [Path(train.start_from).expanduser().resolve() if train.start_from else None for train in trains]
+    began = {
+        start or (folder if folder in starts else train.seed)
+        for folder, train, start in zip(folders, trains, starts, strict=True)
+    }
+    return len(began) > 1
 
 
 def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:

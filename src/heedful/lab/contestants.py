@@ -21,7 +21,7 @@ from heedful.data.text import TextForm
 from heedful.errors import HeedfulError, UserError, suggestion
 from heedful.evaluate.sums import words_cutter
 from heedful.lab.compare import Contest, Frequencies, Sentences, System, check_lines
-from heedful.models.bundle import Tokenizers, other_task, read_description
+from heedful.models.bundle import Tokenizers, read_description
 
 _MOST: Final = 1_000_000  # lines of training data in which words are counted
 _TELL_EVERY: Final = 250_000  # of them
@@ -63,7 +63,7 @@ def contest(
     recipes = {name: recipe for name, (recipe, _) in described.items()}
     for name, recipe in recipes.items():
         if recipe.task != "translate":
-            raise other_task(Path(name), recipe)
+            raise UserError(f"{name} does not translate, but translations are compared: use `heedful evaluate`.")
     sentences = given or _common_sentences(recipes, split, corpus)
     check_lines(files, sentences.references)
     languages = {name: sentences.to if tokenizers.source.tags else "" for name, (_, tokenizers) in described.items()}

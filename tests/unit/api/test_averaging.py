@@ -10,7 +10,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 from tests.text_models import classifier_recipe, fresh_classifier, written
 
-from heedful.api.averaging import average
+from heedful.api.averaging import are_strangers, average
 from heedful.api.model import load
 from heedful.api.training import train
 from heedful.config.corpora import TextCorpus
@@ -100,6 +100,19 @@ def test_models_of_other_vocabularies_have_no_mean(
     message = f"{b} has another {side} vocabulary than {a}: their mean means nothing."
     assert refused([a, b], tmp_path / "mean") == message
     assert not (tmp_path / "mean").exists()
+
+
+def test_models_are_strangers_unless_they_share_a_seed_or_a_start_or_one_is_the_others_start(tmp_path: Path) -> None:
+    def made(name: str, **train: object) -> Path:
+        return written(fresh_classifier(classifier_recipe(tmp_path, train=train)), tmp_path / name)
+
+    base, other = made("base", seed=1), made("other", seed=2)
+    fine = [made(f"fine-{seed}", seed=seed, start_from=str(base)) for seed in (3, 4)]
+    assert are_strangers([base, other])
+    assert are_strangers([other, *fine])
+    assert not are_strangers([base, made("same", seed=1)])
+    assert not are_strangers(fine)
+    assert not are_strangers([fine[0], base])
 
 
 def test_classifiers_of_one_label_and_of_several_have_no_mean(tmp_path: Path) -> None:
