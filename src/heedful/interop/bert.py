@@ -60,8 +60,10 @@ def read_bert(folder: Folder) -> Bundle[MaskedModel]:
 
 def _recipe(folder: Folder, model: dict[str, Any], size: int) -> dict[str, Any]:
     """A recipe of the same model. What it was trained on nobody here knows, so the corpus is the folder itself."""
+    longest = model["max_positions"]
+    data = {"max_length": longest, "batch_tokens": max(4096, longest)}
     return {
-        "data": {"train": [{"name": "imported", "text": str(folder.path)}], "max_length": model["max_positions"]},
+        "data": {"train": [{"name": "imported", "text": str(folder.path)}], **data},
         "tokenizer": {"kind": "wordpiece", "size": size},
         "model": model,
     }

@@ -78,6 +78,12 @@ def test_the_recipe_says_what_the_config_says(folder: Path) -> None:
     assert recipe_from_json(recipe_to_json(bundle.recipe), "config.json") == bundle.recipe
 
 
+def test_a_batch_has_room_for_the_longest_input(tmp_path: Path) -> None:
+    write_bert(tmp_path / "long", max_position_embeddings=5000)
+    data = imported(tmp_path / "long").recipe.data
+    assert (data.max_length, data.batch_tokens) == (5000, 5000)
+
+
 def test_the_epsilon_and_dropout_have_berts_defaults(folder: Path, change: Change) -> None:
     change(layer_norm_eps=None, hidden_dropout_prob=None, attention_probs_dropout_prob=None)
     assert imported(folder).recipe.model == BertModel(
