@@ -13,7 +13,7 @@ from heedful.config.models import TransformerStack
 from heedful.config.schema import Recipe
 from heedful.data.layouts import CPU_MULTIPLE, StaticShape
 from heedful.data.nested_batches import NestedReading
-from heedful.data.plan import batches_by_length
+from heedful.data.plan import batches_by_length, spread
 from heedful.data.prepare import Prepared
 from heedful.data.prepare_texts import prepare_texts
 from heedful.data.store import TokenStore
@@ -99,8 +99,7 @@ def judge_stores(
     labels, several = bundle.tokenizers.labels, _model(bundle.recipe).labels == "several"
     found = [store.streams["label"] for store in stores]
     classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
-    count = min(most or len(classes), len(classes))
-    rows = np.arange(count) * len(classes) // count
+    rows = spread(most or len(classes), len(classes))
     scores_BC = scores_of(bundle, stores, rows)
     true = truth([classes[row] for row in rows], len(labels))
     return Judged(labels, true, decided(scores_BC, several)), class_loss(scores_BC, true, several)

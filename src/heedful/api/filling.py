@@ -10,7 +10,7 @@ from heedful.api.judging import metric_first
 from heedful.config.encoders import BertModel
 from heedful.config.schema import Recipe
 from heedful.data.layouts import CPU_MULTIPLE, StaticShape
-from heedful.data.masked_feed import MaskedFeed, evenly, validation_feed
+from heedful.data.masked_feed import MaskedFeed, some_inputs, validation_feed
 from heedful.data.prepare import Prepared
 from heedful.data.prepare_texts import prepare_texts
 from heedful.data.store import TokenStore
@@ -57,7 +57,7 @@ class MaskedJudge:
         self._bundle, self._settings = bundle, bundle.recipe.train.validation
         stores, most = prepared.valid, self._settings.max_sentences
         self._feed = judging_feed(bundle, stores, "`data.valid`") if stores else None
-        self._chosen = evenly(self._feed, most) if self._feed and most is not None else None
+        self._chosen = some_inputs(self._feed, most) if self._feed and most is not None else None
 
     def __call__(self) -> Mapping[str, float]:
         """All scores; none where there is nothing to judge by."""

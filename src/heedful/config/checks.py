@@ -23,6 +23,7 @@ def check_recipe(recipe: "Recipe") -> None:
     """Refuse tables that do not fit together."""
     _check_names(recipe)
     _check_validation(recipe)
+    _check_start(recipe)
     said = recipe.model.model_fields_set if "model" in recipe.model_fields_set else set()
     if recipe.train.start_from and said != set(type(recipe.model).model_fields):
         return  # what is not said of the model is the start's: all is checked again with it
@@ -53,10 +54,13 @@ def _check_validation(recipe: "Recipe") -> None:
     train, valid = recipe.train, recipe.data.valid
     if train.average and train.average.best and not valid:
         raise ValueError("`train.average.best` needs `data.valid`, by which they are the best")
-    if train.freeze is not None and not train.start_from:
-        raise ValueError("`train.freeze` keeps what `train.start_from` brings, but there is no start: leave it out")
     if train.validation.metric != "loss" and not valid:
         raise ValueError(f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`')
+
+
+def _check_start(recipe: "Recipe") -> None:
+    if recipe.train.freeze is not None and not recipe.train.start_from:
+        raise ValueError("`train.freeze` keeps what `train.start_from` brings, but there is no start: leave it out")
 
 
 def _check_corpora(recipe: "Recipe") -> None:

@@ -16,7 +16,7 @@ from heedful.data.layouts import Lengths, StaticShape, layouts
 from heedful.data.masking import mask, most_chosen
 from heedful.data.moving import Movable
 from heedful.data.next_sentences import SentencePairs
-from heedful.data.plan import batches_by_length, generator
+from heedful.data.plan import batches_by_length, generator, spread
 from heedful.data.spans import Cutting, Runs, SingleStretches, Spans, plan_spans
 from heedful.data.store import TokenStore
 from heedful.data.tokenizer import BEGIN, END, PAD
@@ -153,12 +153,12 @@ def validation_feed(feed: MaskedFeed) -> MaskedFeed:
     )
 
 
-def evenly(feed: MaskedFeed, most: int) -> list[Spans]:
+def some_inputs(feed: MaskedFeed, most: int) -> list[Spans]:
     """The micro-batches of so many inputs of the first epoch, at equal distances, or of all where there are no more."""
     count = sum(len(spans.lengths) for spans in feed.plan(0))
     if count <= most:
         return list(feed.plan(0))
-    wanted, seen, parts = np.arange(most) * count // most, 0, []
+    wanted, seen, parts = spread(most, count), 0, []
     for spans in feed.plan(0):
         before, seen = seen, seen + len(spans.lengths)
         parts.append(spans.take(wanted[(before <= wanted) & (wanted < seen)] - before, ()))

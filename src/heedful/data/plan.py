@@ -70,6 +70,12 @@ def batches_by_length(costs: Sequence[Counts], *, batch_tokens: int, max_sentenc
     return list(_cut(order, [cost[order] for cost in costs], batch_tokens, max_sentences))
 
 
+def spread(most: int, count: int) -> Indices:
+    """So many of `count` rows, at equal distances; all of them where there are no more."""
+    taken = min(most, count)
+    return np.arange(taken) * count // taken
+
+
 @dataclass(frozen=True)
 class _Occurrences:
     """The sentences of a store as often as an epoch shows them: `count` of them, taken from the order in turns.

@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.config.schema import Masking
 from heedful.data.layouts import StaticShape
 from heedful.data.loader import Loader
-from heedful.data.masked_feed import MaskedBatch, MaskedFeed, evenly, validation_feed
+from heedful.data.masked_feed import MaskedBatch, MaskedFeed, some_inputs, validation_feed
 from heedful.data.spans import Runs, Spans
 from heedful.data.store import TokenStore
 from heedful.packed import IGNORED
@@ -283,7 +283,7 @@ def validated(feed: MaskedFeed) -> list[MaskedBatch]:
 def test_some_inputs_are_taken_at_equal_distances_and_none_twice(feed: MaskedFeed) -> None:
     inputs = [each for spans in feed.plan(0) for each in true_inputs(feed, spans)]
     most = len(inputs) // 3 + 1
-    plan = evenly(feed, most)
+    plan = some_inputs(feed, most)
     chosen = [each for spans in plan for each in true_inputs(feed, spans)]
     assert sorted(chosen) == sorted(inputs[place * len(inputs) // most] for place in range(most))
     assert max(feed.batch(spans).tokens for spans in plan) <= feed.batch_tokens
@@ -292,8 +292,8 @@ def test_some_inputs_are_taken_at_equal_distances_and_none_twice(feed: MaskedFee
 
 def test_where_there_are_no_more_inputs_all_are_taken() -> None:
     count = sum(len(spans.lengths) for spans in FEED.plan(0))
-    assert all_same(map(FEED.batch, evenly(FEED, count)), map(FEED.batch, FEED.plan(0)))
-    assert sum(len(spans.lengths) for spans in evenly(FEED, count - 1)) == count - 1
+    assert all_same(map(FEED.batch, some_inputs(FEED, count)), map(FEED.batch, FEED.plan(0)))
+    assert sum(len(spans.lengths) for spans in some_inputs(FEED, count - 1)) == count - 1
 
 
 def test_a_loader_serves_the_feed_from_any_point() -> None:
