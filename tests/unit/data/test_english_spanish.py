@@ -1,5 +1,6 @@
 """The english-spanish generator: right in both languages, one translation each, and parts that do not overlap."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -467,3 +468,20 @@ def test_an_unknown_part_is_named_with_the_known_ones() -> None:
     message = "english-spanish has no part `dev`. Its parts are train, valid and test."
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         sentence_pairs("dev", 1)
+
+
+# --- the version ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "digest"),
+    [
+        ("train", "75d8759199bf659310d5d3e5ac8f8ab8687d317da97ce7d181787de6259f16da"),
+        ("valid", "015cb2887f220babf1fac7b572603633fc8b3b957d81b44db4e8c57b6cec3658"),
+        ("test", "6b222bd2cf333ce825b9f2d1733ac413c8082c66c21bbc579e2652f4481f0d61"),
+    ],
+)
+def test_what_it_makes_belongs_to_its_version_in_cache_keys(part: str, digest: str) -> None:
+    """Red here means: give the generator a new version in GENERATORS, and pin what it makes now."""
+    made = "\n".join("\t".join(pair) for pair in sentence_pairs(part, 2000))
+    assert hashlib.sha256(made.encode()).hexdigest() == digest
