@@ -1,0 +1,112 @@
+"""What a model answers to fixed questions, as JSON values, and how far two such answers are apart.
+
+Models are used by the public surface alone, so that this outlives every change behind it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import heedful
+
+Json = dict[str, Any]
+TOLERANCE: Final = 1e-5  # of numbers, relative to those above 1; texts and tokens are equal
+_NUMBERS: Final = 4  # of each vector
+
+
+def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
+    """Load the model in a folder and ask it."""
+    model = heedful.load(folder, device="cpu", precision="float32")
+    if "sources" in asked:
+        return _translations(model, asked)
+    return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
+
+
+def differences(recorded: Any, found: Any, where: str = "") -> list[str]:
+    """The places where answers differ, in words; none where they are alike."""
+    match recorded, found:
+        case float(), float() | int():
+            close = abs(recorded - found) <= TOLERANCE * max(1.0, abs(recorded))
+            return [] if close else [f"{where}: was {recorded}, is {found}"]
+        case dict(), dict() if recorded.keys() == found.keys():
+            return [line for key in recorded for line in differences(recorded[key], found[key], f"{where}.{key}")]
+        case list(), list() if len(recorded) == len(found):
+            both = enumerate(zip(recorded, found, strict=True))
+            return [line for place, (old, new) in both for line in differences(old, new, f"{where}[{place}]")]
+        case _:
+            return [] if recorded == found else [f"{where}: was {recorded!r}, is {found!r}"]
+
+
+def _translations(model: Any, asked: Mapping[str, Any]) -> Json:
+    sources, to, aligned = asked["sources"], asked["to"], asked["aligned"]
+    greedy = model.translate_detailed(sources, beam=1, to=to, aligned=aligned)
+    beam = model.translate_detailed(sources, beam=4, nbest=3, to=to)
+    return {
+        "texts": model.translate(sources, to=to),
+        "greedy": [[_translation(best) for best in found] for found in greedy],
+        "beam": [[_translation(best) for best in found] for found in beam],
+        "score": [
+            {"pieces": [*pair.pieces], "log_probabilities": [*pair.log_probabilities]}
+            for pair in model.score(sources, asked["targets"], to)
+        ],
+    }
+
+
+def _translation(found: Any) -> Json:
+    alignment = found.alignment and {
+        "words": found.alignment.pharaoh(),
+        "pieces": [[*pair] for pair in found.alignment.pieces],
+        "source_pieces": [*found.alignment.source_pieces],
+        "target_pieces": [*found.alignment.target_pieces],
+    }
+    return {
+        "text": found.text,
+        "tokens": [*found.tokens],
+        "complete": found.complete,
+        "score": found.score,
+        "log_probability": found.log_probability,
+        "alignment": alignment,
+    }
+
+
+def _classifications(model: Any, asked: Mapping[str, Any]) -> Json:
+    texts, seconds = asked["classify"], asked["seconds"]
+    said = model.classify(texts, seconds)
+    looked = [model.weights(*pair) for pair in zip(texts, seconds or [None] * len(texts), strict=True)]
+    return {
+        "labels": [*model.labels],
+        "classified": [{"labels": [*each.labels], "probabilities": dict(each.probabilities)} for each in said],
+        "weights": [
+            [{"pieces": [*part.pieces], "weights": [*part.weights], "weight": part.weight} for part in parts]
+            for parts in looked
+        ],
+        "embedded": _few_numbers(model.embed(texts)),
+    }
+
+
+def _fillings(model: Any, asked: Mapping[str, Any]) -> Json:
+    texts, seconds = asked["fill"], asked["seconds"]
+    found = [*model.fill(texts, top=3), *model.fill(texts, top=3, second=seconds)]
+    pieces, vectors = model.embed(asked["embed"], of="tokens", layer=1)[0]
+    return {
+        "filled": [
+            {
+                "text": filled.text,
+                "second": filled.second,
+                "masks": [
+                    [
+                        {"piece": one.piece, "text": one.text, "token": one.token, "probability": one.probability}
+                        for one in candidates
+                    ]
+                    for candidates in filled.masks
+                ],
+            }
+            for filled in found
+        ],
+        "embedded": _few_numbers(model.embed(asked["embed"])),
+        "tokens": {"pieces": [*pieces], "vectors": _few_numbers(vectors)},
+    }
+
+
+def _few_numbers(vectors: Any) -> list[Sequence[float]]:
+    return [row[:_NUMBERS].tolist() for row in vectors]
