@@ -1,0 +1,20 @@
+"""Every family still learns as it did: the losses of twenty updates are those that were committed.
+
+Another machine adds numbers up in another order, hence a tolerance; `curves.py` compares bits on one.
+"""
+
+from pathlib import Path
+
+import pytest
+from tests.golden.curves import CASES, UPDATES, committed, curve
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_losses_of_twenty_updates_are_those_of_old(name: str, tmp_path: Path) -> None:
+    assert list(curve(CASES[name], tmp_path).losses) == pytest.approx(committed()[name], rel=0, abs=1e-5)
+
+
+def test_every_case_has_its_row_and_every_row_its_case() -> None:
+    rows = committed()
+    assert list(rows) == list(CASES)
+    assert {len(losses) for losses in rows.values()} == {UPDATES}
