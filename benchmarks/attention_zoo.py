@@ -40,21 +40,21 @@ import torch
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
 
-from heedful.api.evaluation import evaluate
-from heedful.api.model import load
-from heedful.api.running import CHECKPOINTS
-from heedful.api.training import train
-from heedful.cli.scored import training_of
-from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json
+from heedful.cli.reports.scored import training_of
 from heedful.config.models import FIXED_LENGTH, AlignmentName
+from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json
 from heedful.config.schema import Recipe
-from heedful.data.corpora import check_files, corpus_name
-from heedful.data.readers import read_pairs
+from heedful.data.corpora.files import check_files, corpus_name
+from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import HeedfulError
-from heedful.evaluate.record import RESULTS
-from heedful.evaluate.significance import bootstrap, difference, run_scores
-from heedful.evaluate.sums import Floats, Measure, measure
 from heedful.files import read_json, remove_folder, write_json
+from heedful.metrics.corpus_counts import Floats, Measure, measure
+from heedful.metrics.recorded_results import RESULTS
+from heedful.metrics.significance import bootstrap, difference, run_scores
+from heedful.runs.run import CHECKPOINTS
+from heedful.runs.training_run import train
+from heedful.tasks.translate.evaluation import evaluate
+from heedful.tasks.translate.model import load
 
 NAME = "attention_zoo"
 ALIGNMENTS: tuple[str, ...] = get_args(AlignmentName)

@@ -103,8 +103,8 @@ def work(folder: Path) -> None:
     """From text to batches; prints the seconds and counts as JSON."""
     from heedful.config.corpora import TextCorpus
     from heedful.config.schema import ByteBpe, Data, Recipe
-    from heedful.data.loader import Loader, PairFeed
-    from heedful.data.prepare import prepare
+    from heedful.data.epochs.loader import Loader, PairFeed
+    from heedful.data.prepare.pairs import prepare
 
     corpus = TextCorpus(source="source", target="target")
     recipe = Recipe(
@@ -229,7 +229,7 @@ def main() -> None:
     for key, figure in figures.items():
         print(f"{key:24} {figure:,.2f}")
     if options.record:
-        from heedful.evaluate.record import record
+        from heedful.metrics.recorded_results import record
 
         record("data_scale", figures, command=f"python benchmarks/data_scale.py --pairs {options.pairs}", seeds=[0])
 

@@ -20,18 +20,18 @@ import torch
 from benchmarks.gpu_work import FIRST_PIECE, Results, Shape, chosen, rate
 from torch import Tensor, nn
 
-from heedful.data.lines import read_lines
-from heedful.data.tokenizer import END
+from heedful.data.corpora.lines import read_lines
+from heedful.data.tokenize.tokenizer import END
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.scorer import OneModel
 from heedful.decode.search import search
 from heedful.decode.settings import Settings
-from heedful.decode.translator import OneModel
-from heedful.evaluate.record import RESULTS
-from heedful.models.build import build_model
-from heedful.models.families import set_precision, store_in
-from heedful.nn.embedding import Embedding, Output
+from heedful.devices import choose_device
+from heedful.metrics.recorded_results import RESULTS
+from heedful.models.build.network import build_model
+from heedful.models.networks import set_precision, store_in
 from heedful.nn.kernels import without_kernels
-from heedful.train.hardware import choose_device
+from heedful.nn.layers.embedding import Embedding, Output
 
 SOURCE, OUTPUT = 27, 30  # tokens, `</s>` included
 DECISIVE = 3.0  # the vocabularies' vectors are longer by this: where scores nearly tie, rounding decides what is found
@@ -182,8 +182,8 @@ def measure_model(
     results: Results, folder: Path, texts: Sequence[str], references: Sequence[str], device: torch.device
 ) -> None:
     """BLEU and speed of a trained model, and the share of its translations that the reference search finds too."""
-    from heedful.api.evaluation import evaluate
-    from heedful.api.model import load
+    from heedful.tasks.translate.evaluation import evaluate
+    from heedful.tasks.translate.model import load
 
     ways: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
         "reference": ("float32", without_kernels),

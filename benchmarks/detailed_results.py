@@ -1,6 +1,6 @@
 """Recorded results with more than figures: tables beside them, and the names of what failed. All can be added to.
 
-benchmarks/results/NAME.json   what `heedful.evaluate.record` writes, and {"details": {...}, "failed": {part: why}}
+benchmarks/results/NAME.json   what `metrics.recorded_results` writes, and {"details": {...}, "failed": {part: why}}
 """
 
 import shlex
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.evaluate.record import record, result_file
 from heedful.files import read_json, write_json
+from heedful.metrics.recorded_results import record, result_file
 
 
 @dataclass(frozen=True)

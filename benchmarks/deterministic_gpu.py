@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from heedful.evaluate.record import record
+from heedful.metrics.recorded_results import record
 
 
 def command(recipe: str, steps: int, out: Path, *more: str) -> list[str]:

@@ -19,11 +19,11 @@ from benchmarks.detailed_results import command_line
 from torch import nn
 
 from heedful.config.models import TransformerModel
-from heedful.data.tokenizer import BEGIN, END, PAD
-from heedful.evaluate.record import record, result_file
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.files import read_json, write_json
-from heedful.train.checkpoints import Position
-from heedful.train.trainer import Reading
+from heedful.metrics.recorded_results import record, result_file
+from heedful.training.checkpoints import Position
+from heedful.training.trainer import Reading
 
 FIRST_PIECE = 4  # the ids before it are markers
 GIB = 1 << 30

@@ -38,15 +38,15 @@ from typing import Any, NoReturn
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
 
-from heedful.api.loading import load
-from heedful.api.text_evaluation import evaluate_classifier
-from heedful.api.training import train
-from heedful.cli.scored import training_of
-from heedful.config.load import load_recipe
-from heedful.data.texts import read_texts
+from heedful.cli.reports.scored import training_of
+from heedful.config.reading.load import load_recipe
+from heedful.data.corpora.texts import read_texts
 from heedful.errors import HeedfulError
-from heedful.evaluate.record import RESULTS, machine
 from heedful.files import read_json, write_json
+from heedful.metrics.recorded_results import RESULTS, machine
+from heedful.runs.training_run import train
+from heedful.tasks.classify.evaluation import evaluate_classifier
+from heedful.tasks.loading import load
 
 NAME, FEW = "imdb", "bert-few"
 FOUND = "found.json"  # in a chain's folder: what is known of it

@@ -43,12 +43,12 @@ import torch
 from benchmarks.detailed_results import Detailed, recorded, save
 from torch import Tensor, nn
 
-from heedful.evaluate.record import RESULTS, machine
-from heedful.nn.attention import SelfAttention
-from heedful.nn.backends import automatic
-from heedful.nn.recurrent import Kind, RecurrentStack
+from heedful.devices import choose_device, keep_freed_memory
+from heedful.metrics.recorded_results import RESULTS, machine
+from heedful.nn.attention.backends import automatic
+from heedful.nn.attention.multi_head import SelfAttention
+from heedful.nn.recurrent.stack import Kind, RecurrentStack
 from heedful.packed import Layout
-from heedful.train.hardware import choose_device, keep_freed_memory
 
 NAME = "layer_cost"
 HEAD_WIDTH = 64

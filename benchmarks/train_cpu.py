@@ -22,20 +22,20 @@ import torch.nn.functional as F
 
 from heedful.config.models import TransformerModel
 from heedful.config.schema import Adam, Constant
-from heedful.data.batches import PairBatch, collate
-from heedful.data.plan import Indices
-from heedful.data.store import TokenStore
-from heedful.data.tokenizer import BEGIN, END, PAD
-from heedful.evaluate.record import record
-from heedful.models.build import build_model
-from heedful.models.families import set_precision
-from heedful.train.checkpoints import Position
-from heedful.train.hardware import keep_freed_memory
-from heedful.train.objectives import NextToken
-from heedful.train.optimizers import build_optimizer
-from heedful.train.schedules import learning_rate
-from heedful.train.signals import StopRequest
-from heedful.train.trainer import Reading, Settings, Trainer
+from heedful.data.batches.pairs import PairBatch, collate
+from heedful.data.epochs.plan import Indices
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
+from heedful.devices import keep_freed_memory
+from heedful.metrics.recorded_results import record
+from heedful.models.build.network import build_model
+from heedful.models.networks import set_precision
+from heedful.training.checkpoints import Position
+from heedful.training.objectives import NextToken
+from heedful.training.optimizers import build_optimizer
+from heedful.training.schedules import learning_rate
+from heedful.training.signals import StopRequest
+from heedful.training.trainer import Reading, Settings, Trainer
 
 WIDTH, INNER, HEADS, LAYERS, VOCABULARY = 256, 1024, 4, 3, 8000
 BATCH_TOKENS, BATCHES, THREADS = 2048, 8, 2

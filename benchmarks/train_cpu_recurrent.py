@@ -53,17 +53,17 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.config.corpora import TextCorpus
 from heedful.config.models import AlignmentName, RecurrentModel
 from heedful.config.schema import Adam, Constant
-from heedful.data.readers import read_pairs
-from heedful.evaluate.record import RESULTS, record
-from heedful.models.build import build_model
-from heedful.models.families import set_precision
-from heedful.train.checkpoints import Position
-from heedful.train.hardware import WORTH_IT, keep_freed_memory
-from heedful.train.objectives import NextToken
-from heedful.train.optimizers import build_optimizer
-from heedful.train.schedules import learning_rate
-from heedful.train.signals import StopRequest
-from heedful.train.trainer import Settings, Trainer
+from heedful.data.corpora.pairs import read_pairs
+from heedful.devices import WORTH_IT, keep_freed_memory
+from heedful.metrics.recorded_results import RESULTS, record
+from heedful.models.build.network import build_model
+from heedful.models.networks import set_precision
+from heedful.training.checkpoints import Position
+from heedful.training.objectives import NextToken
+from heedful.training.optimizers import build_optimizer
+from heedful.training.schedules import learning_rate
+from heedful.training.signals import StopRequest
+from heedful.training.trainer import Settings, Trainer
 
 NAME = "train_cpu_recurrent"
 DROPOUT, SMOOTHING, RATE, THREADS = 0.2, 0.1, 1e-4, 2

@@ -31,23 +31,23 @@ from benchmarks.gpu_work import FIRST_PIECE, Listener, Results, Shape, chosen, p
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.api.job import Job, set_up
-from heedful.api.running import build_trainer
-from heedful.api.translating import Translating
 from heedful.config.corpora import TextCorpus
 from heedful.config.schema import AnySchedule, Constant, Data, InverseSqrt, Recipe, Train, Validation
-from heedful.data.prepare import Prepared
-from heedful.data.store import Ragged, TokenStore
-from heedful.data.tokenizer import BEGIN, END, PAD, Tokenizer
-from heedful.evaluate.record import RESULTS
-from heedful.models.build import build_model
+from heedful.data.prepare.pairs import Prepared
+from heedful.data.token_store import Ragged, TokenStore
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, Tokenizer
+from heedful.devices import choose_device
+from heedful.metrics.recorded_results import RESULTS
+from heedful.models.build.network import build_model
 from heedful.nn.kernels import without_kernels
-from heedful.train.hardware import choose_device
-from heedful.train.objectives import NextToken
-from heedful.train.optimizers import build_optimizer
-from heedful.train.seeding import seed_for
-from heedful.train.signals import StopRequest
-from heedful.train.trainer import Reading
+from heedful.runs.job import Job, set_up
+from heedful.runs.run import build_trainer
+from heedful.tasks.translate.task import Translating
+from heedful.training.objectives import NextToken
+from heedful.training.optimizers import build_optimizer
+from heedful.training.seeding import seed_for
+from heedful.training.signals import StopRequest
+from heedful.training.trainer import Reading
 
 DROPOUT, SMOOTHING = 0.1, 0.1
 SHORTEST, LONGEST = 3, 128  # tokens of a sentence, `</s>` included

@@ -31,22 +31,22 @@ import torch
 from benchmarks.gpu_work import Listener, Results, peak_gib, rate
 from torch import Tensor, nn
 
-from heedful.api.filling import Filling
-from heedful.api.job import Job, set_up
-from heedful.api.running import build_trainer
 from heedful.config.corpora import PlainTexts
 from heedful.config.encoders import BertModel
 from heedful.config.schema import AdamW, Constant, Data, Recipe, Train, Validation
-from heedful.data.masked_feed import MaskedBatch, MaskedFeed
-from heedful.data.prepare import Prepared
-from heedful.data.store import TokenStore
-from heedful.data.tokenizer import PAD, Tokenizer
-from heedful.evaluate.record import RESULTS
-from heedful.models.build_reader import build_masked_model
+from heedful.data.batches.masked import MaskedBatch, MaskedFeed
+from heedful.data.prepare.pairs import Prepared
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import PAD, Tokenizer
+from heedful.devices import choose_device
+from heedful.metrics.recorded_results import RESULTS
+from heedful.models.build.encoder_only import build_masked_model
 from heedful.packed import IGNORED
-from heedful.train.hardware import choose_device
-from heedful.train.optimizers import build_optimizer
-from heedful.train.signals import StopRequest
+from heedful.runs.job import Job, set_up
+from heedful.runs.run import build_trainer
+from heedful.tasks.fill.task import Filling
+from heedful.training.optimizers import build_optimizer
+from heedful.training.signals import StopRequest
 
 MASK, FIRST_PIECE = 4, 5
 ROUNDED = 8  # the peer's rows are padded to a multiple of so many tokens, as tensor cores want it

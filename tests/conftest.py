@@ -14,9 +14,9 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 
 if TYPE_CHECKING:
-    from heedful.api.model import Model
-    from heedful.data.tokenizer import Tokenizer
-    from heedful.models.families import EncoderDecoder
+    from heedful.data.tokenize.tokenizer import Tokenizer
+    from heedful.models.networks import EncoderDecoder
+    from heedful.tasks.translate.model import Model
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton: the kernels then run on the CPU
@@ -24,10 +24,12 @@ import_module("torch.nn.attention.varlen")  # under the hook it would be compile
 
 # Before anything imports them: from here on a wrong shape in a call is an error.
 # Not the kernels: what Triton compiles has no types of Python.
-LAYERS = sorted(f"nn.{file.stem}" for file in Path(__file__).parents[1].glob("src/heedful/nn/*.py"))
-CHECKED = ("packed", *LAYERS, "models", "decode.attended", "decode.beam", "decode.choices", "decode.constraints",
-           "decode.ensemble", "decode.greedy", "decode.growth", "decode.penalties", "decode.rows", "decode.sampling",
-           "decode.slot_beam", "decode.slot_walk", "decode.standing", "decode.walk")  # fmt: skip
+NN = Path(__file__).parents[1] / "src/heedful/nn"
+LAYERS = sorted(
+    f"nn.{entry.stem}" for entry in NN.iterdir() if entry.stem not in ("kernels", "__init__", "__pycache__")
+)
+CHECKED = ("packed", *LAYERS, "models", "decode.constraints", "decode.ensemble", "decode.frontiers", "decode.penalties",
+           "decode.slots.beam", "decode.slots.frontier", "decode.slots.greedy")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 
 settings.register_profile("tests", deadline=None, derandomize=True)
@@ -83,8 +85,8 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
     from heedful.config.corpora import TextCorpus
     from heedful.config.models import TransformerModel
     from heedful.config.schema import Data, Decode, Recipe, Words
-    from heedful.data.tokenizer_training import train_tokenizer
-    from heedful.models.build import build_model
+    from heedful.data.tokenize.training import train_tokenizer
+    from heedful.models.build.network import build_model
     from heedful.models.bundle import Tokenizers, write_description, write_weights
 
     texts, bundle = tmp_path_factory.mktemp("texts"), tmp_path_factory.mktemp("models") / "reversing"
@@ -112,9 +114,9 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
 
 
 def _learn_to_reverse(model: "EncoderDecoder", tokenizer: "Tokenizer", updates: int, batch: int = 48) -> None:
-    from heedful.data.batches import collate
-    from heedful.data.store import TokenStore
-    from heedful.nn.loss import smoothed_cross_entropy
+    from heedful.data.batches.pairs import collate
+    from heedful.data.token_store import TokenStore
+    from heedful.nn.cross_entropy import smoothed_cross_entropy
 
     texts = animal_sentences(updates * batch, seed=1)
     pairs = TokenStore.of(
@@ -136,6 +138,6 @@ def _learn_to_reverse(model: "EncoderDecoder", tokenizer: "Tokenizer", updates: 
 @pytest.fixture(scope="session")
 def reversing(reversing_folder: Path) -> "Model":
     """The model of `reversing_folder`, on the CPU."""
-    from heedful.api.model import load
+    from heedful.tasks.translate.model import load
 
     return load(reversing_folder, device="cpu")

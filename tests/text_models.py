@@ -10,12 +10,12 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.api.training import train
-from heedful.config.load import recipe_from_json
+from heedful.config.reading.load import recipe_from_json
 from heedful.config.schema import Recipe
-from heedful.data.tokenizer_training import train_tokenizer
+from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.bundle import Bundle, Tokenizers, build_network, write_description, write_weights
-from heedful.models.families import Classifier, MaskedModel
+from heedful.models.networks import Classifier, MaskedModel
+from heedful.runs.training_run import train
 
 PRAISE, BLAME = ("great", "lovely", "funny", "superb"), ("dull", "awful", "boring", "flat")
 NOUNS = ("film", "story", "cast", "plot", "ending")

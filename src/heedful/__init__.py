@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 from heedful.version import __version__
 
 if TYPE_CHECKING:
-    from heedful.api.averaging import average
-    from heedful.api.loading import load
-    from heedful.api.training import train
-    from heedful.decode.sampling import Sampling
+    from heedful.decode.frontiers.sampling import Sampling
+    from heedful.runs.averaging import average
+    from heedful.runs.training_run import train
+    from heedful.tasks.loading import load
 
 __all__ = ["Sampling", "__version__", "average", "load", "train"]
 _HOMES = {
-    "Sampling": "heedful.decode.sampling",
-    "average": "heedful.api.averaging",
-    "load": "heedful.api.loading",
-    "train": "heedful.api.training",
+    "Sampling": "heedful.decode.frontiers.sampling",
+    "average": "heedful.runs.averaging",
+    "load": "heedful.tasks.loading",
+    "train": "heedful.runs.training_run",
 }
 
 

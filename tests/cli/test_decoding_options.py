@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from heedful.api.model import Model
 from heedful.cli.main import run
 from heedful.config.schema import Words
-from heedful.data.tokenizer_training import train_tokenizer
-from heedful.decode.sampling import Sampling
-from heedful.models.build import build_model
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.decode.frontiers.sampling import Sampling
+from heedful.models.build.network import build_model
 from heedful.models.bundle import Tokenizers, read_description, write_description, write_weights
+from heedful.tasks.translate.model import Model
 
 Capture = pytest.CaptureFixture[str]
 

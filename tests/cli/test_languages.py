@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from heedful.api.model import load
 from heedful.cli.main import run
-from heedful.data.text import join_words, split_words
+from heedful.data.text_form import join_words, split_words
+from heedful.tasks.translate.model import load
 
 Capture = pytest.CaptureFixture[str]
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from heedful.api.evaluation import evaluate
-from heedful.api.model import Model
-from heedful.cli.scored import Judged, Scored
-from heedful.cli.scores import as_text
+from heedful.cli.reports.scored import Judged, Scored
+from heedful.cli.reports.translation_scores import as_text
+from heedful.tasks.translate.evaluation import evaluate
+from heedful.tasks.translate.model import Model
 
 
 def test_the_last_line_tells_the_time_then_what_was_cut(reversing: Model) -> None:

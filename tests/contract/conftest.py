@@ -9,12 +9,12 @@ import torch
 from tests.contract.families import ALL, CLASSIFIERS, FAMILIES, MASKED, config_of
 from torch import Tensor
 
-from heedful.data.tokenizer import BEGIN, END
-from heedful.models.build import build_model
-from heedful.models.decoder import TransformerDecoder
-from heedful.models.families import EncoderDecoder, set_precision
-from heedful.nn.attention import CrossAttention
-from heedful.nn.backends import attention_weights
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.models.build.network import build_model
+from heedful.models.networks import EncoderDecoder, set_precision
+from heedful.models.transformer.decoder import TransformerDecoder
+from heedful.nn.attention.backends import attention_weights
+from heedful.nn.attention.multi_head import CrossAttention
 from heedful.packed import Packed
 
 

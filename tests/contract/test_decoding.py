@@ -14,25 +14,24 @@ import torch.nn.functional as F
 from tests.contract.families import FAMILIES
 from torch import Tensor
 
-from heedful.api.model import Model
-from heedful.data.tokenizer import BEGIN, END
-from heedful.decode.attended import Attended
-from heedful.decode.beam import Beam
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints import NEVER
 from heedful.decode.ensemble import Ensemble
-from heedful.decode.frontiers import constraints_of
-from heedful.decode.greedy import Greedy
+from heedful.decode.frontiers.attended import Attended
+from heedful.decode.frontiers.beam import Beam
+from heedful.decode.frontiers.independent import Greedy, Walk
+from heedful.decode.frontiers.make import constraints_of
+from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.sampling import Sampling
+from heedful.decode.scorer import OneModel
 from heedful.decode.search import search
 from heedful.decode.settings import Settings
-from heedful.decode.translator import OneModel
-from heedful.decode.walk import Walk
-from heedful.models.families import EncoderDecoder, set_precision
+from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
 from heedful.packed import Packed
+from heedful.tasks.translate.model import Model
 
 WORDS = 24
 SOURCES = [[5, 9, 7], [4], [8, 8, 10, 11, 6, 6], [9, 7, 5]]

@@ -13,15 +13,15 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heedful.data.tokenizer import END
+from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints import NEVER
 from heedful.decode.ensemble import Ensemble
+from heedful.decode.frontiers.sampling import Sampling, uniforms
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
-from heedful.decode.sampling import Sampling, uniforms
 from heedful.decode.search import search
 from heedful.decode.settings import Settings
-from heedful.models.families import EncoderDecoder
+from heedful.models.networks import EncoderDecoder
 
 WORDS = 8  # four pieces beside the special ones: with no repeats allowed, hypotheses soon have nowhere to go
 SOURCES = [[5, 6, 7], [4], [7, 7, 4, 5, 6]]

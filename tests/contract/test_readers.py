@@ -13,22 +13,21 @@ from rich.console import Console
 from tests.contract.families import PAIRED, classifier_of, masked_of
 from torch import Tensor, nn
 
-from heedful.api.classifying import judge_stores, reading_of
-from heedful.api.training import train
 from heedful.config.schema import Masking, Recipe
-from heedful.data.layouts import StaticShape
-from heedful.data.masked_feed import MaskedBatch, MaskedFeed
-from heedful.data.nested_batches import NestedReading
-from heedful.data.plan import Indices
-from heedful.data.store import TokenStore
-from heedful.data.text_batches import FlatReading, Reading, TextBatch
-from heedful.models.build_reader import build_classifier, build_masked_model
+from heedful.data.batch_layout import StaticShape
+from heedful.data.batches.documents import NestedReading
+from heedful.data.batches.masked import MaskedBatch, MaskedFeed
+from heedful.data.batches.texts import FlatReading, Reading, TextBatch
+from heedful.data.epochs.plan import Indices
+from heedful.data.token_store import TokenStore
+from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.bundle import build_network, read_bundle
-from heedful.models.families import Classifier, MaskedModel, set_precision
-from heedful.nn.init import xavier
+from heedful.models.networks import Classifier, MaskedModel, set_precision
+from heedful.nn.initialization import xavier
 from heedful.packed import IGNORED, Nested
-from heedful.train.masked_tokens import MaskedTokens
-from heedful.train.objectives import Objective, OneLabel, SeveralLabels
+from heedful.runs.training_run import train
+from heedful.tasks.classify.task import judge_stores, reading_of
+from heedful.training.objectives import MaskedTokens, Objective, OneLabel, SeveralLabels
 
 WORDS, CLASSES = 14, 3
 MASK = 4

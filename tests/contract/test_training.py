@@ -10,15 +10,15 @@ import torch
 from rich.console import Console
 from tests.contract.families import FAMILIES, config_of
 
-from heedful.api.training import train
 from heedful.config.corpora import TextCorpus
 from heedful.config.schema import Constant, Data, Recipe, Train, Words
-from heedful.data.batches import PairBatch, collate
-from heedful.data.store import TokenStore
-from heedful.models.build import build_model
+from heedful.data.batches.pairs import PairBatch, collate
+from heedful.data.token_store import TokenStore
+from heedful.models.build.network import build_model
 from heedful.models.bundle import read_bundle
-from heedful.models.families import EncoderDecoder, set_precision
-from heedful.train.objectives import NextToken
+from heedful.models.networks import EncoderDecoder, set_precision
+from heedful.runs.training_run import train
+from heedful.training.objectives import NextToken
 
 WORDS = 14
 Make = Callable[[str, int], Recipe]

@@ -116,8 +116,8 @@ def test_ignored_is_the_label_that_torch_ignores() -> None:
 
 def test_shapes_are_checked_in_every_test() -> None:
     """If the import hook of conftest.py were lost, wrong shapes would pass everywhere."""
-    from heedful.models.families import EncoderDecoder
-    from heedful.nn.residual import Residual
+    from heedful.models.networks import EncoderDecoder
+    from heedful.nn.layers.residual import Residual
 
     with pytest.raises(jaxtyping.TypeCheckError):
         Layout(torch.zeros(2, dtype=torch.int32), torch.zeros(2, 2, dtype=torch.int64), 2)

@@ -24,19 +24,19 @@ from heedful.files import machine_error, reader_optional
 # A verb's module has a function `command`, or a typer.Typer `app` where the verb has verbs of its own. It is imported
 # when the verb is used, so that `heedful --help` needs no torch.
 VERBS: Mapping[str, tuple[str, str]] = {
-    "train": ("heedful.cli.train", "Train a model from a recipe."),
-    "translate": ("heedful.cli.translate", "Translate files or standard input."),
-    "classify": ("heedful.cli.classify", "Classify texts of files or standard input."),
-    "fill": ("heedful.cli.fill", "Fill in the masked pieces of texts."),
-    "evaluate": ("heedful.cli.evaluate", "Score a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
-    "compare": ("heedful.cli.compare", "Compare two translators: scores, significance, and where they differ."),
-    "score": ("heedful.cli.score", "Score given translations: log probabilities, pair by pair."),
-    "average": ("heedful.cli.average", "Average checkpoints or models into one model."),
-    "import": ("heedful.cli.import_", "Import MarianMT or BERT from a local Hugging Face folder."),
-    "demo": ("heedful.cli.demo", "Train a small translator in minutes and try it out."),
-    "doctor": ("heedful.cli.doctor", "Check a recipe and its data before training."),
-    "recipes": ("heedful.cli.recipes", "List, show and copy the recipes that ship with Heedful."),
-    "config": ("heedful.cli.config", "Check a recipe, or show it with every default filled in."),
+    "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
+    "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
+    "classify": ("heedful.cli.verbs.classify", "Classify texts of files or standard input."),
+    "fill": ("heedful.cli.verbs.fill", "Fill in the masked pieces of texts."),
+    "evaluate": ("heedful.cli.verbs.evaluate", "Score a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
+    "compare": ("heedful.cli.verbs.compare", "Compare two translators: scores, significance, and where they differ."),
+    "score": ("heedful.cli.verbs.score", "Score given translations: log probabilities, pair by pair."),
+    "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
+    "import": ("heedful.cli.verbs.import_", "Import MarianMT or BERT from a local Hugging Face folder."),
+    "demo": ("heedful.cli.verbs.demo", "Train a small translator in minutes and try it out."),
+    "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
+    "recipes": ("heedful.cli.verbs.recipes", "List, show and copy the recipes that ship with Heedful."),
+    "config": ("heedful.cli.verbs.config", "Check a recipe, or show it with every default filled in."),
 }
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of whichever click this typer brings along

@@ -1,6 +1,6 @@
 """A line as a text to classify, or as a pair of texts."""
 
-from heedful.data.texts import Text
+from heedful.data.corpora.texts import Text
 from heedful.errors import UserError, counted
 
 

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data.tokenizer import BEGIN, END, PAD, UNKNOWN
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
 
 # No search proposes these: markers of ours, and a piece that says nothing to a reader.
 NEVER: Final = (PAD, BEGIN, UNKNOWN)

@@ -15,10 +15,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.decode.choices import normaliser
-from heedful.decode.translator import OneModel
+from heedful.decode.frontiers.token_scores import normaliser
+from heedful.decode.scorer import OneModel
 from heedful.errors import UserError
-from heedful.models.families import EncoderDecoder
+from heedful.models.networks import EncoderDecoder
 from heedful.models.protocols import State
 from heedful.packed import Packed
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from heedful.data.tokenizer import END, PAD
+from heedful.data.tokenize.tokenizer import END, PAD
 from heedful.decode.penalties import LengthPenalty
 
 

@@ -5,10 +5,10 @@ from typing import cast
 
 from torch import nn
 
-from heedful.models.families import EncoderDecoder
-from heedful.models.recurrent_decoder import RecurrentDecoder
-from heedful.nn.alignment_networks import Location
-from heedful.nn.positions import Learned
+from heedful.models.networks import EncoderDecoder
+from heedful.models.recurrent.decoder import RecurrentDecoder
+from heedful.nn.alignments.networks import Location
+from heedful.nn.layers.positions import Learned
 
 
 def source_limit(model: EncoderDecoder) -> int | None:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.translator import Translator
+from heedful.decode.scorer import Translator
 from heedful.packed import Packed
 
 

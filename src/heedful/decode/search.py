@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from heedful.data.plan import batches_by_length
-from heedful.data.tokenizer import END
-from heedful.decode.frontiers import frontier_of
+from heedful.data.epochs.plan import batches_by_length
+from heedful.data.tokenize.tokenizer import END
+from heedful.decode.frontiers.make import frontier_of
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
-from heedful.decode.sentence import Sentence, sentences_of
+from heedful.decode.query import Sentence, sentences_of
+from heedful.decode.scorer import OneModel, Translator
 from heedful.decode.settings import Settings
-from heedful.decode.translator import OneModel, Translator
-from heedful.models.families import EncoderDecoder
+from heedful.models.networks import EncoderDecoder
 from heedful.nn.kernels import kernels_take
 from heedful.packed import Packed
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from heedful.data.tokenizer import END
+from heedful.data.tokenize.tokenizer import END
+from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.penalties import Coverage, LengthPenalty, Wu
-from heedful.decode.sampling import Sampling
 from heedful.errors import UserError
 
 

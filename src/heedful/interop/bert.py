@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from heedful.config.encoders import BertModel
-from heedful.config.load import recipe_from_json
+from heedful.config.reading.load import recipe_from_json
 from heedful.errors import UserError
 from heedful.interop.bert_vocabulary import read_vocabulary
 from heedful.interop.bert_weights import BertTensors, fill
 from heedful.interop.folder import Folder
 from heedful.interop.settings import Settings
-from heedful.models.build_reader import build_masked_model
+from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.bundle import Bundle, Tokenizers
-from heedful.models.families import MaskedModel
+from heedful.models.networks import MaskedModel
 
 _FIXED: Final[Mapping[str, Any]] = {
     "position_embedding_type": "absolute",

@@ -15,7 +15,7 @@ from typing import Any, Final
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from heedful.data.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
+from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.errors import UserError
 from heedful.files import read_bytes
 from heedful.interop.folder import Folder

@@ -9,7 +9,7 @@ from torch import Tensor
 from heedful.config.encoders import BertModel
 from heedful.errors import UserError
 from heedful.interop.folder import Folder
-from heedful.models.families import MaskedModel
+from heedful.models.networks import MaskedModel
 from heedful.models.weights import set_weights, shapes_of
 
 # Our modules, and theirs that make one up, end to end. Each has a weight, and most a bias.

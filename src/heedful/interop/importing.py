@@ -7,13 +7,13 @@ from typing import Final
 
 from torch import nn
 
-from heedful.api.card import write_card
 from heedful.errors import UserError
 from heedful.files import new_folder, refuse_file_in_the_way
 from heedful.interop.bert import read_bert
 from heedful.interop.folder import Folder, open_folder
 from heedful.interop.marian import read_marian
 from heedful.models.bundle import CONFIG, Bundle, write_description, write_weights
+from heedful.runs.model_card import write_card
 
 READERS: Final[Mapping[str, Callable[[Folder], Bundle[nn.Module]]]] = {  # by `model_type`
     "marian": read_marian,

@@ -6,8 +6,8 @@ Junczys-Dowmunt et al. 2018; Tiedemann and Thottingal 2020
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.config.load import recipe_from_json
 from heedful.config.models import TransformerModel
+from heedful.config.reading.load import recipe_from_json
 from heedful.files import read_bytes
 from heedful.interop.folder import Folder
 from heedful.interop.marian_vocabulary import Ids, Vocabulary, read_ids
@@ -15,9 +15,9 @@ from heedful.interop.marian_weights import fill
 from heedful.interop.piece_tokenizer import piece_tokenizer
 from heedful.interop.sentencepiece import SentencePieceModel, read_sentencepiece
 from heedful.interop.settings import Settings
-from heedful.models.build import build_model
+from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, Tokenizers
-from heedful.models.families import EncoderDecoder
+from heedful.models.networks import EncoderDecoder
 
 _ACTIVATIONS: Final = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 _FIXED: Final[Mapping[str, bool]] = {  # what every MarianMT model has in common

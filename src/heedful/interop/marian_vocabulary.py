@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from heedful.data.tokenizer import BEGIN, PAD
+from heedful.data.tokenize.tokenizer import BEGIN, PAD
 from heedful.errors import UserError
 from heedful.files import read_json
 from heedful.interop.sentencepiece import SentencePieceModel

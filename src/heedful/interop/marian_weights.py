@@ -12,9 +12,9 @@ from heedful.interop.folder import Folder
 from heedful.interop.marian_vocabulary import Vocabulary
 from heedful.interop.settings import Settings
 from heedful.interop.weights import Weights
-from heedful.models.families import EncoderDecoder
+from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import set_weights, shapes_of
-from heedful.nn.positions import Sinusoidal
+from heedful.nn.layers.positions import Sinusoidal
 
 NEVER: Final = -100.0  # the bias of what Marian cannot write: e^-100 of the others' probability, which is none
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Library
 
-from heedful.data.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
+from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
 from heedful.interop.sentencepiece import SentencePieceModel
 
 SPACE: Final = "▁"

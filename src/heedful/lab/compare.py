@@ -11,9 +11,9 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from heedful.errors import UserError, suggestion
-from heedful.evaluate.buckets import FREQUENCIES, LENGTHS, Span, count_words, f1_by_frequency, place, words_by_frequency
-from heedful.evaluate.significance import SAMPLES, SEED, Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
-from heedful.evaluate.sums import Floats, Measure, MetricName, measure, words_cutter
+from heedful.metrics.buckets import FREQUENCIES, LENGTHS, Span, count_words, f1_by_frequency, place, words_by_frequency
+from heedful.metrics.corpus_counts import Floats, Measure, MetricName, measure, words_cutter
+from heedful.metrics.significance import SAMPLES, SEED, Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
 
 LEVEL: Final = 0.05  # of every test
 METRICS: Final[tuple[MetricName, ...]] = get_args(MetricName)

@@ -9,19 +9,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, Unpack
 
-from heedful.api.evaluation import evaluate
-from heedful.api.model import Model, load
-from heedful.api.request import Options
-from heedful.api.wording import Wording
 from heedful.config.corpora import AnyCorpus
 from heedful.config.schema import Data, Recipe
-from heedful.data.corpora import corpus_name
-from heedful.data.readers import read_pairs
-from heedful.data.text import TextForm
+from heedful.data.corpora.files import corpus_name
+from heedful.data.corpora.pairs import read_pairs
+from heedful.data.text_form import TextForm
 from heedful.errors import HeedfulError, UserError, suggestion
-from heedful.evaluate.sums import words_cutter
 from heedful.lab.compare import Contest, Frequencies, Sentences, System, check_lines
+from heedful.metrics.corpus_counts import words_cutter
 from heedful.models.bundle import Tokenizers, read_description
+from heedful.tasks.translate.evaluation import evaluate
+from heedful.tasks.translate.model import Model, load
+from heedful.tasks.translate.options import Options
+from heedful.tasks.translate.text_codec import Wording
 
 _MOST: Final = 1_000_000  # lines of training data in which words are counted
 _TELL_EVERY: Final = 250_000  # of them

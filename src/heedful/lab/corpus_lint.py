@@ -26,9 +26,9 @@ from heedful.config.corpora import (
 )
 from heedful.config.schema import Data
 from heedful.data.cache import Progress
-from heedful.data.corpora import corpus_name
-from heedful.data.readers import Pair, is_blank, read_pairs
-from heedful.data.text import TextForm
+from heedful.data.corpora.files import corpus_name
+from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
+from heedful.data.text_form import TextForm
 from heedful.lab.characters import WIDTH, excerpt, odd_kinds
 from heedful.lab.findings import KINDS, Finding, Kind, Part
 from heedful.lab.sides import SideWords

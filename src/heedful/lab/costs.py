@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from heedful.config.models import PairModel, RecurrentModel, TransformerModel
-from heedful.nn.embedding import Embedding, Output
-from heedful.nn.positions import Learned
+from heedful.nn.layers.embedding import Embedding, Output
+from heedful.nn.layers.positions import Learned
 
 Lengths = NDArray[np.integer]
 

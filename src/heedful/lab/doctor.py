@@ -10,16 +10,14 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from heedful.api.forecast import Forecast, dry_run
-from heedful.api.starting import read_start
-from heedful.api.translating import Translating
 from heedful.config.corpora import AnyCorpus
-from heedful.config.load import load_recipe
+from heedful.config.reading.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.data.cache import Progress
-from heedful.data.corpora import corpus_name
-from heedful.data.loader import PairFeed, pair_costs
-from heedful.data.prepare import Prepared, prepare
+from heedful.data.corpora.files import corpus_name
+from heedful.data.epochs.loader import PairFeed, pair_costs
+from heedful.data.prepare.pairs import Prepared, prepare
+from heedful.devices import choose_device, choose_precision
 from heedful.errors import UserError
 from heedful.lab.corpus_lint import Linted, findings, lint
 from heedful.lab.costs import STEP, Parameters, count_parameters, forward_flop
@@ -28,8 +26,10 @@ from heedful.lab.memory import Memory, measure_memory
 from heedful.lab.overlap import between, inside
 from heedful.lab.pieces import Pieces, count_pieces, piece_findings
 from heedful.lab.rates import matrix_rate, matrix_seconds
-from heedful.models.build import build_model
-from heedful.train.hardware import choose_device, choose_precision
+from heedful.models.build.network import build_model
+from heedful.runs.dry_run import Forecast, dry_run
+from heedful.runs.fine_tuning import read_start
+from heedful.tasks.translate.task import Translating
 
 _TRIAL_SIZE: Final = 1024  # of the matrices by which `precision = "auto"` is guessed on a CPU
 

@@ -18,13 +18,13 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from heedful.config.models import PairModel, TransformerModel
-from heedful.data.batches import PairBatch
-from heedful.data.loader import PairFeed, pair_costs
-from heedful.data.plan import Indices
-from heedful.models.build import build_model
-from heedful.models.families import EncoderDecoder, set_precision
+from heedful.data.batches.pairs import PairBatch
+from heedful.data.epochs.loader import PairFeed, pair_costs
+from heedful.data.epochs.plan import Indices
+from heedful.models.build.network import build_model
+from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.packed import Layout, Packed
-from heedful.train.objectives import NextToken
+from heedful.training.objectives import NextToken
 
 _BYTES: Final = 4  # of a weight, and of its gradient: both are float32
 _MOMENTS: Final = 2  # that Adam keeps of every weight

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.schema import AnyTokenizer, ByteBpe, Recipe
-from heedful.data.prepare import Prepared
-from heedful.data.readers import Pair
-from heedful.data.store import TokenStore
-from heedful.data.tokenizer import UNKNOWN, Tokenizer
+from heedful.data.corpora.pairs import Pair
+from heedful.data.prepare.pairs import Prepared
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.lab.findings import Finding
 
 Counts = NDArray[np.int64]

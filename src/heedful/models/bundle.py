@@ -14,15 +14,15 @@ from typing import Final, Generic, TypeVar, overload
 from torch import nn
 
 from heedful.config.encoders import AnyModel, BertModel, ClassifierModel
-from heedful.config.load import recipe_from_json, recipe_to_json
+from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.schema import Recipe
 from heedful.config.tasks import Task
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.errors import UserError
 from heedful.files import read_bytes, read_json, write_bytes, write_json
-from heedful.models.build import build_model
-from heedful.models.build_reader import build_classifier, build_masked_model
-from heedful.models.families import EncoderDecoder, Network
+from heedful.models.build.encoder_only import build_classifier, build_masked_model
+from heedful.models.build.network import build_model
+from heedful.models.networks import EncoderDecoder, Network
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.version import __version__
 

@@ -3,9 +3,9 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.nn.embedding import Output
-from heedful.nn.feedforward import ACTIVATIONS
-from heedful.nn.linear import LayerNorm, Linear
+from heedful.nn.layers.embedding import Output
+from heedful.nn.layers.feedforward import ACTIVATIONS
+from heedful.nn.layers.linear import LayerNorm, Linear
 
 
 class Pooler(nn.Module):

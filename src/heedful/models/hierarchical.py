@@ -14,8 +14,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.models.protocols import Encoder
-from heedful.nn.pooling import Pool
-from heedful.nn.recurrent import RecurrentStack
+from heedful.nn.layers.pooling import Pool
+from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Nested, Packed
 
 
@@ -32,7 +32,7 @@ class Pooled(nn.Module):
         return self.pool(encoded.values, encoded.layout)
 
     def weights(self, inputs: Packed | Nested) -> Float[Tensor, "N W"]:
-        """How much of each token, or of each sentence of a document, is in its vector: see `nn.pooling`."""
+        """How much of each token, or of each sentence of a document, is in its vector: see `nn.layers.pooling`."""
         encoded: Packed = self.encoder(inputs)
         return self.pool.weights(encoded.values, encoded.layout)
 

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.nn.embedding import Output
+from heedful.nn.layers.embedding import Output
 from heedful.packed import Packed
 
 

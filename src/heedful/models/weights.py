@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -73,3 +73,16 @@ def _digest(tensors: dict[str, Tensor]) -> str:
         digest.update(f"{name} {tensors[name].dtype}".encode())
         digest.update(tensors[name].flatten().view(torch.uint8).numpy().data)  # numpy knows no bfloat16
     return digest.hexdigest()
+
+
+def mean_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean, weight by weight, in the weights' own type; sums are float64, and one model is in memory at a time."""
+    sums: dict[str, Tensor] = {}
+    types: dict[str, torch.dtype] = {}
+    count = 0
+    for weights in models:
+        count += 1
+        for name, tensor in weights.items():
+            types[name] = tensor.dtype
+            sums[name] = sums[name].add_(tensor) if name in sums else tensor.to(torch.float64, copy=True)
+    return {name: (total / count).to(types[name]) for name, total in sums.items()}

@@ -14,11 +14,11 @@ from heedful.config.encoders import (
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
-from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.models import TRANSFORMER_PRESETS
+from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.schema import Recipe
 from heedful.errors import UserError
-from heedful.nn.pooling import POOLS
+from heedful.nn.layers.pooling import POOLS
 
 LABELLED = '[data]\ntrain = { tsv = "a.tsv", text = 2, label = 1 }\n'
 RUNNING = '[data]\ntrain = { text = "a.txt" }\n'

@@ -7,7 +7,6 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from heedful.config.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.models import (
     EQUAL_WIDTHS,
     FIXED_LENGTH,
@@ -21,10 +20,11 @@ from heedful.config.models import (
     RecurrentModel,
     TransformerModel,
 )
+from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.schema import Recipe
 from heedful.errors import UserError
-from heedful.nn.alignment_table import ALIGNMENTS
-from heedful.nn.distribution import DISTRIBUTIONS
+from heedful.nn.alignments.distributions import DISTRIBUTIONS
+from heedful.nn.alignments.table import ALIGNMENTS
 
 DATA = '[data]\ntrain = { source = "a.en", target = "a.de" }\n'
 WORDS = {"alignment": get_args(AlignmentName), "distribution": get_args(DistributionName)}

@@ -10,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heedful.data.tokenizer import BEGIN, END
-from heedful.decode.beam import Beam
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints import NEVER, Constraint, MinLength, Never, NoRepeat, Prefix
-from heedful.decode.frontiers import constraints_of
-from heedful.decode.greedy import Greedy
+from heedful.decode.frontiers.beam import Beam
+from heedful.decode.frontiers.independent import Greedy, Walk
+from heedful.decode.frontiers.make import constraints_of
+from heedful.decode.frontiers.sampling import Draws, Sampling
 from heedful.decode.loop import Frontier, decode
-from heedful.decode.sampling import Draws, Sampling
+from heedful.decode.scorer import Translator
 from heedful.decode.settings import Settings
-from heedful.decode.translator import Translator
-from heedful.decode.walk import Walk
 from heedful.packed import Packed
 
 CPU = torch.device("cpu")

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from heedful.config.models import TransformerModel
-from heedful.data.tokenizer import BEGIN
+from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.search import search
 from heedful.decode.settings import Settings
 from heedful.errors import UserError
-from heedful.models.build import build_model
-from heedful.models.families import EncoderDecoder, set_precision
+from heedful.models.build.network import build_model
+from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.packed import Packed
 
 SOURCES = Packed.of([[5, 6, 7, 2], [9, 2]])

@@ -7,15 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.data.tokenizer import BEGIN, END
-from heedful.decode.beam import Beam
-from heedful.decode.frontiers import constraints_of
-from heedful.decode.greedy import Greedy
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.decode.frontiers.beam import Beam
+from heedful.decode.frontiers.independent import Greedy, Walk
+from heedful.decode.frontiers.make import constraints_of
 from heedful.decode.loop import Frontier, decode
 from heedful.decode.penalties import Wu
+from heedful.decode.scorer import Translator
 from heedful.decode.settings import Settings
-from heedful.decode.translator import Translator
-from heedful.decode.walk import Walk
 from heedful.packed import Packed
 
 CPU = torch.device("cpu")

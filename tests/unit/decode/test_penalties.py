@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.decode.attended import Attended
+from heedful.decode.frontiers.attended import Attended
 from heedful.decode.penalties import Coverage, Shifted, Wu
 from heedful.errors import UserError
 from heedful.packed import Layout

@@ -10,13 +10,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from heedful.config.models import RecurrentModel, TransformerModel
 from heedful.decode import search as search_module
 from heedful.decode.ensemble import Ensemble
+from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.limits import source_limit, target_limit
-from heedful.decode.sampling import Sampling
+from heedful.decode.query import sentences_of
 from heedful.decode.search import search
-from heedful.decode.sentence import sentences_of
 from heedful.decode.settings import Settings
-from heedful.models.build import build_model
-from heedful.models.families import EncoderDecoder, set_precision
+from heedful.models.build.network import build_model
+from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.packed import Packed
 
 SOURCES = [[5, 6, 7, 8], [9], [4, 4, 4, 4, 4, 4, 4], [], [8, 9], [9]]

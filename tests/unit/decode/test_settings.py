@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.sampling import Sampling
 from heedful.decode.settings import Settings
 from heedful.errors import UserError
 

@@ -22,13 +22,13 @@ from transformers import BertModel as TheirBertModel
 from heedful.cli.main import run
 from heedful.config.corpora import PlainTexts
 from heedful.config.encoders import BertModel
-from heedful.config.load import recipe_from_json, recipe_to_json
+from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.errors import UserError
 from heedful.interop.bert import read_bert
 from heedful.interop.folder import open_folder
 from heedful.interop.importing import import_model
 from heedful.models.bundle import Bundle, read_bundle
-from heedful.models.families import Classifier, MaskedModel
+from heedful.models.networks import Classifier, MaskedModel
 
 ChangeTensors = Callable[..., None]
 

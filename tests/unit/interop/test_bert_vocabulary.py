@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Library
 from transformers import BertTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
-from heedful.data.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
+from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.errors import UserError
 from heedful.interop.bert_vocabulary import Vocabulary, read_vocabulary
 from heedful.interop.folder import open_folder

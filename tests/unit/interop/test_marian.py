@@ -13,9 +13,9 @@ from safetensors.torch import load_file, save_file
 from tests.unit.interop.folders import Change, write_marian
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.load import recipe_from_json, recipe_to_json
 from heedful.config.models import TransformerModel
-from heedful.data.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN
+from heedful.config.reading.load import recipe_from_json, recipe_to_json
+from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN
 from heedful.errors import UserError
 from heedful.interop.folder import open_folder
 from heedful.interop.marian import read_marian
@@ -23,7 +23,7 @@ from heedful.interop.marian_vocabulary import Vocabulary
 from heedful.interop.marian_weights import NEVER
 from heedful.interop.sentencepiece import Normalisation, SentencePieceModel
 from heedful.models.bundle import Bundle
-from heedful.models.families import EncoderDecoder
+from heedful.models.networks import EncoderDecoder
 
 
 def imported(folder: Path) -> Bundle[EncoderDecoder]:

@@ -14,7 +14,7 @@ import sentencepiece
 from tests.unit.interop.folders import ENGLISH, GERMAN, some_texts, spm, write_tokenizers
 from transformers import MarianTokenizer
 
-from heedful.data.tokenizer import SPECIALS, UNKNOWN, Tokenizer
+from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer
 from heedful.interop.marian_vocabulary import Vocabulary
 from heedful.interop.piece_tokenizer import piece_tokenizer
 from heedful.interop.sentencepiece import read_sentencepiece

@@ -15,10 +15,10 @@ import pytest
 import sacrebleu
 
 from heedful.errors import UserError
-from heedful.evaluate.buckets import LENGTHS
-from heedful.evaluate.significance import Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
-from heedful.evaluate.sums import Floats, words_cutter
 from heedful.lab.compare import Comparison, Frequencies, Judgement, SideScore, System, check_lines, compare
+from heedful.metrics.buckets import LENGTHS
+from heedful.metrics.corpus_counts import Floats, words_cutter
+from heedful.metrics.significance import Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat,", "and", "dogs", "ran", "over", "green", "hills", "far", "away.")
 

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from heedful.api.evaluation import Evaluation, evaluate
-from heedful.api.model import Model, load
 from heedful.config.corpora import TextCorpus
 from heedful.config.schema import Recipe, Tokenized
-from heedful.data.tokenizer_training import train_tokenizer
+from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
-from heedful.evaluate.buckets import count_words
-from heedful.evaluate.sums import words_cutter
 from heedful.lab import contestants
 from heedful.lab.compare import Contest, Frequencies, Sentences, System, compare
 from heedful.lab.contestants import Messages, _training_texts, contest
-from heedful.models.build import build_model
+from heedful.metrics.buckets import count_words
+from heedful.metrics.corpus_counts import words_cutter
+from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, Tokenizers, read_description, write_description, write_weights
+from heedful.tasks.translate.evaluation import Evaluation, evaluate
+from heedful.tasks.translate.model import Model, load
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.schema import Data
-from heedful.data.english_spanish import sentence_pairs
+from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.lab import corpus_lint
 from heedful.lab.characters import PATTERNS, WIDTH, excerpt, odd_kinds
 from heedful.lab.corpus_lint import Linted, findings, lint

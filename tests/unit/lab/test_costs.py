@@ -12,22 +12,22 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from heedful.config.corpora import TextCorpus
 from heedful.config.models import TransformerModel
 from heedful.config.schema import ByteBpe, Data, Recipe, Words
-from heedful.data.batches import collate
-from heedful.data.loader import PairFeed
-from heedful.data.prepare import Prepared
-from heedful.data.store import TokenStore
-from heedful.data.tokenizer import Tokenizer
-from heedful.data.tokenizer_training import train_tokenizer
+from heedful.data.batches.pairs import collate
+from heedful.data.epochs.loader import PairFeed
+from heedful.data.prepare.pairs import Prepared
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.training import train_tokenizer
 from heedful.lab import memory as memory_module
 from heedful.lab.costs import STEP, count_parameters, forward_flop
 from heedful.lab.memory import Memory, largest_batch, measure_memory, saved_bytes
 from heedful.lab.pieces import Pieces, count_pieces, piece_findings
 from heedful.lab.rates import matrix_rate
-from heedful.models.build import build_model
-from heedful.models.families import set_precision
-from heedful.nn.attention import CrossAttention, SelfAttention
-from heedful.nn.backends import explicit
-from heedful.train.objectives import NextToken
+from heedful.models.build.network import build_model
+from heedful.models.networks import set_precision
+from heedful.nn.attention.backends import explicit
+from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.training.objectives import NextToken
 
 VOCABULARY = 50
 CONFIGS: list[dict[str, Any]] = [

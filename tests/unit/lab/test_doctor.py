@@ -12,18 +12,18 @@ import pytest
 import torch
 from rich.console import Console
 
-from heedful.api.forecast import Forecast
-from heedful.api.job import Job
-from heedful.api.training import train
-from heedful.config.load import recipe_from_json, recipe_to_toml
+from heedful.config.reading.load import recipe_from_json, recipe_to_toml
 from heedful.config.schema import Recipe
-from heedful.data.loader import pair_costs
+from heedful.data.epochs.loader import pair_costs
 from heedful.errors import UserError
 from heedful.lab import doctor, memory
 from heedful.lab.costs import STEP, forward_flop
 from heedful.lab.doctor import Report, examine
 from heedful.lab.memory import LargestBatch, Memory
-from heedful.train.progress import Progress
+from heedful.runs.dry_run import Forecast
+from heedful.runs.job import Job
+from heedful.runs.progress import Progress
+from heedful.runs.training_run import train
 
 Make = Callable[..., Recipe]
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]

@@ -12,9 +12,9 @@ import torch
 from heedful.config.corpora import TextCorpus
 from heedful.config.models import TransformerModel
 from heedful.config.schema import Data, Recipe, Words
-from heedful.data.tokenizer_training import train_tokenizer
+from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
-from heedful.models.build import build_model
+from heedful.models.build.network import build_model
 from heedful.models.bundle import Tokenizers, read_bundle, read_description, write_description, write_weights
 from heedful.version import __version__
 

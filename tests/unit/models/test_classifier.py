@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from heedful.config.encoders import BertModel, ClassifierModel, PoolName
 from heedful.config.schema import Recipe
-from heedful.data.nested_batches import NestedReading
-from heedful.data.store import TokenStore
-from heedful.data.tokenizer import Tokenizer
-from heedful.data.tokenizer_training import train_tokenizer
+from heedful.data.batches.documents import NestedReading
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
-from heedful.models.build_reader import build_classifier, build_masked_model
+from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.bundle import (
     Tokenizers,
     build_network,
@@ -27,11 +27,11 @@ from heedful.models.bundle import (
     write_description,
     write_weights,
 )
-from heedful.models.encoder import TransformerEncoder
-from heedful.models.families import Classifier, MaskedModel, set_precision, store_in
 from heedful.models.heads import Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, VectorEncoder
-from heedful.models.recurrent_encoder import RecurrentEncoder
+from heedful.models.networks import Classifier, MaskedModel, set_precision, store_in
+from heedful.models.recurrent.encoder import RecurrentEncoder
+from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.packed import Layout, Packed
 
 TINY = {"width": 8, "heads": 2, "layers": 2, "inner": 12}

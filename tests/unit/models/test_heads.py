@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from heedful.config.encoders import BertModel
-from heedful.models.build_reader import build_masked_model
-from heedful.models.families import MaskedModel
+from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.heads import MaskedHead, Pooler
+from heedful.models.networks import MaskedModel
 from heedful.packed import Packed
 
 WIDTH, WORDS, EPSILON = 6, 11, 1e-3

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from heedful.config.models import TransformerModel
 from heedful.errors import UserError
-from heedful.models.build import build_model
-from heedful.models.families import EncoderDecoder
+from heedful.models.build.network import build_model
+from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 
 WHERE = Path("runs/m30k/model.safetensors")

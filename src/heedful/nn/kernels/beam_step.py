@@ -1,4 +1,4 @@
-"""The kernel of `nn.beam_step`: a program a slot, and a step of the search is one launch instead of eighty."""
+"""The kernel of `nn.decoding.beam_step`: a program a slot, and a step of the search is one launch instead of eighty."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from heedful.nn.kernels.sizes import power_of_two
 
 if TYPE_CHECKING:
-    from heedful.nn.beam_step import BeamState
+    from heedful.nn.decoding.beam_step import BeamState
 
 _ANCESTORS: Final = 64  # positions of a block
 

@@ -1,4 +1,4 @@
-"""The kernel of `nn.best_tokens`: top-k in two stages, of which this is the first, and the sum of exponentials.
+"""The kernel of `nn.decoding.best_tokens`: the first of top-k's two stages, and the sum of exponentials.
 
 `torch.topk` sorts what a search never looks at, and log-softmax writes the vocabulary once more. Here a program reads a
 block of a row once, keeps it in registers and takes its best out, one after the other; the few candidates of all blocks

@@ -1,4 +1,4 @@
-"""The kernels of `nn.step_attention`: one decoding step's attention, captured in a CUDA graph.
+"""The kernels of `nn.decoding.step_attention`: one decoding step's attention, captured in a CUDA graph.
 
 The grids depend on shapes alone; positions, starts and lengths are read from the device.
 """

@@ -1,0 +1,186 @@
+"""What `heedful compare` shows: tables and one plain statement, or an object."""
+
+import json
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from heedful.cli.options import one_line
+from heedful.lab.compare import Bucket, Comparison, Example, Judgement, Pair, SideName
+
+_METRICS_ABREAST: Final = 2  # what 80 columns hold
+
+
+def json_of(found: Comparison, sentences: str) -> str:
+    """The comparison as one object; `sentences` is the test set's name."""
+    shown = {"test_set": sentences} | asdict(found)
+    shown["metrics"] = [asdict(judgement) | {"better": judgement.better} for judgement in found.metrics]
+    return json.dumps(shown | {"statement": statement(found)}, ensure_ascii=False)
+
+
+def text_of(found: Comparison, sentences: str) -> str:
+    """The comparison as text of 80 columns, but for names and sentences where no terminal says how wide it is."""
+    return "\n\n".join(_blocks(found, sentences))
+
+
+def statement(found: Comparison) -> str:
+    """The outcome in plain words: the first metric decides, the others are heard."""
+    first, *others = found.metrics
+    over = f"over {found.sentences:,} sentences and {_runs(len(found.a), len(found.b))}"
+    if first.better:
+        sign = 1 if first.better == "B" else -1
+        outcome = f"{first.better} is better than {_other(first.better)}: {_figures(first, sign)}, {over}."
+    else:
+        outcome = f"No real difference: {_figures(first, 1)}, {over}: these data cannot tell A from B."
+    return " ".join([outcome, *(_echo(other, first) for other in others)])
+
+
+# --- the statement ------------------------------------------------------------------------------------------------
+
+
+def _figures(judgement: Judgement, sign: int) -> str:
+    low, high = sorted((sign * judgement.bootstrap.low, sign * judgement.bootstrap.high))
+    ps = [
+        f"{_p(judgement.bootstrap.p)} by bootstrap",
+        f"{_p(judgement.p_randomisation)} by randomisation",
+        *([f"{_p(judgement.welch.p)} by Welch's t-test over the runs"] if judgement.welch else []),
+    ]
+    lower = "; lower is better" if judgement.lower_is_better else ""
+    return (
+        f"{sign * judgement.difference:+.2f} {judgement.metric} (95% interval {low:+.2f} to {high:+.2f}{lower}), "
+        f"p = {', '.join(ps)}"
+    )
+
+
+def _runs(a: int, b: int) -> str:
+    if a != b:
+        return f"{a} {'run' if a == 1 else 'runs'} of A, {b} of B"
+    return "one run a side" if a == 1 else f"{a} runs a side"
+
+
+def _echo(judgement: Judgement, first: Judgement) -> str:
+    if judgement.better == first.better:
+        return f"{judgement.metric} agrees."
+    return (
+        f"{judgement.metric} {f'finds {judgement.better} better' if judgement.better else 'finds no real difference'}."
+    )
+
+
+def _other(side: SideName) -> SideName:
+    return "A" if side == "B" else "B"
+
+
+# --- blocks -------------------------------------------------------------------------------------------------------
+
+
+def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
+    yield _head(found, sentences)
+    yield _scores(found.metrics)
+    if max(len(found.a), len(found.b)) > 1:
+        yield _each_run(found.metrics)
+    yield _table([[judgement.metric, judgement.signature] for judgement in found.metrics], left=(0, 1))
+    for first in range(0, len(found.metrics), _METRICS_ABREAST):
+        some = slice(first, first + _METRICS_ABREAST)
+        yield f"By length: words of the reference\n{_buckets(found.lengths, some, 'words', 'sentences')}"
+    of = _wrapped(f"By frequency: F1 of the target words, by their count in {found.frequencies_of}")
+    yield f"{of}\n{_buckets(found.words, slice(None), 'count', 'words')}"
+    yield from _examples(found.better_a, "A")
+    yield from _examples(found.better_b, "B")
+    yield _wrapped(statement(found))
+
+
+def _head(found: Comparison, sentences: str) -> str:
+    sides = [_wrapped(", ".join(names), label) for label, names in (("A  ", found.a), ("B  ", found.b))]
+    how = f"{found.sentences:,} sentences of {sentences}; {found.samples:,} draws a test, seed {found.seed}"
+    return "\n".join([*sides, _wrapped(how)])
+
+
+def _scores(metrics: Sequence[Judgement]) -> str:
+    tested = any(judgement.welch for judgement in metrics)
+    rows = [["", "A", "B", "B - A", "95% interval", "p: bootstrap", "random."] + ["Welch"] * tested]
+    for judgement in metrics:
+        interval = f"{judgement.bootstrap.low:+.2f} to {judgement.bootstrap.high:+.2f}"
+        row = [judgement.metric, f"{judgement.a.mean:.2f}", f"{judgement.b.mean:.2f}", f"{judgement.difference:+.2f}"]
+        row += [interval, _p(judgement.bootstrap.p), _p(judgement.p_randomisation)]
+        rows.append(row + [_p(judgement.welch.p) if judgement.welch else "-"] * tested)
+    return _table(rows)
+
+
+def _each_run(metrics: Sequence[Judgement]) -> str:
+    most = max(len(side.runs) for judgement in metrics for side in (judgement.a, judgement.b))
+    rows = [["", "", "mean", "sd", *(f"run {number}" for number in range(1, most + 1))]]
+    for judgement in metrics:
+        for label, side in (("A", judgement.a), ("B", judgement.b)):
+            deviation = "-" if side.deviation is None else f"{side.deviation:.2f}"
+            runs = [f"{score:.2f}" for score in side.runs] + [""] * (most - len(side.runs))
+            rows.append([judgement.metric, label, f"{side.mean:.2f}", deviation, *runs])
+    return _table(rows)
+
+
+def _buckets(buckets: Sequence[Bucket], some: slice, of: str, size: str) -> str:
+    metrics = [pair.metric for pair in buckets[0].scores[some]] if buckets else []
+    rows = [[of, size] + [cell for metric in metrics for cell in (f"{metric} A", "B", "B - A")]]
+    for bucket in buckets:
+        rows.append(
+            [bucket.span.label, f"{bucket.size:,}"] + [cell for pair in bucket.scores[some] for cell in _cells(pair)]
+        )
+    return _table(rows)
+
+
+def _cells(pair: Pair) -> tuple[str, str, str]:
+    return f"{pair.a:.2f}", f"{pair.b:.2f}", f"{pair.b - pair.a:+.2f}"
+
+
+def _examples(examples: Sequence[Example], better: SideName) -> Iterator[str]:
+    for place, example in enumerate(examples):
+        title = f"Where {better} is better: chrF of the sentence\n" if not place else ""
+        texts = [] if example.source is None else [("source", example.source)]
+        texts += [("reference", example.reference), *_each_text("A", example.a), *_each_text("B", example.b)]
+        head = f"{title}line {example.line:,}: A {example.chrf.a:.1f}, B {example.chrf.b:.1f}"
+        yield "\n".join([head, *(_wrapped(one_line(text), f"  {label:<11}") for label, text in texts)])
+
+
+def _each_text(side: SideName, runs: Sequence[str]) -> list[tuple[str, str]]:
+    """What a side's runs say, each translation once; where they disagree, how many say so."""
+    said = Counter(runs).most_common()
+    if len(said) == 1:
+        return [(side, runs[0])]
+    return [(f"{side} {times} of {len(runs)}", text) for text, times in said]
+
+
+# --- layout -------------------------------------------------------------------------------------------------------
+
+
+def _p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
+
+
+def _table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Columns two spaces apart, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            f"{cell:<{width}}" if place in left else f"{cell:>{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, label: str = "") -> str:
+    """A text behind its label; on a terminal in lines that fit it."""
+    if not sys.stdout.isatty():
+        return f"{label}{text}".rstrip()
+    wrapper = textwrap.TextWrapper(
+        shutil.get_terminal_size().columns,
+        initial_indent=label,
+        subsequent_indent=" " * len(label),
+        break_long_words=False,  # a path is to be copied
+        break_on_hyphens=False,
+    )
+    return wrapper.fill(text) or label.rstrip()

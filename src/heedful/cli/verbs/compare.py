@@ -1,0 +1,193 @@
+"""`heedful compare A B`: which of two translators is better, and whether that is more than chance."""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from heedful.cli.options import (
+    BatchTokensOption,
+    BeamOption,
+    DeviceOption,
+    LengthPenaltyOption,
+    MaxExtraOption,
+    PrecisionOption,
+    ToOption,
+    sentence_progress,
+)
+from heedful.data.corpora.lines import locate, read_lines
+from heedful.errors import UserError
+
+if TYPE_CHECKING:
+    from heedful.lab.compare import Sentences
+    from heedful.tasks.translate.options import Options
+
+BleuTokenize = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"]
+
+
+def command(
+    a: Annotated[str, typer.Argument(metavar="A", help="A model's folder, a file of translations, or x,y,z: runs.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="What to compare it with.")],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="bleu, chrf or ter; repeatable, the first decides. (default: bleu and chrf)"),
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references.")] = None,
+    to: ToOption = None,
+    split: Annotated[
+        Literal["valid", "test"] | None, typer.Option("--split", help="The recipes' corpora to use (default: test).")
+    ] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option("--corpus", metavar="NAME", help="Which of them, by name or number (default: the first)."),
+    ] = None,
+    bleu_tokenize: Annotated[
+        BleuTokenize | None,
+        typer.Option("--bleu-tokenize", help="BLEU's words. (default: the recipes'; 13a for files)"),
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=100, help="Draws of each test.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 12345,
+    examples: Annotated[int, typer.Option("--examples", min=0, help="Sentences to show in each direction.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    beam: BeamOption = None,
+    length_penalty: LengthPenaltyOption = None,
+    max_extra: MaxExtraOption = None,
+    batch_tokens: BatchTokensOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+) -> None:
+    """Compare two translators on the same sentences: scores, tests, and where they differ.
+
+    A side is a model's folder, a file of translations (one a line), or several
+    with commas between: training runs of one system. Models translate their
+    recipe's test set, or --source; files alone need --target.
+
+    A side is called better where paired bootstrap and approximate
+    randomisation both give p < 0.05, the 95% interval of the difference leaves
+    zero out and, with several runs on both sides, Welch's t-test over the runs
+    gives p < 0.05.
+    """
+    side_a, side_b = _names(a, "A"), _names(b, "B")
+    names = tuple(dict.fromkeys([*side_a, *side_b]))
+    models = tuple(name for name in names if _is_model(name))
+    search: Options = {
+        "beam": beam,
+        "length_penalty": length_penalty,
+        "max_extra": max_extra,
+        "batch_tokens": batch_tokens,
+    }
+    _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {**search, "to": to})
+    from heedful.cli.reports.comparison import json_of, text_of
+    from heedful.lab.compare import DEFAULT_METRICS, Contest, System, check_lines, compare, metric_names
+
+    metrics = metric_names(metric or DEFAULT_METRICS)
+    given = None if target is None else _read_sentences(source, target, to)
+    files = [System(name, _lines(name)) for name in names if name not in models]
+    if given:
+        check_lines(files, given.references)
+    if given and not models:
+        contest = Contest({file.name: file for file in files}, given, bleu_tokenize or "13a")
+    else:
+        from heedful.lab import contestants  # after the quick checks: it takes seconds
+
+        contest = contestants.contest(
+            models,
+            files,
+            given,
+            contestants.Messages(_say, sentence_progress),
+            split=split or "test",
+            corpus=corpus,
+            bleu_tokenize=bleu_tokenize,
+            device=device,
+            precision=precision,
+            **search,
+        )
+    found = compare(
+        [contest.systems[name] for name in side_a],
+        [contest.systems[name] for name in side_b],
+        contest.sentences.references,
+        contest.sentences.sources,
+        metrics=metrics,
+        bleu_tokenize=contest.bleu_tokenize,
+        lowercase=contest.lowercase,
+        frequencies=contest.frequencies,
+        samples=samples,
+        seed=seed,
+        examples=examples,
+    )
+    print((json_of if as_json else text_of)(found, contest.sentences.name))
+
+
+def _say(message: str) -> None:
+    print(f"heedful: {message}.", file=sys.stderr)
+
+
+# --- what is compared ---------------------------------------------------------------------------------------------
+
+
+def _names(side: str, label: str) -> list[str]:
+    """The runs of a side."""
+    parts = [part.strip() for part in side.split(",")]
+    names = [str(Path(part).expanduser()) if part.startswith("~") else part for part in parts]  # no shell sees these
+    if not all(names):
+        raise UserError(f"{label} is `{side}`, which has an empty name: put commas between names alone.")
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice:
+        raise UserError(f"{label} names {twice} twice: several runs of a side must be different ones.")
+    return names
+
+
+def _is_model(name: str) -> bool:
+    path = locate(name).path
+    if not path.exists():
+        raise UserError(f"{name} is neither a model's folder nor a file of translations: nothing has that name.")
+    return path.is_dir()
+
+
+def _check_options(
+    models: Sequence[str],
+    source: str | None,
+    target: str | None,
+    to: str | None,
+    of_recipes: Mapping[str, str | None],
+    of_models: Mapping[str, object],
+) -> None:
+    """Refuse what does not go together, before anything long begins."""
+    if target is None and source is not None:
+        raise UserError("--target is missing: sentences need references.")
+    if target is None and not models:
+        raise UserError("--target is missing: files of translations need references.")
+    if target is not None and source is None and models:
+        raise UserError(f"--source is missing: {models[0]} is a model, which needs sentences to translate.")
+    if target is None and to:
+        raise UserError("--to is for --source and --target: the recipes' corpora have their own `to`.")
+    for option in (name for name, value in of_recipes.items() if value is not None):
+        if target is not None:
+            raise UserError(f"{option} chooses among the recipes' corpora: leave it out beside --target.")
+    for option in (name for name, value in of_models.items() if value is not None):
+        if not models:
+            raise UserError(f"--{option.replace('_', '-')} is for models, but A and B are files: leave it out.")
+
+
+def _read_sentences(source: str | None, target: str, to: str | None) -> "Sentences":
+    from heedful.lab.compare import Sentences
+
+    references = _lines(target)
+    if source is None:
+        return Sentences(target, None, references)
+    sources = _lines(source)
+    if len(sources) != len(references):
+        raise UserError(
+            f"{source} has {len(sources):,} lines but {target} has {len(references):,}: line n of one belongs to "
+            "line n of the other."
+        )
+    return Sentences(f"{source} + {target}", sources, references, to or "")
+
+
+def _lines(name: str) -> tuple[str, ...]:
+    return tuple(read_lines(replace(locate(name), hint="")))  # the hint is about recipes

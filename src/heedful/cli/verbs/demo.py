@@ -1,0 +1,83 @@
+"""`heedful demo`: the main job in minutes, on sentences that ship with Heedful."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from heedful.config.reading.load import load_recipe
+from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
+from heedful.errors import Stopped
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.model import Model
+
+RECIPE: Final = "demo-en-es"
+NEXT: Final = """
+Next, with your own files, one sentence a line, the same number of lines in both:
+
+    heedful recipes copy {recipe} my.toml      then put your files into [data]:
+        train = {{ source = "train.en", target = "train.es" }}
+        valid = {{ source = "valid.en", target = "valid.es" }}
+        test = {{ source = "test.en", target = "test.es" }}
+    heedful train my.toml --dry-run            says what the whole run would take
+    heedful train my.toml --out runs/mine
+    heedful translate runs/mine < text.en
+"""
+
+
+def command(
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The run folder.")] = Path("runs/demo"),
+) -> None:
+    """Train a small English-Spanish translator, judge it on unseen combinations of words, and try it out."""
+    from heedful.runs.training_run import train
+    from heedful.tasks.translate.model import load
+
+    recipe = load_recipe(RECIPE)
+    print(
+        "Heedful trains a small Transformer from scratch to translate English into Spanish.\n"
+        "The sentences are built in: articles, gender and number, adjectives, verbs, questions, numbers, negation.\n"
+        "The test holds combinations of words that never occur in training.\n",
+        flush=True,
+    )
+    try:
+        train(recipe, out, resume=True)
+    except Stopped as stopped:
+        raise Stopped("Stopped, checkpoint saved. Run the demo again to go on.", stopped.exit_code - 128) from stopped
+    model = load(out)
+    _judge(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
+    _show_examples(model)
+    if sys.stdin.isatty():
+        _converse(model)
+    print(NEXT.format(recipe=RECIPE))
+
+
+def _judge(model: "Model", count: int) -> None:
+    from heedful.tasks.translate.evaluation import evaluate
+
+    sources, references = zip(*sentence_pairs("test", count), strict=True)
+    found = evaluate(model, sources, references)
+    print(
+        f"\nHeld-out sentences: {found.exact:,} of {count:,} exactly right ({found.exact / count:.1%}), "
+        f"BLEU {found.bleu.score:.1f}; {count / found.seconds:,.0f} sentences/s\n"
+    )
+
+
+def _show_examples(model: "Model") -> None:
+    for source, output in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
+        print(f"  {source}\n      {output}")
+
+
+def _converse(model: "Model") -> None:
+    """Translate what the reader types, until an empty line."""
+    print("\nYour turn: type an English sentence with such words (Enter alone ends).")
+    while line := _typed():
+        print(f"      {model.translate(line)}")
+
+
+def _typed() -> str:
+    try:
+        return input("  ").strip()
+    except (EOFError, KeyboardInterrupt):
+        return ""

@@ -1,0 +1,56 @@
+"""`heedful train RECIPE`: train a model into a run folder, or say what that would take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import RecipeArgument, SetOption
+from heedful.config.reading.load import load_recipe
+from heedful.config.schema import Recipe
+from heedful.config.tasks import counted_tokens
+from heedful.errors import UserError
+from heedful.files import is_unicode
+
+
+def command(
+    recipe: RecipeArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="The run folder; by default runs/NAME.")
+    ] = None,
+    set_: SetOption = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the run folder.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Train ten steps, write nothing, and say what the whole run would take.")
+    ] = False,
+) -> None:
+    """Train a model from a recipe; Ctrl-C saves a checkpoint, --resume goes on from it to the same bits."""
+    resolved = load_recipe(recipe, set_ or ())  # before torch is imported: mistakes show at once
+    if dry_run:
+        _print_forecast(resolved)
+        return
+    run = out or Path("runs") / Path(recipe).stem
+    if not is_unicode(str(run)):
+        raise UserError(f"--out: the folder's name {str(run)!a} is not UTF-8: give it another.")
+    from heedful.runs.training_run import train
+
+    train(resolved, run, resume=resume)
+
+
+def _print_forecast(recipe: Recipe) -> None:
+    from heedful.runs.dry_run import dry_run
+    from heedful.runs.progress import duration
+
+    forecast = dry_run(recipe)
+    gpu = (
+        ""
+        if forecast.peak_gpu_bytes is None
+        else f"\nGPU memory   {forecast.peak_gpu_bytes / 2**30:.1f} GiB at the peak"
+    )
+    print(
+        f"parameters   {forecast.parameters:,}\n"
+        f"speed        {forecast.tokens_per_second:,.0f} {counted_tokens(recipe.task)}/s\n"
+        f"whole run    {recipe.train.steps:,} updates, {forecast.epochs:,.1f} epochs, {duration(forecast.seconds)} "
+        f"without validation\n"
+        f"run folder   {forecast.checkpoint_bytes / 2**20:,.0f} MiB{gpu}"
+    )

@@ -1,0 +1,186 @@
+"""The errors of a recipe in words: one line each, all at once, with who wrote it and its dotted path."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from heedful.config.reading.draft import Draft, item_of
+from heedful.config.reading.outline import MARKS, KeyPath, Place, kind_of, locate, mark_of, must_be, paths_of_key
+from heedful.config.reading.toml import toml_value
+from heedful.errors import nearest, suggestion
+
+_LONGEST_VALUE = 60
+_SEVERAL = {"kind": "kinds", "family": "families"}
+
+# What other tools call it.
+FOREIGN_WORDS: Mapping[str, str] = {
+    "learning_rate": "train.schedule.lr",
+    "warmup_steps": "train.schedule.warmup",
+    "max_steps": "train.steps",
+    "epochs": "train.steps",
+    "batch_size": "data.batch_tokens",
+    "gradient_accumulation_steps": "train.accumulate",
+    "max_grad_norm": "train.clip_norm",
+    "d_model": "model.width",
+    "hidden_size": "model.width",
+    "num_layers": "model.layers",
+    "num_heads": "model.heads",
+    "d_ff": "model.inner",
+    "ffn_dim": "model.inner",
+    "vocab_size": "tokenizer.size",
+    "beam_size": "decode.beam",
+}
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """One of pydantic's errors, with its place."""
+
+    type: str
+    place: Place
+    path: KeyPath  # as it is written in this recipe
+    value: Any
+    context: dict[str, Any]
+
+    @property
+    def table(self) -> KeyPath:
+        return self.path[:-1]
+
+    @property
+    def key(self) -> str:
+        return str(self.path[-1])
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(map(str, self.path))
+
+
+def complaints(draft: Draft, error: ValidationError) -> list[str]:
+    """Say every error of a draft once, and leave out what only follows from another one."""
+    faults = list(_faults(draft, error))
+    unknown_kinds = {fault.path if fault.type == "union_tag_invalid" else fault.table for fault in _of_kind(faults)}
+    return list(dict.fromkeys(_line(draft, fault) for fault in faults if not _follows(fault, faults, unknown_kinds)))
+
+
+def _faults(draft: Draft, error: ValidationError) -> Iterator[_Fault]:
+    for entry in error.errors(include_url=False):
+        place = locate(entry["loc"])
+        yield _Fault(entry["type"], place, _as_written(place.path, draft), entry["input"], entry.get("ctx", {}))
+
+
+def _as_written(path: KeyPath, draft: Draft) -> KeyPath:
+    """Take out the 0 of a corpus that is written as one table, not as a list."""
+    written: list[str | int] = []
+    value: Any = draft.values
+    for key in path:
+        if isinstance(key, int) and not isinstance(value, list):
+            continue
+        written.append(key)
+        value = item_of(value, key)
+    return tuple(written)
+
+
+# --- which errors are said ----------------------------------------------------------------------------------------
+
+
+def _of_kind(faults: Sequence[_Fault]) -> list[_Fault]:
+    """Pick the errors that say: there is no such kind."""
+    return [fault for fault in faults if _says_no_such_kind(fault)]
+
+
+def _says_no_such_kind(fault: _Fault) -> bool:
+    return fault.type == "union_tag_invalid" or (fault.type == "literal_error" and fault.key in MARKS)
+
+
+def _follows(fault: _Fault, faults: Sequence[_Fault], unknown_kinds: set[KeyPath]) -> bool:
+    """Whether an error is but a consequence of another: a key of an unknown kind, missing as it is misspelt, ..."""
+    if _says_no_such_kind(fault):
+        return False
+    if any(fault.path[: len(table)] == table for table in unknown_kinds):
+        return True
+    if fault.type == "literal_error" and any(fault.path == other.table for other in faults):
+        return True  # a table stands there, which may; what is wrong is in it
+    misspelt = [other for other in faults if other.type == "extra_forbidden" and other.table == fault.table]
+    meant = {nearest(other.key, _keys(other.place)) for other in misspelt}
+    return fault.type == "missing" and bool(meant & {fault.key, *_forms(fault.place)})
+
+
+# --- the words ----------------------------------------------------------------------------------------------------
+
+
+def _line(draft: Draft, fault: _Fault) -> str:
+    if fault.type == "extra_forbidden":
+        mark = mark_of(fault.place.holder)
+        kind = f" of the {mark} {kind_of(fault.place.holder)}" if mark else ""
+        return f"{draft.writer_of(fault.path)}: `{fault.dotted}` is not a key{kind}{_way_out(fault)}"
+    if fault.type == "missing":
+        return f"{draft.writer_of_table(fault.table)}: `{fault.dotted}` is missing: it must be {_needed(fault)}."
+    if fault.type == "union_tag_invalid":
+        return _wrong_kind(draft, fault)
+    if fault.type == "value_error":
+        return _misfit(draft, fault)
+    return f"{draft.writer_of(fault.path)}: `{fault.dotted}` is {_shown(fault.value)}, but must be {_needed(fault)}."
+
+
+def _misfit(draft: Draft, fault: _Fault) -> str:
+    """Say what a validator of a whole table found: keys that are right one by one and do not fit together."""
+    message = str(fault.context["error"])
+    table = f"in `{fault.dotted}`, " if fault.path else ""
+    return f"{draft.writer_of_misfit(fault.path, message)}: {table}{message}."
+
+
+def _wrong_kind(draft: Draft, fault: _Fault) -> str:
+    mark = str(fault.context["discriminator"]).strip("'")
+    kinds = str(fault.context["expected_tags"]).replace("'", "")
+    writer = draft.writer_of((*fault.path, mark))
+    return f"{writer}: `{fault.dotted}.{mark}` is {_shown(fault.value[mark])}, but must be one of: {kinds}."
+
+
+def _needed(fault: _Fault) -> str:
+    return must_be(fault.place.annotation, fault.place.metadata)
+
+
+def _way_out(fault: _Fault) -> str:
+    """End the line of an unknown key: the key that was meant, here, in another kind, or in another table."""
+    keys = _keys(fault.place)
+    if fault.key in _forms(fault.place):
+        return f": a corpus is of one form, and `{_form_of(fault.place)}` is said. Leave one of both out."
+    if fault.key in FOREIGN_WORDS:
+        return f". Did you mean `{FOREIGN_WORDS[fault.key]}`?"
+    if nearest(fault.key, keys):
+        return "." + suggestion(fault.key, keys)
+    kinds = [kind for kind, sibling in fault.place.siblings.items() if fault.key in sibling.model_fields]
+    mark = mark_of(fault.place.holder)
+    if kinds and mark:
+        return f", but of the {mark if len(kinds) == 1 else _SEVERAL[mark]} {', '.join(kinds)}."
+    elsewhere = paths_of_key(fault.key)
+    if elsewhere:
+        return f". Did you mean {' or '.join(f'`{path}`' for path in elsewhere)}?"
+    return "." + suggestion(fault.key, keys)
+
+
+def _keys(place: Place) -> list[str]:
+    return list(dict.fromkeys([*place.holder.model_fields, *_forms(place)]))
+
+
+def _forms(place: Place) -> list[str]:
+    """Return the keys that would make a corpus one of another form."""
+    if len(place.siblings) < 2 or mark_of(place.holder):
+        return []
+    return [form for form, sibling in place.siblings.items() if form in sibling.model_fields]
+
+
+def _form_of(place: Place) -> str:
+    """Return the key that makes a corpus what it is."""
+    return next(key for key in ("tsv", "jsonl", "builtin", "source", "text") if key in place.holder.model_fields)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = "null" if value is None else toml_value(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

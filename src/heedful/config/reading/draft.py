@@ -1,0 +1,215 @@
+"""A recipe before it is checked: the values of a file, of the file it extends and of `--set`, and who wrote which."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
+from heedful.config.schema import Recipe
+from heedful.config.section import Section
+from heedful.errors import UserError
+
+Table = Mapping[str, Any]
+
+_CORPUS_FORMS = ("tsv", "jsonl", "builtin")  # a corpus is of the form whose key it has; of two files, if of none
+_SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name
+
+
+@dataclass(frozen=True)
+class Override:
+    """One `--set a.b=c`."""
+
+    path: tuple[str, ...]
+    value: Any
+    label: str
+
+    @property
+    def rank(self) -> int:
+        """When it is applied: what says of which kind a table is comes before what only makes sense for a kind."""
+        return 0 if self.path[-1] in (*MARKS, *_CORPUS_FORMS) else 1 if self.path[-1] in _SIDES else 2
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it can make a table one of another kind."""
+        return self.rank < 2
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Values that may still be wrong, with the files (the recipe first, then its base) and overrides behind them."""
+
+    values: Table
+    files: Sequence[tuple[str, Table]]
+    overrides: Sequence[Override] = ()
+
+    def writer_of(self, path: KeyPath) -> str:
+        """Name who wrote the value at a path: an override, the recipe or its base."""
+        for override in reversed(self.overrides):
+            if _begins(path, override.path):
+                return override.label
+        for name, values in self.files:
+            if _holds(values, path):
+                return name
+        inside = [override.label for override in self.overrides if _begins(override.path, path)]
+        return inside[-1] if inside else self.files[0][0]
+
+    def writer_of_table(self, path: KeyPath) -> str:
+        """Name who decided what a table must hold: an override of its kind, or who wrote it."""
+        kinds = [override for override in self.overrides if override.chooses and _same(override.path[:-1], path)]
+        return kinds[-1].label if kinds else self.writer_of(path)
+
+    def writer_of_misfit(self, path: KeyPath, message: str) -> str:
+        """Name who made keys of a table not fit together: the last override that the message names, or a file."""
+        inside = [override for override in self.overrides if _begins(override.path, path)]
+        named = [each for each in inside if f"`{'.'.join(each.path[len(path) :])}`" in message]
+        return named[-1].label if named else self.writer_of(path)
+
+
+def draft_of(label: str, values: Table, base: tuple[str, Table] | None = None) -> Draft:
+    """Lay a recipe's values over those of the file it extends."""
+    files = [(label, values), *([base] if base else [])]
+    merged = overlaid(with_kinds(base[1]), values) if base else values
+    return Draft(with_kinds(merged), files)
+
+
+def overlaid(base: Table, new: Table) -> dict[str, Any]:
+    """Merge tables key by key; a table of another kind, or a corpus of another form, replaces the whole one."""
+    if _is_of_another_kind(base, new):
+        return dict(new)
+    both = {key: overlaid(base[key], new[key]) for key in base if _is_table(base[key]) and _is_table(new.get(key))}
+    return {**base, **new, **both}
+
+
+def with_kinds(values: Table, section: type[Section] = Recipe) -> dict[str, Any]:
+    """Write the default kind into every table that leaves it out."""
+    filled = dict(values)
+    for key, field in section.model_fields.items():
+        members = sections(field.annotation)
+        if not members or not _is_table(filled.get(key)):
+            continue
+        kind = default_kind(members)
+        mark = mark_of(next(iter(members.values())))
+        table = {mark: kind, **filled[key]} if mark and kind else filled[key]
+        member = members.get(str(table.get(mark))) if mark else next(iter(members.values()))
+        filled[key] = with_kinds(table, member) if member else table
+    return filled
+
+
+# --- overrides ----------------------------------------------------------------------------------------------------
+
+
+def override_of(text: str) -> Override:
+    """Read `a.b=c`; the value is TOML, or a bare text where it is not."""
+    label = f"--set {text}"
+    keys, sign, value = text.partition("=")
+    path = tuple(key.strip() for key in keys.split("."))
+    if not sign or not all(path):
+        raise UserError(f"{label}: must be a dotted key and a value, as in --set model.layers=3.")
+    if path == ("extends",):
+        raise UserError(f"{label}: `extends` must be in the recipe's file.")
+    return Override(path, _value_of(value), label)
+
+
+def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
+    """Read several overrides; what cannot be read comes back as lines."""
+    overrides, lines = [], []
+    for text in texts:
+        try:
+            overrides.append(override_of(text))
+        except UserError as error:
+            lines.append(str(error))
+    return overrides, lines
+
+
+def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, list[str]]:
+    """Apply overrides in the order of their ranks; what cannot be applied comes back as lines."""
+    values, applied, lines = draft.values, [], []
+    for override in sorted(overrides, key=lambda override: override.rank):
+        try:
+            values = _assigned(values, override, 0)
+            applied.append(override)
+        except UserError as error:
+            lines.append(str(error))
+    return replace(draft, values=with_kinds(values), overrides=applied), lines
+
+
+def _value_of(text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text.strip()
+    return parsed["value"] if parsed.keys() == {"value"} else text
+
+
+def _assigned(holder: Any, override: Override, depth: int) -> Any:
+    """Return a copy of a table or list in which the override's key has its value."""
+    key, here = override.path[depth], ".".join(override.path[:depth])
+    if _is_table(holder) and key.isdecimal() and _takes_list(override.path[:depth]):
+        holder = [holder]  # one corpus may be written without its list
+    if isinstance(holder, list):
+        return _assigned_in_list(holder, override, depth)
+    if not _is_table(holder):
+        raise UserError(f"{override.label}: `{here}` is a plain value and has no key `{key}`.")
+    if depth + 1 == len(override.path):
+        return overlaid(holder, {key: override.value}) if override.chooses else {**holder, key: override.value}
+    return {**holder, key: _assigned(holder.get(key, {}), override, depth + 1)}
+
+
+def _assigned_in_list(items: list[Any], override: Override, depth: int) -> list[Any]:
+    key, here = override.path[depth], ".".join(override.path[:depth])
+    if not key.isdecimal():
+        rest = ".".join(override.path[depth:])
+        raise UserError(f"{override.label}: `{here}` is a list: say which of it, as in {here}.0.{rest}.")
+    index = int(key)
+    if index >= len(items):
+        raise UserError(f"{override.label}: `{here}` has no item {key}: it has {len(items)}, counted from 0.")
+    last = depth + 1 == len(override.path)
+    item = override.value if last else _assigned(items[index], override, depth + 1)
+    return [*items[:index], item, *items[index + 1 :]]
+
+
+def _takes_list(path: tuple[str, ...]) -> bool:
+    return is_list(locate(path).annotation)
+
+
+# --- tables and paths ---------------------------------------------------------------------------------------------
+
+
+def item_of(holder: Any, key: str | int) -> Any:
+    """Return what a table or list holds at a key; None where it holds nothing."""
+    if isinstance(holder, list):
+        return holder[key] if isinstance(key, int) and key < len(holder) else None
+    return holder.get(key) if _is_table(holder) else None
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_of_another_kind(base: Table, new: Table) -> bool:
+    if _mark(new) is None:
+        names_files = any(isinstance(new.get(side), str) for side in _SIDES)
+        return names_files and _mark(base) in ("tsv", "builtin")
+    return _mark(new) != _mark(base)
+
+
+def _mark(table: Table) -> str | None:
+    """Return what says of which kind a table is; None where it leaves that to the table beneath it."""
+    for key in MARKS:
+        if key in table:
+            return str(table[key])
+    return next((form for form in _CORPUS_FORMS if form in table), None)
+
+
+def _same(left: KeyPath, right: KeyPath) -> bool:
+    return tuple(map(str, left)) == tuple(map(str, right))
+
+
+def _begins(path: KeyPath, beginning: KeyPath) -> bool:
+    return _same(path[: len(beginning)], beginning)
+
+
+def _holds(values: Any, path: KeyPath) -> bool:
+    return reduce(item_of, path, values) is not None

@@ -1,0 +1,112 @@
+"""Recipes from TOML and JSON, and back. Everything wrong with one is said at once, before torch is imported."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from heedful import files
+from heedful.config.reading.complaints import complaints
+from heedful.config.reading.draft import Draft, Table, draft_of, overrides_of, with_overrides
+from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
+from heedful.config.reading.toml import toml_document
+from heedful.config.schema import Recipe
+from heedful.errors import UserError, suggestion
+
+_PLAINER = {  # what tomllib says, as a person would
+    "Cannot overwrite a value": "a key is set twice",
+    "Invalid value": "here must be a value; a text needs quotes, true and false are lower-case",
+}
+
+
+def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe's file, or a shipped recipe by its name, with overrides such as "model.layers=3"."""
+    path = find_recipe(path_or_name)
+    values = _read_toml(path)
+    base = _base_of(path, values.pop("extends")) if "extends" in values else None
+    draft = draft_of(str(path), values, base)
+    parsed, unread = overrides_of(overrides)
+    draft, unapplied = with_overrides(draft, parsed)
+    return _checked(draft, [*unread, *unapplied])
+
+
+def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
+    """Return a resolved recipe as JSON values, for a bundle's config.json."""
+    return recipe.model_dump(mode="json")
+
+
+def recipe_from_json(value: object, where: str) -> Recipe:
+    """Check the values of a config.json; `where` names the file in errors."""
+    if not isinstance(value, dict):
+        raise UserError(f"{where}: must hold a recipe, but is not a JSON object.")
+    return _checked(draft_of(where, value))
+
+
+def recipe_to_toml(recipe: Recipe) -> str:
+    """Write a resolved recipe as a TOML file that loads as the same recipe."""
+    return toml_document(recipe.model_dump())
+
+
+def flat(value: object, path: str = "") -> dict[str, object]:
+    """JSON values by their dotted paths: {"model.layers": 6, "data.train.0.source": "train.en", ...}."""
+    match value:
+        case dict():
+            items = value.items()
+        case list() | tuple():
+            items = enumerate(value)  # type: ignore[assignment]
+        case _:
+            return {path: value}
+    return {k: v for key, part in items for k, v in flat(part, f"{path}.{key}" if path else str(key)).items()}
+
+
+def _checked(draft: Draft, lines: Sequence[str] = ()) -> Recipe:
+    try:
+        recipe = Recipe.model_validate(draft.values)
+    except ValidationError as error:
+        raise UserError("\n".join([*lines, *complaints(draft, error)])) from None
+    if lines:
+        raise UserError("\n".join(lines))
+    return recipe
+
+
+def _base_of(path: Path, extends: object) -> tuple[str, Table]:
+    """Read the file that a recipe extends: next to it, or a shipped one."""
+    if not isinstance(extends, str):
+        raise UserError(f"{path}: `extends` must be a text in quotes: a file next to this one, or a shipped recipe.")
+    base = _base_file(path, extends)
+    values = _read_toml(base)
+    if "extends" in values:
+        raise UserError(f"{path}: `extends` names {base}, which extends another recipe: only one level is possible.")
+    return str(base), values
+
+
+def _base_file(path: Path, extends: str) -> Path:
+    beside, shipped = path.parent / extends, shipped_recipes()
+    with files.user_faults(beside):
+        if beside.is_file():
+            return beside
+    if extends not in shipped:
+        what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"
+        raise UserError(f"{path}: {what}.{suggestion(extends, list(shipped))}")
+    return shipped[extends]
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    data = files.read_bytes(path)
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}, line {line}: byte {data[error.start]:#04x} is not UTF-8: save it as UTF-8.") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(_syntax_error(path, str(error))) from None
+
+
+def _syntax_error(path: Path, message: str) -> str:
+    """Put the place of tomllib's message, which stands at its end, in front."""
+    reason, found, place = message.rpartition(" (at ")
+    where = f"{path}, {place.removesuffix(')')}" if found else str(path)
+    reason = _PLAINER.get(reason, reason) if found else message
+    return f"{where}: this is not TOML: {reason[:1].lower()}{reason[1:]}."

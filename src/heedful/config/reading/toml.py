@@ -1,0 +1,61 @@
+"""TOML text of a recipe's values: what `heedful config show` prints. Reading is the standard library's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heedful.config.reading.outline import MARKS
+from heedful.config.section import Section
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+def toml_document(values: Mapping[str, Any]) -> str:
+    """Write nested values as a document: tables under headings, None left out."""
+    return "\n\n".join(_table(values, "")) + "\n"
+
+
+def toml_value(value: Any) -> str:
+    """Write one value on one line; tables become inline tables."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{"".join(map(_escaped, value))}"'
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items() if item is not None)
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return repr(value) if isinstance(value, int | float) else str(value)
+
+
+def shown(value: Any) -> str:
+    """A value in a message, as a recipe writes it; a recipe has no word for nothing."""
+    plain = value.model_dump() if isinstance(value, Section) else value
+    return "nothing" if plain is None else toml_value(plain)
+
+
+def _table(values: Mapping[str, Any], name: str) -> list[str]:
+    """Return the blocks of a table: its own plain keys under one heading, then each table inside it."""
+    plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
+    lines = [f"{key} = {_item(plain[key])}" for key in sorted(plain, key=lambda key: key not in MARKS)]
+    heading = [f"[{name}]"] if name else []
+    blocks = ["\n".join([*heading, *lines])] if lines or name else []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            blocks += _table(value, f"{name}.{key}" if name else key)
+    return blocks
+
+
+def _item(value: Any) -> str:
+    """Write a value; a list of several tables gets a line for each."""
+    if isinstance(value, list | tuple) and len(value) > 1 and isinstance(value[0], Mapping):
+        return "\n".join(["[", *(f"  {toml_value(item)}," for item in value), "]"])
+    if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], Mapping):
+        return toml_value(value[0])
+    return toml_value(value)
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    return f"\\u{ord(character):04x}" if ord(character) < 0x20 or ord(character) == 0x7F else character

@@ -1,0 +1,67 @@
+"""Batches of documents to classify: words in sentences in documents, each sentence with an end marker."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heedful.data.batch_layout import Lengths, StaticShape, layout_of
+from heedful.data.batches.pairs import gather, lengths_of, places_of
+from heedful.data.batches.texts import Cut, TextBatch, labels_of, staying
+from heedful.data.epochs.plan import Counts, Indices
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import END
+from heedful.packed import Nested, Packed
+
+
+@dataclass(frozen=True)
+class NestedReading:
+    """Documents as sentences. What a document loses, its first or last sentences lose."""
+
+    max_length: int  # of a document's words
+    max_sentence: int  # of a sentence's words: what is longer goes on in a further one
+    cut: Cut = "end"
+    classes: int = 0  # of several labels; 0 where a document has one
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
+        """The tokens of some documents as they are read, end markers included."""
+        outline = self._outline(stores, indices)
+        return (outline.words + outline.sentences,)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> TextBatch:
+        """Make the batch of these documents: always ragged, as the number of sentences is, and not filled up."""
+        outline = self._outline(stores, indices)
+        pieces, _ = gather(stores, "text", indices)
+        with_end = outline.lengths + 1
+        values = np.full(with_end.sum(), END, np.int64)
+        values[places_of(np.cumsum(with_end) - with_end, outline.lengths)] = pieces[outline.stays]
+        words = Packed(torch.from_numpy(values), layout_of(with_end, int(with_end.max(initial=1))))
+        text = Nested(words, layout_of(outline.sentences, int(outline.sentences.max(initial=1))))
+        return TextBatch(text, labels_of(stores, indices, len(indices), self.classes), len(indices), len(values))
+
+    def _outline(self, stores: Sequence[TokenStore], indices: Indices) -> "_Outline":
+        spans, counts = gather(stores, "sentences", indices)
+        lengths = lengths_of(stores, "text", indices)
+        stays = staying(lengths, np.minimum(lengths, self.max_length), self.cut)
+        left = np.bincount(np.repeat(np.arange(len(spans)), spans)[stays], minlength=len(spans))  # words of a sentence
+        parts = -(-left // self.max_sentence)
+        split = np.full(parts.sum(), self.max_sentence, np.int64)
+        some = parts > 0
+        split[np.cumsum(parts)[some] - 1] = (left - (parts - 1) * self.max_sentence)[some]
+        document = np.repeat(np.arange(len(indices)), counts)
+        words, sentences = (np.bincount(document, of, len(indices)).astype(np.int64) for of in (left, parts))
+        return _Outline(stays, split, words, sentences)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outline:
+    """What is read of documents."""
+
+    stays: NDArray[np.bool_]  # which words
+    lengths: Lengths  # of each sentence
+    words: Lengths  # of each document
+    sentences: Lengths  # of each document

@@ -1,0 +1,125 @@
+"""Batches of texts to classify: `<s> text </s>` or `<s> text </s> second </s>`, cut where they are too long."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.data.batch_layout import Lengths, StaticShape, layouts
+from heedful.data.batches.pairs import gather, lengths_of, places_of
+from heedful.data.epochs.loader import RowFeed, RowReading
+from heedful.data.epochs.plan import Counts, Indices
+from heedful.data.movable import Movable
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
+from heedful.packed import IGNORED, Nested, Packed
+
+Cut = Literal["end", "begin", "middle"]
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch(Movable):
+    """Texts and their classes. Dummies have the class IGNORED."""
+
+    text: Packed | Nested
+    labels: Int[Tensor, "B"] | Float[Tensor, "B C"]  # the class of each text, or 1 for each of several
+    sentences: int  # the real texts
+    tokens: int  # the real ones, markers included
+
+
+Reading = RowReading[TextBatch]  # how rows of stores become a model's input
+
+
+@dataclass(frozen=True)
+class FlatReading:
+    """A text, or two, as one sequence."""
+
+    max_length: int  # of tokens, markers included
+    cut: Cut = "end"  # where a longer one loses tokens
+    paired: bool = False  # whether there are second texts
+    classes: int = 0  # of several labels; 0 where a text has one
+
+    @property
+    def markers(self) -> int:
+        """Of a text, or of a pair."""
+        return 3 if self.paired else 2
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
+        """The tokens of some texts as they are read, markers included."""
+        return (np.sum(self._kept(stores, indices), axis=0) + self.markers,)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> TextBatch:
+        """Make the batch of these texts: ragged, filled up to a multiple of tokens, or of one static shape."""
+        kept = self._kept(stores, indices)
+        lengths = np.sum(kept, axis=0) + self.markers
+        (layout,) = layouts([lengths], static, multiple)
+        starts = np.cumsum(lengths) - lengths
+        values = np.full(layout.tokens, PAD, np.int64)
+        values[: lengths.sum()] = END  # wherever no piece is put
+        values[starts] = BEGIN
+        segments = np.zeros(layout.tokens, np.int64)
+        for number, (stream, count) in enumerate(zip(self._streams, kept, strict=True)):
+            begins = starts + 1 + number * (kept[0] + 1)
+            pieces, whole = gather(stores, stream, indices)
+            values[places_of(begins, count)] = pieces[staying(whole, count, self.cut)]
+            segments[places_of(begins, count + 1)] = number
+        text = Packed(torch.from_numpy(values), layout, torch.from_numpy(segments) if self.paired else None)
+        labels = labels_of(stores, indices, layout.sentences, self.classes)
+        return TextBatch(text, labels, len(indices), int(lengths.sum()))
+
+    @property
+    def _streams(self) -> tuple[str, ...]:
+        return ("text", "second") if self.paired else ("text",)
+
+    def _kept(self, stores: Sequence[TokenStore], indices: Indices) -> list[Lengths]:
+        """How many pieces stay of each text, and of each second one: the longer of a pair loses first."""
+        room = self.max_length - self.markers
+        lengths = [lengths_of(stores, stream, indices) for stream in self._streams]
+        if not self.paired:
+            return [np.minimum(lengths[0], room)]
+        first = np.minimum(lengths[0], np.maximum(room - lengths[1], room - room // 2))
+        return [first, np.minimum(lengths[1], room - first)]
+
+
+class TextFeed(RowFeed[TextBatch]):
+    """Training texts of one or several weighted stores."""
+
+    noun = "text"
+
+
+# --- parts of a batch -------------------------------------------------------------------------------------------------
+
+
+def staying(lengths: Lengths, kept: Lengths, cut: Cut) -> NDArray[np.bool_]:
+    """Which pieces of texts of these lengths stay where so many of each are kept."""
+    place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    match cut:
+        case "end":
+            before, behind = kept, np.zeros_like(kept)
+        case "begin":
+            before, behind = np.zeros_like(kept), kept
+        case "middle":
+            before, behind = kept - kept // 2, kept // 2
+    return (place < np.repeat(before, lengths)) | (place >= np.repeat(lengths - behind, lengths))
+
+
+def labels_of(stores: Sequence[TokenStore], indices: Indices, rows: int, classes: int) -> Tensor:
+    """The class of each text, or 1 for each of its several `classes`; IGNORED behind them up to so many rows."""
+    if "label" not in stores[0].streams:
+        return torch.full((rows,), IGNORED)
+    values, lengths = gather(stores, "label", indices)
+    if not classes:
+        labels = np.full(rows, IGNORED, np.int64)
+        labels[: len(indices)] = values
+        return torch.from_numpy(labels)
+    marks = np.full((rows, classes), IGNORED, np.float32)
+    marks[: len(indices)] = 0
+    marks[np.repeat(np.arange(len(indices)), lengths), values] = 1
+    return torch.from_numpy(marks)

@@ -1,0 +1,1 @@
+"""Corpora that ship with Heedful, made by generators of our own."""

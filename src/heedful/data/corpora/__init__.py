@@ -1,0 +1,1 @@
+"""Corpora as files: lines, sentence pairs, labelled texts, documents."""

@@ -1,0 +1,104 @@
+"""Documents as lists of sentences, from running text and from texts in tables: what masked language models read."""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from heedful.config.corpora import AnyTexts, JsonlTexts, PlainTexts, TsvTexts
+from heedful.data.corpora.files import files_of, selected
+from heedful.data.corpora.lines import read_lines
+from heedful.data.corpora.sentence_splitting import split_sentences
+from heedful.data.corpora.subsets import chosen
+from heedful.data.corpora.texts import read_texts
+from heedful.data.text_form import TextForm
+
+Document = list[str]  # its sentences
+
+
+def read_documents(corpus: AnyTexts, folder: str, form: TextForm) -> Iterator[Document]:
+    """Yield the sentences of each document, in order; what has none is left out.
+
+    The form is given to the sentences when they are found, as capitals show where they begin.
+    """
+    for sentences in _documents(corpus, folder):
+        yield [form(sentence) for sentence in sentences]
+
+
+def _documents(corpus: AnyTexts, folder: str) -> Iterator[Document]:
+    match corpus:
+        case PlainTexts():
+            return chosen(_plain_documents(corpus, folder), corpus, "\n".join)
+        case TsvTexts() | JsonlTexts():
+            return _documents_of_rows(corpus, folder)
+        case _:
+            assert_never(corpus)
+
+
+def _documents_of_rows(corpus: TsvTexts | JsonlTexts, folder: str) -> Iterator[Document]:
+    """Each text is a document, and so is the second one of a pair; what they are labelled does not matter."""
+    for row in read_texts(corpus.model_copy(update={"label": None}), folder):
+        for text in (row.text, row.second or ""):
+            if sentences := split_sentences(text):
+                yield sentences
+
+
+# --- running text -----------------------------------------------------------------------------------------------------
+
+
+def _plain_documents(corpus: PlainTexts, folder: str) -> Iterator[Document]:
+    lines = selected(read_lines(files_of(corpus, folder)[0]), corpus)
+    for document in _grouped(lines, corpus):
+        sentences = [sentence for line in document for sentence in _sentences(line, corpus)]
+        if sentences:
+            yield sentences
+
+
+def _sentences(line: str, corpus: PlainTexts) -> list[str]:
+    if corpus.sentences == "split":
+        return split_sentences(line)
+    return [stripped] if (stripped := line.strip()) else []
+
+
+def _grouped(lines: Iterable[str], corpus: PlainTexts) -> Iterator[list[str]]:
+    """The lines of each document, some of them empty."""
+    match corpus.documents:
+        case "line":
+            return ([line] for line in lines)
+        case "blank_line":
+            return _between_blank_lines(lines)
+        case "heading":
+            return _under_titles(lines)
+        case _:
+            assert_never(corpus.documents)
+
+
+def _between_blank_lines(lines: Iterable[str]) -> Iterator[list[str]]:
+    document: list[str] = []
+    for line in lines:
+        if line.strip():
+            document.append(line)
+        elif document:
+            yield document
+            document = []
+    yield document
+
+
+def _under_titles(lines: Iterable[str]) -> Iterator[list[str]]:
+    """As WikiText has them: " = Title = " begins a document; headings have more signs of equality on both sides."""
+    document: list[str] = []
+    for line in lines:
+        level = _heading_level(line)
+        if level == 0:
+            document.append(line)
+        elif level == 1:
+            yield document
+            document = []
+    yield document
+
+
+def _heading_level(line: str) -> int:
+    """How many `=` stand by themselves at each end of a line with something between; 0 where it is no heading."""
+    words = line.split()
+    level = next((place for place, word in enumerate(words) if word != "="), 0)
+    title = words[level : len(words) - level]
+    is_heading = bool(level and title) and words[-level:] == ["="] * level and title[-1] != "="
+    return level if is_heading else 0

@@ -1,0 +1,94 @@
+"""Pairs of sentences from every kind of corpus that a recipe can name."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Final, assert_never
+
+from heedful.config.corpora import (
+    AnyCorpus,
+    BuiltinCorpus,
+    JsonlCorpus,
+    JsonlTexts,
+    PlainTexts,
+    TextCorpus,
+    TsvCorpus,
+    TsvTexts,
+)
+from heedful.data.builtin import english_spanish
+from heedful.data.corpora.files import corpus_name, files_of, selected
+from heedful.data.corpora.json_rows import json_object, text_field
+from heedful.data.corpora.lines import TextFile, check_exists, read_lines
+from heedful.data.text_form import TextForm
+from heedful.errors import UserError, counted
+
+Pair = tuple[str, str]
+AS_IT_STANDS: Final = TextForm()
+
+
+def read_pairs(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS) -> Iterator[Pair]:
+    """Yield the (source, target) pairs of a corpus in order, blank ones included."""
+    pairs = selected(_all_pairs(corpus, folder), corpus)
+    if form == AS_IT_STANDS:
+        return pairs
+    return ((form(source), form(target)) for source, target in pairs)
+
+
+def is_blank(pair: Pair) -> bool:
+    """Whether a side has nothing to say."""
+    return not pair[0].strip() or not pair[1].strip()
+
+
+def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
+    match corpus:
+        case TextCorpus():
+            return _text_pairs(*files_of(corpus, folder))
+        case TsvCorpus():
+            return _tsv_pairs(corpus, *files_of(corpus, folder))
+        case JsonlCorpus():
+            return _jsonl_pairs(corpus, *files_of(corpus, folder))
+        case BuiltinCorpus():
+            return english_spanish.sentence_pairs(corpus.part, corpus.count)
+        case TsvTexts() | JsonlTexts() | PlainTexts():
+            raise TypeError(f"{corpus_name(corpus)} has texts, not pairs")
+        case _:
+            assert_never(corpus)
+
+
+def _text_pairs(source: TextFile, target: TextFile) -> Iterator[Pair]:
+    check_exists(source)
+    check_exists(target)
+    rows = zip_longest(read_lines(source), read_lines(target))
+    for number, (left, right) in enumerate(rows, start=1):
+        if left is None or right is None:
+            short, long = (source, target) if left is None else (target, source)
+            total = number + sum(1 for _ in rows)
+            raise UserError(
+                f"{short.name} has {number - 1:,} lines but {long.name} has {total:,}: line n of one belongs to "
+                "line n of the other."
+            )
+        yield left, right
+
+
+def _tsv_pairs(corpus: TsvCorpus, file: TextFile) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(file), start=1):
+        if not line:
+            yield "", ""
+            continue
+        columns = line.split("\t")
+        if len(columns) < max(corpus.source, corpus.target):
+            asked, column = max((corpus.source, "source"), (corpus.target, "target"))[::-1]
+            raise UserError(
+                f"{file.name}, line {number:,} has {counted(len(columns), 'column')}, but `{asked}` is column "
+                f"{column}: columns are separated by tabs."
+            )
+        yield columns[corpus.source - 1], columns[corpus.target - 1]
+
+
+def _jsonl_pairs(corpus: JsonlCorpus, file: TextFile) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(file), start=1):
+        where = f"{file.name}, line {number:,}"
+        if not line.strip():
+            yield "", ""
+            continue
+        row = json_object(line, where)
+        yield text_field(row, corpus.source, where), text_field(row, corpus.target, where)

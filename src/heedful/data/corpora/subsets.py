@@ -1,0 +1,45 @@
+"""Which texts of a corpus are used: those of a part, and a sample of these, chosen by the sha256 of what they say.
+
+Neither the order of a file nor what else it holds decides where a text goes, so the parts of a corpus never share one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from heapq import nsmallest
+from operator import itemgetter
+
+from heedful.config.corpora import AnyTexts
+from heedful.data.corpora.files import Row, corpus_name
+from heedful.errors import UserError, counted
+
+
+def chosen(rows: Iterable[Row], corpus: AnyTexts, key: Callable[[Row], str]) -> Iterator[Row]:
+    """The rows of the corpus's `part` and `sample`, in the order of the file; `key` is what a row says."""
+    if not corpus.part and corpus.sample is None:
+        yield from rows
+        return
+    hashed = _of_part(((_hash(key(row)), number, row) for number, row in enumerate(rows)), corpus)
+    taken = hashed if corpus.sample is None else _sampled(hashed, corpus, corpus.sample)
+    yield from (row for _, _, row in taken)
+
+
+def _hash(text: str) -> int:
+    # A JSON file can hold half of a surrogate pair, which UTF-8 cannot: any bytes will do for it.
+    return int.from_bytes(sha256(text.encode(errors="surrogatepass")).digest(), "big")
+
+
+def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: AnyTexts) -> Iterator[tuple[int, int, Row]]:
+    if not corpus.part:
+        return rows
+    first, last, count = corpus.part_range
+    return (row for row in rows if first <= row[0] % count <= last)
+
+
+def _sampled(rows: Iterator[tuple[int, int, Row]], corpus: AnyTexts, count: int) -> list[tuple[int, int, Row]]:
+    kept = nsmallest(count, rows)  # by hash; equal texts in the order of the file
+    if len(kept) < count:
+        of_part = f' in part "{corpus.part}"' if corpus.part else ""
+        raise UserError(
+            f"{corpus_name(corpus)} has {counted(len(kept), 'text')}{of_part}, but `sample` is {count:,}: lower it."
+        )
+    return sorted(kept, key=itemgetter(1))

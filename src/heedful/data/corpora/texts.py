@@ -1,0 +1,157 @@
+"""Texts with their labels, single or in pairs, from tables and JSON lines."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
+from heedful.data.corpora.files import corpus_name, files_of, selected
+from heedful.data.corpora.json_rows import checked_text, field_of, json_kind, json_object, text_field
+from heedful.data.corpora.lines import TextFile, read_lines
+from heedful.data.corpora.pairs import AS_IT_STANDS
+from heedful.data.corpora.subsets import chosen
+from heedful.data.text_form import TextForm
+from heedful.errors import UserError, counted, suggestion
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text, or two that are read together, and the names of its classes where the corpus has labels."""
+
+    text: str
+    second: str | None = None
+    labels: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)  # of its file; 0 where it is of none
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing to read."""
+        return not self.text.strip() or (self.second is not None and not self.second.strip())
+
+    def formed(self, form: TextForm) -> "Text":
+        """In the form that a model reads."""
+        return replace(self, text=form(self.text), second=None if self.second is None else form(self.second))
+
+
+def read_texts(
+    corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS, several: bool = False
+) -> Iterator[Text]:
+    """Yield the texts of a corpus in order, blank ones included; `several` labels of one may stand between commas."""
+    rows = _in_rows(corpus)
+    texts = selected(_all_texts(rows, folder, several), rows)
+    if rows.sample is not None:
+        texts = (text for text in texts if not text.blank)  # so many are to be read
+    texts = chosen(texts, rows, _said)
+    if form == AS_IT_STANDS:
+        return texts
+    return (text.formed(form) for text in texts)
+
+
+def classes_of(texts: Sequence[Text], labels: Sequence[str], name: str) -> list[list[int]]:
+    """The true classes of texts by number; `name` is that of their corpus."""
+    known = {label: number for number, label in enumerate(labels)}
+    for text in texts:
+        unknown = next((label for label in text.labels if label not in known), None)
+        if unknown is not None:
+            where = f"{name}, line {text.line:,}" if text.line else name
+            raise UserError(
+                f"{where} has the label `{unknown}`, which is not a class of the model.{suggestion(unknown, labels)}"
+            )
+    return [[known[label] for label in text.labels] for text in texts]
+
+
+def _said(text: Text) -> str:
+    return text.text if text.second is None else f"{text.text}\t{text.second}"
+
+
+def _in_rows(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
+    """The only corpora that have texts in rows; a recipe's were checked before."""
+    match corpus:
+        case TsvTexts() | JsonlTexts():
+            return corpus
+        case PlainTexts():
+            raise TypeError(f"{corpus_name(corpus)} is running text: see `data.corpora.documents`")
+        case _:
+            raise TypeError(f"{corpus_name(corpus)} has pairs, not texts")
+
+
+def _all_texts(corpus: TsvTexts | JsonlTexts, folder: str, several: bool) -> Iterator[Text]:
+    match corpus:
+        case TsvTexts():
+            return _tsv_texts(corpus, files_of(corpus, folder)[0], several)
+        case JsonlTexts():
+            return _jsonl_texts(corpus, files_of(corpus, folder)[0], several)
+        case _:
+            assert_never(corpus)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _tsv_texts(corpus: TsvTexts, file: TextFile, several: bool) -> Iterator[Text]:
+    columns = {"text": corpus.text, "second": corpus.second, "label": corpus.label}
+    for number, line in enumerate(read_lines(file), start=1):
+        if not line.strip():
+            yield Text("")
+            continue
+        row, where = line.split("\t"), f"{file.name}, line {number:,}"
+        asked, last = max(((key, column) for key, column in columns.items() if column), key=lambda entry: entry[1])
+        if len(row) < last:
+            raise UserError(
+                f"{where} has {counted(len(row), 'column')}, but `{asked}` is column {last}: columns are separated by "
+                "tabs."
+            )
+        labels = () if corpus.label is None else labels_of(row[corpus.label - 1], several, where)
+        yield Text(row[corpus.text - 1], row[corpus.second - 1] if corpus.second else None, labels, number)
+
+
+def labels_of(said: str, several: bool, where: str) -> tuple[str, ...]:
+    """The labels that a column says, several with commas between; of these, there may be none."""
+    names = [name.strip() for name in said.split(",")] if several else [said.strip()]
+    if several:
+        return tuple(dict.fromkeys(name for name in names if name))
+    if not names[0]:
+        raise UserError(f"{where} has no label: every text needs one.")
+    return (names[0],)
+
+
+# --- JSON lines -------------------------------------------------------------------------------------------------------
+
+
+def _jsonl_texts(corpus: JsonlTexts, file: TextFile, several: bool) -> Iterator[Text]:
+    for number, line in enumerate(read_lines(file), start=1):
+        where = f"{file.name}, line {number:,}"
+        if not line.strip():
+            yield Text("")
+            continue
+        row = json_object(line, where)
+        second = None if corpus.second is None else text_field(row, corpus.second, where)
+        labels = () if corpus.label is None else _labels_field(row, corpus.label, several, where)
+        yield Text(text_field(row, corpus.text, where), second, labels, number)
+
+
+def _labels_field(row: dict[str, object], field: str, several: bool, where: str) -> tuple[str, ...]:
+    """A label may be text, a whole number or true and false; several are a list of them, or one by itself."""
+    value = field_of(row, field, where)
+    if not isinstance(value, list):
+        name = _label(value, field, where)
+        return () if several and not name.strip() else labels_of(name, False, where)
+    if not several:
+        raise UserError(
+            f"{where}: field `{field}` is a list, but a label is text or a whole number: for lists set "
+            '`model.labels = "several"`.'
+        )
+    names = (_label(each, f"{field}[{number}]", where).strip() for number, each in enumerate(value))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _label(value: object, field: str, where: str) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return checked_text(value, field, where)
+        case _:
+            raise UserError(f"{where}: field `{field}` is {json_kind(value)}, but a label is text or a whole number.")

@@ -1,0 +1,213 @@
+"""Batches in the order of the plan, from any point of it, made ahead in a background thread."""
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from heedful.data.batch_layout import StaticShape
+from heedful.data.batches.pairs import PairBatch, collate, lengths_of
+from heedful.data.epochs.plan import Counts, Indices, plan
+from heedful.data.movable import Movable
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+
+Batch = TypeVar("Batch")
+MadeBatch = TypeVar("MadeBatch", covariant=True)
+RowBatch = TypeVar("RowBatch", bound=Movable)
+
+
+@runtime_checkable
+class Feed(Protocol[MadeBatch]):
+    """What a loader serves: the micro-batches of an epoch, and how one is made.
+
+    What a plan says of a micro-batch is between the two: the numbers of sentences, or more than that.
+    """
+
+    def plan(self, epoch: int) -> Iterable[Any]:
+        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
+
+    def batch(self, planned: Any, /) -> MadeBatch:
+        """Make one micro-batch."""
+
+
+@dataclass(frozen=True)
+class MicroBatch(Generic[Batch]):
+    """A batch and its place: number `index` of an epoch, both from 0, and whether the epoch ends with it."""
+
+    epoch: int
+    index: int
+    last: bool
+    batch: Batch
+
+
+class RowReading(Protocol[MadeBatch]):
+    """How rows of stores become a model's input."""
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
+        """The tokens of some rows as they are read, markers included: one array a side."""
+        ...
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> MadeBatch:
+        """Make the batch of these rows: ragged, filled up to a multiple of tokens, or of one static shape."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RowFeed(Generic[RowBatch]):
+    """Training rows of one or several weighted stores."""
+
+    noun: ClassVar[str] = "pair"  # what a row is, in messages
+
+    stores: Sequence[TokenStore]
+    weights: Sequence[float]
+    reading: RowReading[RowBatch]
+    seed: int
+    batch_tokens: int
+    max_sentences: int | None = None
+    static: StaticShape | None = None
+    multiple: int = 1  # of tokens, where the shape is not static
+    pin: bool = False
+
+    def plan(self, epoch: int) -> Iterator[Indices]:
+        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
+        return plan(
+            partial(self.reading.costs, self.stores),
+            [len(store) for store in self.stores],
+            self.weights,
+            seed=self.seed,
+            epoch=epoch,
+            batch_tokens=self.batch_tokens,
+            max_sentences=self.max_sentences,
+            noun=self.noun,
+        )
+
+    def batch(self, indices: Indices) -> RowBatch:
+        """Make one micro-batch."""
+        made = self.reading.batch(self.stores, indices, self.static, self.multiple)
+        return made.pin_memory() if self.pin else made
+
+
+class PairReading:
+    """Pairs as they stand in their stores, each side with one marker."""
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
+        """The tokens of some pairs, markers included."""
+        return costs_of(stores, indices)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> PairBatch:
+        """Make the batch of these pairs: ragged, filled up to a multiple of tokens, or of one static shape."""
+        return collate(stores, indices, static, multiple)
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeed(RowFeed[PairBatch]):
+    """Training pairs of one or several weighted stores."""
+
+    reading: RowReading[PairBatch] = field(default=PairReading(), init=False)
+
+
+def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:
+    """The tokens of every sentence on the source and on the target side, markers included, through all stores."""
+    source, target = (
+        np.concatenate([store.lengths(stream) + 1 for store in stores]).astype(np.int32)
+        for stream in ("source", "target")
+    )
+    return source, target
+
+
+def costs_of(stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
+    """What `pair_costs` says of some sentences, looked up in the stores' files: memory does not grow with them."""
+    return lengths_of(stores, "source", indices) + 1, lengths_of(stores, "target", indices) + 1
+
+
+class Loader(Generic[Batch]):
+    """Endless micro-batches from (epoch, index) on; close it, or use it in a `with` block."""
+
+    def __init__(self, feed: Feed[Batch], start: tuple[int, int] = (0, 0), ahead: int = 4) -> None:
+        self._feed = feed
+        self._start = start
+        self._ready: queue.Queue[MicroBatch[Batch] | BaseException] = queue.Queue(ahead)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heedful-loader", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Loader[Batch]":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> "Loader[Batch]":
+        return self
+
+    def __next__(self) -> MicroBatch[Batch]:
+        if self._closed.is_set():
+            raise StopIteration
+        made = self._ready.get()
+        if isinstance(made, BaseException):
+            self.close()
+            raise made
+        return made
+
+    def close(self) -> None:
+        """Stop the thread and wait for it; may be called twice."""
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for made in self._micro_batches():
+                if not self._offer(made):
+                    return
+        except BaseException as error:  # shown where the batches are used
+            self._offer(error)
+
+    def _offer(self, made: MicroBatch[Batch] | BaseException) -> bool:
+        """Put into the queue as soon as there is room; False when the loader was closed meanwhile."""
+        while not self._closed.is_set():
+            try:
+                self._ready.put(made, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def _micro_batches(self) -> Iterator[MicroBatch[Batch]]:
+        epoch, first = self._start
+        while True:
+            count = 0
+            for planned, last in _with_last(self._feed.plan(epoch)):
+                if self._closed.is_set():
+                    return
+                if count >= first:
+                    yield MicroBatch(epoch, count, last, self._feed.batch(planned))
+                count += 1
+            if first > count:
+                raise UserError(
+                    f"Epoch {epoch} has {count:,} micro-batches, but training is to go on at number {first:,}: "
+                    "the training data or `data.batch_tokens` changed since the checkpoint was written."
+                )
+            epoch, first = epoch + 1, 0
+
+
+def _with_last(micro_batches: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
+    """Each with whether it is the last one."""
+    before: Any = None
+    for planned in micro_batches:
+        if before is not None:
+            yield before, False
+        before = planned
+    if before is not None:
+        yield before, True

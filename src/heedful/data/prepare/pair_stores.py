@@ -1,0 +1,114 @@
+"""Corpora to token stores: read, tokenized, filtered, kept in the cache."""
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+
+from heedful.config.corpora import AnyCorpus
+from heedful.config.schema import Data
+from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.corpora.files import corpus_name
+from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import FORMAT, Ragged, TokenStore, open_store, write_store
+from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.worker_pool import Workers, available_cores
+from heedful.errors import UserError
+
+_CHUNK = 4096  # pairs that are tokenized at once
+_FEW = 12  # chunks for which no other processes are started
+_TELL_EVERY = 64  # chunks
+
+Contents = Mapping[AnyCorpus, Mapping[str, object]]  # what decides which pairs a corpus gives
+
+
+@dataclass(frozen=True)
+class Tokenizing:
+    """Corpora to token stores, all with the same tokenizers."""
+
+    data: Data
+    source: Tokenizer
+    target: Tokenizer
+    contents: Contents
+    progress: Progress
+    processes: int = field(default_factory=available_cores)
+
+    def store(self, corpus: AnyCorpus, filters: Filters) -> TokenStore:
+        """The tokenized corpus, from the cache or made now."""
+        key = self._key(corpus, filters)
+        vocabularies = {"source": self.source.size, "target": self.target.size}
+
+        def build(staged: Path) -> None:
+            self.progress(f"tokenizing {corpus_name(corpus)}")
+            dropped: Counter[str] = Counter()
+            encoder = Encoder(self.source, self.target, filters, self._tag(corpus))
+            pairs = self._telling(corpus, read_pairs(corpus, self.data.folder, TextForm.of(self.data)))
+            with closing(self._encoded(self._chunks(pairs, dropped), encoder)) as encoded:
+                write_store(staged, key, vocabularies, _counted(encoded, dropped), dropped)
+
+        store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
+        dropped = _dropped(store.dropped, self.data)
+        if not len(store):
+            raise UserError(f"{corpus_name(corpus)} has no pair to use: {dropped or 'it is empty'}.")
+        self.progress(f"{corpus_name(corpus)}: {len(store):,} pairs" + (f", {dropped}" if dropped else ""))
+        return store
+
+    def _key(self, corpus: AnyCorpus, filters: Filters) -> str:
+        return key_of(
+            {
+                "format": FORMAT,
+                "content": self.contents[corpus],
+                "form": asdict(TextForm.of(self.data)),
+                "tokenizers": [self.source.fingerprint, self.target.fingerprint],
+                "filters": [filters.max_length, filters.max_ratio],
+            }
+        )
+
+    def _tag(self, corpus: AnyCorpus) -> list[int]:
+        """What stands before every source of the corpus."""
+        return [self.source.tag(corpus.to)] if corpus.to else []
+
+    def _telling(self, corpus: AnyCorpus, pairs: Iterator[Pair]) -> Iterator[Pair]:
+        for number, pair in enumerate(pairs):
+            if number and number % (_TELL_EVERY * _CHUNK) == 0:
+                self.progress(f"tokenizing {corpus_name(corpus)}: {number:,} pairs so far")
+            yield pair
+
+    def _chunks(self, pairs: Iterator[Pair], dropped: Counter[str]) -> Iterator[list[Pair]]:
+        """Pairs with text on both sides, so many at a time."""
+        while chunk := list(islice(pairs, _CHUNK)):
+            texts = [pair for pair in chunk if not is_blank(pair)]
+            if len(texts) < len(chunk):
+                dropped["empty"] += len(chunk) - len(texts)
+            yield texts
+
+    def _encoded(self, chunks: Iterator[list[Pair]], encoder: Encoder) -> Generator[Encoded, None, None]:
+        """In this process where the corpus is small: starting others takes a second."""
+        first = list(islice(chunks, _FEW))
+        chunks = chain(first, chunks)
+        if len(first) < _FEW or self.processes == 1:
+            yield from map(encoder, chunks)
+            return
+        with Workers(encoder, self.processes) as workers:
+            yield from workers.map(chunks)
+
+
+def _counted(encoded: Iterable[Encoded], dropped: Counter[str]) -> Iterator[Mapping[str, Ragged]]:
+    for chunk in encoded:
+        dropped.update(chunk.dropped)
+        yield chunk.streams
+
+
+def _dropped(dropped: Mapping[str, int], data: Data) -> str:
+    """How many pairs were dropped and why, in words."""
+    words = {
+        "empty": "with an empty side",
+        "too long": f"longer than `data.max_length` ({data.max_length:,} tokens)",
+        "ratio": f"of lengths further apart than `data.max_ratio` ({data.max_ratio})",
+    }
+    reasons = [f"{count:,} {words[reason]}" for reason, count in sorted(dropped.items())]
+    return f"dropped {', '.join(reasons)}" if reasons else ""

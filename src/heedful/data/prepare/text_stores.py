@@ -1,0 +1,147 @@
+"""Corpora of texts to token stores: read, tokenized, kept in the cache.
+
+A row is a text, with the streams `text`, `second` where there are pairs, and `label`; or a document, with `text` and
+`sentences`, the number of pieces of each sentence, and `label` where it has one.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from heedful.config.corpora import TEXTS, AnyCorpus, JsonlTexts, TsvTexts
+from heedful.config.schema import Data
+from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.corpora.documents import read_documents
+from heedful.data.corpora.files import corpus_name
+from heedful.data.corpora.sentence_splitting import RULES
+from heedful.data.corpora.texts import Text, classes_of, read_texts
+from heedful.data.prepare.document_pieces import document_of, to_encode
+from heedful.data.prepare.pair_stores import Contents
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_type, open_store, write_store
+from heedful.data.tokenize.known_words import ID, KnownWords
+from heedful.data.tokenize.pair_encoder import ragged
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.errors import UserError, counted
+
+_CHUNK: Final = 1024  # texts that are tokenized at once, on all cores
+_LARGE: Final = 1 << 32  # "vocabulary" of lengths
+_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
+
+Streams = Mapping[str, Ragged]
+
+
+@dataclass(frozen=True)
+class TextStores:
+    """Corpora to stores, all with the same tokenizer and the same classes."""
+
+    data: Data
+    tokenizer: Tokenizer
+    contents: Contents
+    progress: Progress
+    labels: tuple[str, ...] = ()
+    several: bool = False  # labels a text
+    documents: bool = False  # whether rows are documents of sentences
+
+    def store(self, corpus: AnyCorpus) -> TokenStore:
+        """The tokenized corpus, from the cache or made now."""
+        key = key_of(
+            {
+                "format": FORMAT,
+                "content": self.contents[corpus],
+                "form": asdict(TextForm.of(self.data)),
+                "tokenizer": self.tokenizer.fingerprint,
+                "labels": [self.labels, self.several],
+                "documents": RULES if self.documents else 0,
+            }
+        )
+
+        def build(staged: Path) -> None:
+            self.progress(f"tokenizing {corpus_name(corpus)}")
+            dropped: Counter[str] = Counter()
+            write_store(staged, key, self._vocabularies(corpus), self._streams(corpus, dropped), dropped)
+
+        store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
+        what = "document" if self.documents else "text"
+        empty = store.dropped.get("empty", 0)
+        if not len(store):
+            why = f"all {empty:,} are blank" if empty else _why_empty(corpus)
+            raise UserError(f"{corpus_name(corpus)} has no {what} to use: {why}.")
+        self.progress(f"{corpus_name(corpus)}: {counted(len(store), what)}" + (f", {empty:,} empty" if empty else ""))
+        return store
+
+    def _vocabularies(self, corpus: AnyCorpus) -> dict[str, int]:
+        sizes = {"text": self.tokenizer.size}
+        if isinstance(corpus, TsvTexts | JsonlTexts) and corpus.second is not None and not self.documents:
+            sizes["second"] = self.tokenizer.size
+        return sizes | ({"sentences": _LARGE} if self.documents else {}) | ({"label": _LARGE} if self.labels else {})
+
+    def _streams(self, corpus: AnyCorpus, dropped: Counter[str]) -> Iterator[Streams]:
+        words = KnownWords(self.tokenizer)
+        if self.documents and not self.labels:
+            assert isinstance(corpus, TEXTS)
+            documents = read_documents(corpus, self.data.folder, TextForm.of(self.data))
+            while some := list(islice(documents, _CHUNK)):
+                yield self._document_streams(some, words)
+            return
+        form = TextForm.of(self.data)
+        texts = read_texts(corpus, self.data.folder, TextForm() if self.documents else form, self.several)
+        while chunk := list(islice(texts, _CHUNK)):
+            full = [text for text in chunk if not text.blank]
+            if len(full) < len(chunk):
+                dropped["empty"] += len(chunk) - len(full)
+            if self.documents:
+                streams = self._document_streams([document_of(text.text, form) for text in full], words)
+            else:
+                streams = self._text_streams(full, words, self._vocabularies(corpus))
+            if self.labels:
+                streams = {**streams, "label": Ragged.of(classes_of(full, self.labels, corpus_name(corpus)))}
+            yield streams
+
+    def _text_streams(self, texts: Sequence[Text], words: KnownWords, sizes: Mapping[str, int]) -> Streams:
+        dtype = id_type(self.tokenizer.size)
+        streams = {"text": ragged(words.encode([text.text for text in texts]), dtype)}
+        if "second" in sizes:
+            streams["second"] = ragged(words.encode([text.second or "" for text in texts]), dtype)
+        return streams
+
+    def _document_streams(self, documents: Sequence[Sequence[str]], words: KnownWords) -> Streams:
+        encoded = iter(words.encode(to_encode(documents, self.tokenizer)))
+        sentences = [[next(encoded) for _ in document] for document in documents]
+        lengths = [[len(ids) // ID.itemsize for ids in document] for document in sentences]
+        return {
+            "text": ragged([b"".join(document) for document in sentences], id_type(self.tokenizer.size)),
+            "sentences": Ragged.of([[length for length in document if length] for document in lengths]),
+        }
+
+
+def _why_empty(corpus: AnyCorpus) -> str:
+    part = getattr(corpus, "part", "")
+    return f'none is in part "{part}"' if part else "it is empty"
+
+
+def labels_in(corpora: Iterable[AnyCorpus], data: Data, several: bool) -> tuple[str, ...]:
+    """The names of all classes in corpora, sorted: numbers by their value."""
+    found = {
+        label
+        for corpus in corpora
+        for text in read_texts(corpus, data.folder, several=several)
+        if not text.blank
+        for label in text.labels
+    }
+    if len(found) < 2 and not (several and found):
+        one = f"the label `{next(iter(found))}` alone" if found else "no label"
+        raise UserError(f"`data.train` has {one}, but a classifier needs two classes to tell apart.")
+    numbers = all(_WHOLE_NUMBER.fullmatch(label) for label in found)
+    return tuple(sorted(found, key=(lambda label: (int(label), label)) if numbers else None))
+
+
+def counts_of(stores: Sequence[TokenStore], classes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many texts have each class."""
+    return sum(np.bincount(store.streams["label"].values, minlength=classes) for store in stores)  # type: ignore[return-value]

@@ -1,0 +1,93 @@
+"""From the recipe of a classifier or a masked language model to its tokenizer, its classes and its tokenized texts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.encoders import ClassifierModel
+from heedful.config.schema import Recipe
+from heedful.data.cache import Progress
+from heedful.data.corpora.documents import read_documents
+from heedful.data.corpora.files import check_files, content_key, corpus_name
+from heedful.data.corpora.texts import read_texts
+from heedful.data.prepare.pairs import Prepared, tell_unreadable_tests, weights_of
+from heedful.data.prepare.text_stores import TextStores, labels_in
+from heedful.data.text_form import TextForm
+from heedful.data.tokenize.cached import TokenizerTraining
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.training_sample import described, evenly
+from heedful.errors import UserError
+
+
+def prepare_texts(
+    recipe: Recipe,
+    progress: Progress = lambda message: None,
+    tokenizer: Tokenizer | None = None,
+    labels: tuple[str, ...] = (),
+) -> Prepared:
+    """Train the tokenizer and find the classes, unless they are given, and tokenize training and validation corpora.
+
+    `progress` gets a line of text for every longer piece of work.
+    """
+    data, model = recipe.data, recipe.model
+    for corpus in (*data.train, *data.valid):
+        check_files(corpus, data.folder)
+    tell_unreadable_tests(data, progress)
+    contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
+    if tokenizer is None:
+        of_train = [contents[corpus] for corpus in data.train]
+        training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train, mask=recipe.task == "fill")
+        tokenizer = training.tokenizer("text", "", lambda: TextSample.of(recipe), progress)
+    several = isinstance(model, ClassifierModel) and model.labels == "several"
+    if isinstance(model, ClassifierModel):
+        labels = labels or labels_in(data.train, data, several)
+    documents = recipe.task == "fill" or (isinstance(model, ClassifierModel) and model.nested)
+    work = TextStores(data, tokenizer, contents, progress, labels, several, documents)
+    train = tuple(work.store(corpus) for corpus in data.train)
+    return Prepared(
+        tokenizer,
+        tokenizer,
+        train=train,
+        weights=weights_of(data, [len(store) for store in train]),
+        valid=tuple(work.store(corpus) for corpus in data.valid),
+        labels=labels,
+    )
+
+
+@dataclass(frozen=True)
+class TextSample:
+    """`taken` of all `count` texts of the training corpora, at equal distances, for a tokenizer to be trained on."""
+
+    recipe: Recipe
+    taken: int
+    count: int
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "TextSample":
+        """As many as the recipe allows, or all."""
+        count = sum(1 for _ in _all_texts(recipe))
+        if not count:
+            names = ", ".join(map(corpus_name, recipe.data.train))
+            raise UserError(f"There is no text to train a tokenizer on in {names}: all of it is blank.")
+        return cls(recipe, min(count, recipe.tokenizer.sample), count)
+
+    def __iter__(self) -> Iterator[str]:
+        return evenly(_all_texts(self.recipe), self.taken, self.count)
+
+    @property
+    def description(self) -> str:
+        """How many texts of how many; nothing where it is all of them."""
+        return described(self.taken, self.count)
+
+
+def _all_texts(recipe: Recipe) -> Iterator[str]:
+    """Every text of the training corpora; of running text and of pairs, every part of it."""
+    data, form = recipe.data, TextForm.of(recipe.data)
+    for corpus in data.train:
+        if isinstance(corpus, PlainTexts):
+            for document in read_documents(corpus, data.folder, form):
+                yield from document
+            continue
+        assert isinstance(corpus, TsvTexts | JsonlTexts)
+        for text in read_texts(corpus.model_copy(update={"label": None}), data.folder, form):  # whatever their labels
+            yield from (part for part in (text.text, text.second) if part and part.strip())

@@ -1,0 +1,1 @@
+"""Tokenizers: training, caching, and encoding in parallel processes."""

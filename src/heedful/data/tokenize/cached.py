@@ -1,0 +1,69 @@
+"""Tokenizers of a recipe: from the cache, or trained now and kept there."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import tokenizers as tokenizers_library
+
+from heedful.config.schema import AnyTokenizer
+from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.text_form import TextForm
+from heedful.data.tokenize import training as tokenizer_training
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.errors import UserError
+from heedful.files import read_bytes
+
+_FILE: Final = "tokenizer.json"
+
+
+class Texts(Iterable[str], Protocol):
+    """What a tokenizer is trained on."""
+
+    @property
+    def description(self) -> str:
+        """How many texts of how many; nothing where it is all of them."""
+        ...
+
+
+@dataclass(frozen=True)
+class TokenizerTraining:
+    """All that decides a tokenizer: its kind, the form of texts, the content of corpora, and its markers."""
+
+    config: AnyTokenizer
+    form: TextForm
+    contents: Sequence[Mapping[str, object]]
+    languages: Sequence[str] = ()
+    mask: bool = False
+
+    def tokenizer(self, side: str, of_side: str, texts: Callable[[], Texts], progress: Progress) -> Tokenizer:
+        """The tokenizer of a side, which is called `of_side` in messages."""
+        key = key_of(
+            {
+                "version": tokenizer_training.VERSION,
+                "library": tokenizers_library.__version__,
+                "config": self.config.model_dump(),
+                "form": asdict(self.form),
+                "languages": self.languages,
+                "side": side,
+                "contents": self.contents,
+                **({"mask": True} if self.mask else {}),
+            }
+        )
+
+        def build(staged: Path) -> None:
+            sample, config = texts(), self.config
+            progress(f"training the tokenizer{of_side}: {config.kind}, {config.size:,} pieces{sample.description}")
+            trained = tokenizer_training.train_tokenizer(config, sample, self.languages, self.mask)
+            (staged / _FILE).write_bytes(trained.to_json())
+
+        return cached(cache_folder() / "tokenizers" / key, _load, build, progress)
+
+
+def _load(folder: Path) -> Tokenizer | None:
+    path = folder / _FILE
+    try:
+        return Tokenizer.from_json(read_bytes(path), str(path))
+    except UserError:  # missing or damaged
+        return None

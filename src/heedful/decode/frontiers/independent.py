@@ -1,0 +1,129 @@
+"""Rows that grow on their own: each goes on with the one token that is chosen for it, the best or a random one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
+from heedful.decode.constraints import Constraint, follow, select
+from heedful.decode.frontiers.attended import Attended
+from heedful.decode.frontiers.results import standing
+from heedful.decode.frontiers.rows import Rows
+from heedful.decode.frontiers.token_scores import Scores
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.settings import Settings
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """The rule by which a row goes on."""
+
+    def choose(self, scores: Scores, step: int) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
+        """The log P and the token of each row; minus infinity and any token where nothing may follow."""
+        ...
+
+    def select(self, sentences: Int[Tensor, "A"]) -> "Chooser":
+        """Keep only these sentences."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Walk(Rows):
+    """K rows a sentence, in the order they began in. A row that is over, by `</s>` or for want of a token, stays."""
+
+    settings: Settings
+    chooser: Chooser
+    constraints: tuple[Constraint, ...]
+    tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` behind the last token of a row that is over
+    log_p_BK: Float[Tensor, "B K"]
+    over_BK: Bool[Tensor, "B K"]
+    limit_B: Int[Tensor, "B"]  # the most tokens, `</s>` counted
+    attended: Attended | None
+
+    @classmethod
+    def begin(
+        cls,
+        limits: Sequence[int],
+        settings: Settings,
+        chooser: Chooser,
+        constraints: tuple[Constraint, ...],
+        device: torch.device,
+        attended: Attended | None = None,
+    ) -> "Walk":
+        """Start with nothing but `<s>`."""
+        size = (len(limits), settings.rows)
+        return cls(
+            settings,
+            chooser,
+            constraints,
+            torch.full((*size, 1), BEGIN, device=device),
+            torch.zeros(size, device=device),
+            torch.zeros(size, dtype=torch.bool, device=device),
+            torch.tensor(limits, device=device),
+            attended,
+        )
+
+    @property
+    def beams(self) -> int:
+        """K: rows of each sentence."""
+        return self.tokens_BKT.shape[1]
+
+    def extend(self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None) -> "tuple[Walk, None]":
+        """Choose a token for each row that is not over."""
+        scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1))
+        log_p_BK, last_BK = (chosen_R.view(-1, self.beams) for chosen_R in self.chooser.choose(scores, self.length))
+        going_BK = ~self.over_BK & (log_p_BK > -math.inf)
+        last_BK = last_BK.where(going_BK, PAD)
+        extended = replace(
+            self,
+            constraints=follow(self.constraints, None, last_BK),
+            tokens_BKT=torch.cat([self.tokens_BKT, last_BK.unsqueeze(2)], dim=2),
+            log_p_BK=self.log_p_BK + log_p_BK.where(going_BK, 0.0),
+            over_BK=~going_BK | (last_BK == END),
+            attended=self.attended and self.attended.add(attention_RL, going_BK),
+        )
+        return extended, None
+
+    @property
+    def done_B(self) -> Bool[Tensor, "B"]:
+        """All rows over, or as long as allowed."""
+        return self.over_BK.all(1) | (self.limit_B <= self.length)
+
+    def select(self, sentences: Int[Tensor, "A"]) -> "Walk":
+        """Keep only these sentences."""
+        return replace(
+            self,
+            chooser=self.chooser.select(sentences),
+            constraints=select(self.constraints, sentences),
+            tokens_BKT=self.tokens_BKT[sentences],
+            log_p_BK=self.log_p_BK[sentences],
+            over_BK=self.over_BK[sentences],
+            limit_B=self.limit_B[sentences],
+            attended=self.attended and self.attended.select(sentences),
+        )
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """The K hypotheses of each sentence, in the order they began in."""
+        return standing(self.settings, self.tokens_BKT, self.log_p_BK, self.attended)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Chooses the best token of each row: what a beam of one finds, whatever the length penalty.
+
+    A beam of one with a coverage penalty looks further: the best token may end a sentence before it is covered.
+    """
+
+    def choose(self, scores: Scores, step: int) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
+        """The log P and the token of each row."""
+        log_p_R1, tokens_R1 = scores.best(1)
+        return log_p_R1.squeeze(1), tokens_R1.squeeze(1)
+
+    def select(self, sentences: Int[Tensor, "A"]) -> "Greedy":
+        """Keep only these sentences."""
+        return self

@@ -1,0 +1,101 @@
+"""Beam search in slots: the rules of `decode.frontiers.beam`, on buffers that never move (`nn.decoding.beam_step`)."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.decode.frontiers.beam import greatest_penalty
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.settings import Settings
+from heedful.decode.slots.frontier import allowed
+from heedful.models.transformer.slots import Slots
+from heedful.nn.decoding.beam_step import BeamState, beam_step, trace
+from heedful.nn.decoding.best_tokens import best_tokens
+
+
+class BeamInSlots:
+    """The K best hypotheses of each slot that did not end, best first, and the J best that did."""
+
+    def __init__(self, slots: Slots, settings: Settings, vocab_size: int) -> None:
+        self.settings = settings
+        self._allowed_V = allowed(settings, vocab_size, slots.positions_S.device)
+        penalties = [settings.penalty(max(1, length)) for length in range(slots.room + 2)]
+        self._state = BeamState.idle(
+            slots.ancestors_SKP, slots.positions_S, settings.nbest, penalties, settings.min_length, END
+        )
+
+    @property
+    def last_R(self) -> Int[Tensor, "R"]:
+        """The last token of each row."""
+        return self._state.last_SK.view(-1)
+
+    @property
+    def done_S(self) -> Bool[Tensor, "S"]:
+        """Which slots need no further step."""
+        return self._state.done_S
+
+    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int]) -> None:
+        """Begin with nothing but `<s>`."""
+        ceilings = [greatest_penalty(self.settings, limit) for limit in limits]
+        device = slots.device
+        self._state.begin(
+            slots,
+            torch.tensor(limits, device=device),
+            torch.tensor(ceilings, dtype=torch.float64, device=device),
+            BEGIN,
+        )
+
+    def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
+        """Rank the continuations; finish those that end, go on with the others."""
+        state = self._state
+        beam_step(state, *best_tokens(logits_RV, 2 * self.settings.beam, self._allowed_V, state.ends_R, END))
+
+    def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
+        """The J best of each slot: those that ended, then those that were finished as they stood."""
+        state = self._state
+        lengths_AJ = state.ended_length_SJ[slots]
+        tokens = trace(state, slots, state.ended_row_SJ[slots], lengths_AJ - 1).tolist()
+        rows = zip(
+            tokens,
+            lengths_AJ.tolist(),
+            state.score_SJ[slots].tolist(),
+            state.ended_log_p_SJ[slots].tolist(),
+            strict=True,
+        )
+        ended = [
+            [
+                Hypothesis(tuple(found[: length - 1]), score, log_p, complete=True)
+                for found, length, score, log_p in zip(*row, strict=True)
+                if score > -torch.inf
+            ]
+            for row in rows
+        ]
+        missing = [place for place, found in enumerate(ended) if len(found) < self.settings.nbest]
+        if not missing:
+            return ended
+        for place, cut in zip(missing, self._standing(slots[missing]), strict=True):
+            ended[place] = list(islice([*ended[place], *cut], self.settings.nbest))
+        return ended
+
+    def _standing(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
+        """What goes on in each slot, as it stands, best first: all are of one length, and stand in that order."""
+        state, wanted = self._state, self.settings.nbest
+        log_p_AI = state.log_p_SK[slots][:, :wanted]
+        lengths_AI = state.length_S[slots].unsqueeze(1).expand(log_p_AI.shape)
+        rows_AI = torch.arange(log_p_AI.shape[1], device=slots.device).expand(log_p_AI.shape)
+        tokens = trace(state, slots, rows_AI, lengths_AI).tolist()
+        found: list[list[Hypothesis]] = []
+        for some, length, scores in zip(tokens, state.length_S[slots].tolist(), log_p_AI.tolist(), strict=True):
+            penalty = self.settings.penalty(max(1, length))
+            found.append(
+                [
+                    Hypothesis(tuple(row[:length]), log_p / penalty, log_p, complete=False)
+                    for row, log_p in zip(some, scores, strict=True)
+                    if log_p > -torch.inf
+                ]
+            )
+        return found

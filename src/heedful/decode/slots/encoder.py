@@ -1,0 +1,82 @@
+"""Encoding from recordings: on a GPU a small batch takes the host longer to launch than the GPU to compute.
+
+A batch is laid into buffers of a class of sizes, powers of two; what is left over is filled with sentences that nobody
+reads. One recording serves a whole class.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from heedful.models.transformer.encoder import TransformerEncoder
+from heedful.nn.cuda_graphs import recorded
+from heedful.nn.kernels.sizes import power_of_two
+from heedful.packed import Layout, Packed
+
+_SMALLEST: Final = 64  # tokens of a class
+_LARGEST: Final = 2**13  # tokens up to which the host is slower than the GPU
+
+
+class StaticEncoding:
+    """Encodes with one encoder. It keeps buffers and recordings for the classes that it met."""
+
+    def __init__(self, encoder: TransformerEncoder, device: torch.device) -> None:
+        self._encoder, self._device = encoder, device
+        self._classes: dict[tuple[int, int, int], _Class] = {}
+
+    def __call__(self, sentences: Sequence[Sequence[int]]) -> Packed:
+        """Encode. What is returned stands until the next call; behind the sentences there may be others."""
+        tokens = power_of_two(sum(map(len, sentences)), _SMALLEST)
+        if tokens > _LARGEST:
+            encoded: Packed = self._encoder(Packed.of(sentences).to(self._device))
+            return encoded
+        bound = power_of_two(max(map(len, sentences)), _SMALLEST)
+        key = tokens, bound, power_of_two(len(sentences) + -(-tokens // bound))
+        if key not in self._classes:
+            self._classes[key] = _Class(self._encoder, *key, self._device)
+        return self._classes[key](sentences)
+
+
+class _Class:
+    """Buffers of so many tokens in so many sentences, and the encoder recorded on them."""
+
+    def __init__(
+        self, encoder: TransformerEncoder, tokens: int, bound: int, sentences: int, device: torch.device
+    ) -> None:
+        self._tokens, self._bound, self._sentences = tokens, bound, sentences
+        self._values = torch.zeros(tokens, dtype=torch.int64, device=device)
+        layout = self._laid_out([]).to(device)
+        self._offsets, self._positions = layout.offsets, layout.positions
+        self._encoded: Tensor | None = None
+
+        def step() -> None:
+            self._encoded = encoder(Packed(self._values, self._layout())).values
+
+        self._step = recorded(step, device)
+
+    def __call__(self, sentences: Sequence[Sequence[int]]) -> Packed:
+        flat = [token for sentence in sentences for token in sentence]
+        layout = self._laid_out([len(sentence) for sentence in sentences])
+        self._values[: len(flat)] = torch.tensor(flat)
+        self._offsets.copy_(layout.offsets)
+        self._positions.copy_(layout.positions)
+        self._step()
+        assert self._encoded is not None  # a step puts it there, or put it there when it was recorded
+        return Packed(self._encoded, self._layout())
+
+    def _layout(self) -> Layout:
+        """The buffers' layout, with nothing known yet that follows from them: that must be computed in every step."""
+        return Layout(self._offsets, self._positions, self._bound)
+
+    def _laid_out(self, lengths: list[int]) -> Layout:
+        """Sentences of these lengths, then some that fill the tokens, then empty ones.
+
+        What fills stands at position 0 throughout: learned positions may end before the bound.
+        """
+        whole, rest = divmod(self._tokens - sum(lengths), self._bound)
+        filled = [*lengths, *[self._bound] * whole, *([rest] if rest else [])]
+        layout = Layout.of(filled + [0] * (self._sentences - len(filled)))
+        layout.positions[sum(lengths) :] = 0
+        return layout

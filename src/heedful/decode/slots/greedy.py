@@ -1,0 +1,72 @@
+"""Greedy search in slots: the best token of each row, again and again, in place."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.settings import Settings
+from heedful.decode.slots.frontier import allowed
+from heedful.models.transformer.slots import Slots
+from heedful.nn.decoding.best_tokens import best_tokens
+
+
+class GreedyInSlots:
+    """One row a slot, which goes on with its best token until that is `</s>`."""
+
+    def __init__(self, slots: Slots, settings: Settings, vocab_size: int) -> None:
+        self.settings, self._positions_S = settings, slots.positions_S
+        count, room, device = len(slots.positions_S), slots.room, slots.positions_S.device
+        self._allowed_V = allowed(settings, vocab_size, device)
+        self.tokens_SP = torch.full((count, room + 2), BEGIN, device=device)  # `<s>` first
+        self.log_p_S = torch.zeros(count, device=device)
+        self.length_S = torch.zeros(count, dtype=torch.int64, device=device)
+        self.limit_S = torch.ones(count, dtype=torch.int64, device=device)
+        self._last_S = torch.full((count,), BEGIN, device=device)
+        self._done_S = torch.ones(count, dtype=torch.bool, device=device)
+
+    @property
+    def last_R(self) -> Int[Tensor, "R"]:
+        """The last token of each row."""
+        return self._last_S
+
+    @property
+    def done_S(self) -> Bool[Tensor, "S"]:
+        """Which slots need no further step."""
+        return self._done_S
+
+    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int]) -> None:
+        """Begin with nothing but `<s>`."""
+        for counter in (self.log_p_S, self.length_S, self._positions_S):
+            counter[slots] = 0
+        self.limit_S[slots] = torch.tensor(limits, device=slots.device)
+        self._last_S[slots] = BEGIN
+        self._done_S[slots] = False
+
+    def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
+        """Take the best token of each row."""
+        ends_R = self.length_S >= self.settings.min_length
+        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END)
+        score_S, place_S = scores_RC.max(1)
+        last_S = tokens_RC.gather(1, place_S.unsqueeze(1)).squeeze(1)
+        log_p_S = score_S - sums_R
+        going_S = ~self._done_S & (log_p_S > -math.inf)
+        self.log_p_S.add_(log_p_S.where(going_S, 0.0))
+        self._last_S.copy_(last_S)
+        place_S1 = (self.length_S + 1).unsqueeze(1)  # of a slot that stands still, behind its last token
+        self.tokens_SP.scatter_(1, place_S1, last_S.unsqueeze(1))
+        self.length_S.add_(going_S)
+        self._done_S.copy_(~going_S | (last_S == END) | (self.limit_S <= self.length_S))
+        self._positions_S.add_(~self._done_S)  # its own row is each row's only ancestor: there is nothing to rearrange
+
+    def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
+        """The one of each slot."""
+        tokens, lengths = self.tokens_SP[slots].tolist(), self.length_S[slots].tolist()
+        return [
+            [Hypothesis.scored(row[1 : length + 1], log_p, self.settings.penalty, 0.0, None)]
+            for row, length, log_p in zip(tokens, lengths, self.log_p_S[slots].tolist(), strict=True)
+        ]

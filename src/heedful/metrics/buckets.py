@@ -1,0 +1,77 @@
+"""Sentences by their length and words by their frequency, as scores of a whole corpus hide where a system is better.
+
+After compare-mt (Neubig et al. 2019).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from heedful.metrics.corpus_counts import Floats
+
+Words = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Numbers from `low` to `high`, both included; without `high` there is no end."""
+
+    low: int
+    high: int | None
+
+    @property
+    def label(self) -> str:
+        """The span in words."""
+        if self.high is None:
+            return f"{self.low:,} or more"
+        return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
+
+
+LENGTHS: Final = (Span(0, 5), Span(6, 10), Span(11, 15), Span(16, 20), Span(21, 30), Span(31, 50), Span(51, None))
+FREQUENCIES: Final = (Span(0, 0), Span(1, 1), Span(2, 9), Span(10, 99), Span(100, 999), Span(1000, None))
+
+
+def place(number: int, spans: Sequence[Span]) -> int:
+    """Which of the spans a number is in; the spans go up and leave no gap."""
+    return sum(span.low <= number for span in spans[1:])
+
+
+def count_words(sentences: Iterable[Words]) -> Counter[str]:
+    """How often each word is there."""
+    counts: Counter[str] = Counter()
+    for words in sentences:
+        counts.update(words)
+    return counts
+
+
+def words_by_frequency(
+    sentences: Iterable[Words], counts: Mapping[str, int], spans: Sequence[Span] = FREQUENCIES
+) -> list[int]:
+    """How many words of the sentences are in each span of frequencies."""
+    found = [0] * len(spans)
+    for words in sentences:
+        for word in words:
+            found[place(counts.get(word, 0), spans)] += 1
+    return found
+
+
+def f1_by_frequency(
+    outputs: Sequence[Words],
+    references: Sequence[Words],
+    counts: Mapping[str, int],
+    spans: Sequence[Span] = FREQUENCIES,
+) -> Floats:
+    """F1 = 2 matches / (words of the outputs + words of the references), in percent, over the words of each span.
+
+    A word of an output matches where its reference has it too, as often as both have it.
+    """
+    common = [
+        list((Counter(output) & Counter(reference)).elements())
+        for output, reference in zip(outputs, references, strict=True)
+    ]
+    matches = np.array(words_by_frequency(common, counts, spans), dtype=np.float64)
+    both = np.array(words_by_frequency([*outputs, *references], counts, spans), dtype=np.float64)
+    return 100 * np.divide(2 * matches, both, out=np.zeros_like(matches), where=both > 0)

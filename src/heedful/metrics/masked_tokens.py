@@ -1,0 +1,54 @@
+"""How well masked tokens are foreseen, and whether one text follows another."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from heedful.data.batches.masked import MaskedBatch
+from heedful.metrics.perplexity import Likelihood
+from heedful.models.networks import MaskedModel
+from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.packed import IGNORED
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Sums over masked tokens and over pairs of texts."""
+
+    likelihood: Likelihood
+    right: int  # masked tokens whose best guess is the true one
+    pairs: int
+    right_pairs: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share of masked tokens that were guessed."""
+        return self.right / max(1, self.likelihood.tokens)
+
+    @property
+    def next_accuracy(self) -> float | None:
+        """The share of pairs of which was told whether the second follows; None where none was asked for."""
+        return self.right_pairs / self.pairs if self.pairs else None
+
+
+@torch.inference_mode()
+def foreseen(model: MaskedModel, batches: Iterable[MaskedBatch]) -> Foreseen:
+    """Sum over all batches. The model is used as it is: put it into `eval` mode."""
+    device, output = next(model.parameters()).device, model.head.output
+    total = torch.zeros((), dtype=torch.float64, device=device)
+    right, right_pairs = (torch.zeros((), dtype=torch.int64, device=device) for _ in range(2))
+    masked = pairs = 0
+    for batch in batches:
+        placed = batch.to(device)
+        encoded = model(placed.text)
+        states_PE = model.masked(encoded, placed.places)
+        _, summed = smoothed_cross_entropy(states_PE, output.weight, output.bias, placed.labels, smoothing=0.0)
+        total += summed
+        right += (output(states_PE).argmax(dim=1) == placed.labels).sum()
+        masked += batch.masked
+        if model.follows is not None:
+            asked = placed.next != IGNORED
+            right_pairs += ((model.following(encoded).argmax(dim=1) == placed.next) & asked).sum()
+            pairs += batch.sentences
+    return Foreseen(Likelihood(float(total), masked), int(right), pairs, int(right_pairs))

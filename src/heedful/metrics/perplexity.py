@@ -1,0 +1,51 @@
+"""How well a model foresees text.
+
+perplexity = exp(-1/N * sum log P(token | what stands before it, source)),  over all N target tokens, `</s>` included
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from heedful.data.batches.pairs import PairBatch
+from heedful.models.networks import EncoderDecoder
+from heedful.nn.cross_entropy import smoothed_cross_entropy
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The negative log-likelihood of a text, summed over its tokens."""
+
+    total: float
+    tokens: int
+
+    @property
+    def loss(self) -> float:
+        """The mean over the tokens, in nats."""
+        return self.total / self.tokens if self.tokens else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """The exponential of the mean."""
+        try:
+            return math.exp(self.loss)
+        except OverflowError:
+            return math.inf
+
+
+@torch.inference_mode()
+def likelihood(model: EncoderDecoder, batches: Iterable[PairBatch]) -> Likelihood:
+    """Sum over the target tokens of all batches. The model is used as it is: put it into `eval` mode."""
+    device = next(model.parameters()).device
+    total = torch.zeros((), dtype=torch.float64, device=device)
+    tokens = 0
+    output = model.decoder.output
+    for batch in batches:
+        placed = batch.to(device)
+        states_NE = model.states(placed.source, placed.target)
+        _, summed = smoothed_cross_entropy(states_NE, output.weight, output.bias, placed.labels, smoothing=0.0)
+        total += summed
+        tokens += placed.target_tokens
+    return Likelihood(float(total), tokens)

@@ -1,0 +1,1 @@
+"""From a recipe's [model] table to a network with fresh weights."""

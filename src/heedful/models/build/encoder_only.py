@@ -1,0 +1,68 @@
+"""From a recipe's [model] table to a model that reads one sequence: a classifier or a masked language model."""
+
+from typing import assert_never
+
+import torch
+from torch import nn
+
+from heedful.config.encoders import (
+    BertModel,
+    ClassifierModel,
+    HierarchicalEncoderTable,
+    RecurrentEncoderTable,
+    TransformerEncoderTable,
+)
+from heedful.models.build.recurrent import encoder_stack, lone_encoder
+from heedful.models.build.transformer import transformer_encoder
+from heedful.models.heads import MaskedHead, Pooler
+from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
+from heedful.models.networks import Classifier, MaskedModel
+from heedful.nn.initialization import normal, xavier
+from heedful.nn.layers.embedding import fresh_table
+from heedful.nn.layers.linear import Linear
+from heedful.nn.layers.pooling import POOLS
+
+AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel
+
+
+def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:
+    """Make a classifier with fresh weights, drawn from torch's global generator."""
+    table, width = config.encoder, config.encoder.memory_width
+    weight = fresh_table(vocabulary, table.embedding_width)
+    pooled = Pooled(_encoder(table, weight), POOLS[config.pooled_by](width))
+    model = Classifier(pooled, Pooler(width) if config.pooler else None, config.dropout, Linear(width, classes))
+    _start(model, table)
+    return model
+
+
+def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
+    """Make a masked language model with fresh weights, drawn from torch's global generator."""
+    width, weight = config.width, fresh_table(vocabulary, config.width)
+    activation = "silu" if config.activation == "swiglu" else config.activation  # without its gate
+    head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), config.norm_epsilon, activation)
+    pooler, follows = (Pooler(width), Linear(width, 2)) if config.next_sentence else (None, None)
+    model = MaskedModel(_encoder(config, weight), head, pooler, follows)
+    _start(model, config)
+    return model
+
+
+def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
+    match config:
+        case TransformerEncoderTable() | BertModel():
+            return transformer_encoder(config, weight, config.segments)
+        case RecurrentEncoderTable():
+            return lone_encoder(config, weight)
+        case HierarchicalEncoderTable():
+            words = Pooled(_encoder(config.words, weight), POOLS[config.word_pool](config.words.memory_width))
+            stack = encoder_stack(config.sentences, config.words.memory_width)
+            return HierarchicalEncoder(words, VectorEncoder(stack))
+        case _:
+            assert_never(config)
+
+
+def _start(model: nn.Module, encoder: AnyEncoder) -> None:
+    """BERT's weights start as its paper's program has them, the others as everywhere."""
+    if isinstance(encoder, BertModel):
+        normal(model)
+    else:
+        xavier(model)

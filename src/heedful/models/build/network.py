@@ -1,0 +1,37 @@
+"""From a recipe's [model] table to a model: its vocabulary matrices, its encoder and its decoder."""
+
+from torch import nn
+
+from heedful.config.models import PairModel, RecurrentModel, TransformerModel
+from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
+from heedful.models.build.transformer import transformer_decoder, transformer_encoder
+from heedful.models.networks import EncoderDecoder
+from heedful.nn.initialization import xavier
+from heedful.nn.layers.embedding import fresh_table
+
+
+def build_model(config: PairModel, source_size: int, target_size: int) -> EncoderDecoder:
+    """Make a model with fresh weights, drawn from torch's global generator."""
+    first, second = config.sides
+    if config.tie == "all" and source_size != target_size:
+        raise ValueError("one matrix for both embeddings needs one vocabulary")
+    source = fresh_table(source_size, first.embedding_width)
+    target = source if config.tie == "all" else fresh_table(target_size, second.embedding_width)
+    output = fresh_table(target_size, second.width) if config.tie == "none" else target
+    model = EncoderDecoder(_encoder(first, source), _decoder(second, target, output, first.memory_width))
+    xavier(model)
+    return model
+
+
+def _encoder(config: TransformerModel | RecurrentModel, weight: nn.Parameter) -> nn.Module:
+    if isinstance(config, TransformerModel):
+        return transformer_encoder(config, weight)
+    return recurrent_encoder(config, weight)
+
+
+def _decoder(
+    config: TransformerModel | RecurrentModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
+) -> nn.Module:
+    if isinstance(config, TransformerModel):
+        return transformer_decoder(config, weight, output, memory_width)
+    return recurrent_decoder(config, weight, output, memory_width)

@@ -1,0 +1,134 @@
+"""From a recipe's [model] table to the encoder and the decoder of a recurrent model."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from torch import nn
+
+from heedful.config.encoders import RecurrentEncoderTable
+from heedful.config.models import RecurrentModel
+from heedful.models.build.attention import build_alignment, build_distance, build_distribution
+from heedful.models.recurrent.decoder import EachSentence, EachToken, RecurrentDecoder
+from heedful.models.recurrent.encoder import RecurrentEncoder
+from heedful.models.recurrent.initial_state import Bridge, Bridged, Handed, Start
+from heedful.models.recurrent.wirings import Bahdanau, Cho, Luong, Sutskever, Unfed, Wiring
+from heedful.nn.attention.windows import GlobalView, MonotoneView, PredictedView
+from heedful.nn.layers.embedding import Embedding, Output, fresh_table, make_embedding
+from heedful.nn.layers.linear import Linear
+from heedful.nn.recurrent.attention import Reader
+from heedful.nn.recurrent.deep_output import DeepOutput
+from heedful.nn.recurrent.stack import Kind, RecurrentStack
+
+_KINDS: Final[Mapping[str, Kind]] = {"gru": "gru", "lstm": "lstm", "tanh": "rnn_tanh", "relu": "rnn_relu"}
+
+
+def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> RecurrentEncoder:
+    """The encoder of a translator, whose embedding has this matrix."""
+    own = RecurrentEncoderTable(
+        family="recurrent",
+        cell=config.cell,
+        width=config.encoder_width or config.width,
+        layers=config.layers,
+        bidirectional=config.bidirectional,
+        embedding=config.embedding_width,
+        embeddings=config.embeddings,
+        dropout=config.dropout,
+        dropout_words=config.dropout_words,
+        variational=config.variational,
+    )
+    return lone_encoder(own, weight, config.reverse_source)
+
+
+def lone_encoder(config: RecurrentEncoderTable, weight: nn.Parameter, reverse: bool = False) -> RecurrentEncoder:
+    """An encoder by itself, whose embedding has this matrix."""
+    embedding = _embedding(config, weight, config.dropout_words)
+    return RecurrentEncoder(embedding, encoder_stack(config, config.embedding_width), reverse)
+
+
+def encoder_stack(config: RecurrentEncoderTable, input_width: int) -> RecurrentStack:
+    """The stack of an encoder, over vectors of this width."""
+    return RecurrentStack(
+        _KINDS[config.cell],
+        input_width,
+        config.width,
+        config.layers,
+        config.bidirectional,
+        config.dropout,
+        config.variational,
+    )
+
+
+def recurrent_decoder(
+    config: RecurrentModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
+) -> RecurrentDecoder:
+    """A decoder over memories of this width, whose embedding and output layer have these matrices."""
+    drop = (EachSentence if config.variational else EachToken)(config.dropout)
+    return RecurrentDecoder(_embedding(config, weight), _wiring(config, memory_width), drop, Output(output))
+
+
+def _embedding(
+    config: RecurrentModel | RecurrentEncoderTable, weight: nn.Parameter, dropout_words: float = 0.0
+) -> Embedding:
+    # Variational masks are of the first layer's inputs already.
+    more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
+    dropout = 0.0 if config.variational else config.dropout
+    return make_embedding([weight, *more], None, dropout, dropout_words=dropout_words)
+
+
+def _wiring(config: RecurrentModel, memory_width: int) -> Wiring:
+    width, word = config.width, config.embedding_width
+    match config.wiring:
+        case "sutskever":
+            return Sutskever(_stack(config, word), _start(config, memory_width))
+        case "cho":
+            output = DeepOutput(width, word, width, width)
+            return Cho(_stack(config, word + width), Linear(memory_width, width), _bridge(config, width), output)
+        case "bahdanau":
+            first, output = Bridged(_bridge(config, memory_width)), DeepOutput(width, word, memory_width, width)
+            return Bahdanau(_stack(config, word + memory_width), first, _reader(config, memory_width), output)
+        case "luong":
+            fed = width if config.input_feeding else 0
+            wiring = Luong if config.input_feeding else Unfed
+            first = Bridged(_bridge(config, memory_width))
+            return wiring(_stack(config, word + fed), first, _reader(config, memory_width), memory_width)
+
+
+def _layers(config: RecurrentModel) -> int:
+    return config.decoder_layers or config.layers
+
+
+def _stack(config: RecurrentModel, input_width: int) -> RecurrentStack:
+    return RecurrentStack(
+        _KINDS[config.cell],
+        input_width,
+        config.width,
+        _layers(config),
+        dropout=config.dropout,
+        variational=config.variational,
+    )
+
+
+def _start(config: RecurrentModel, memory_width: int) -> Start:
+    """The encoder's last state as it is, where it is one of the decoder."""
+    if not config.bidirectional and memory_width == config.width and _layers(config) == config.layers:
+        return Handed(config.width, config.layers, cell=config.cell == "lstm")
+    return Bridged(_bridge(config, memory_width))
+
+
+def _bridge(config: RecurrentModel, input_width: int) -> Bridge:
+    return Bridge(input_width, config.width, _layers(config), cell=config.cell == "lstm")
+
+
+def _reader(config: RecurrentModel, memory_width: int) -> Reader:
+    alignment = build_alignment(config, config.aligned_by, config.width, memory_width)
+    return Reader(alignment, build_distribution(config, memory_width), _view(config), build_distance(config))
+
+
+def _view(config: RecurrentModel) -> GlobalView | MonotoneView | PredictedView:
+    match config.window:
+        case "global":
+            return GlobalView()
+        case "monotone":
+            return MonotoneView(config.half_width)
+        case "predicted":
+            return PredictedView(config.width, config.half_width)

@@ -1,0 +1,156 @@
+"""From a recipe's [model] table to the encoder and the decoder of a Transformer."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+from torch import nn
+
+from heedful.config.models import TransformerModel, TransformerStack
+from heedful.models.build.attention import build_alignment, build_distance, build_distribution
+from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
+from heedful.models.transformer.decoder import TransformerDecoder
+from heedful.models.transformer.encoder import TransformerEncoder
+from heedful.nn.alignments.random_features import Kernel
+from heedful.nn.attention.any_alignment import AlignedCrossAttention, AlignedSelfAttention, LinearReading, Reading
+from heedful.nn.attention.backends import Backend, automatic, explicit
+from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.attention.relative_positions import LinearBias, RelativeVectors, Rotary, Scheme
+from heedful.nn.layers.embedding import Embedding, Output, fresh_table, make_embedding
+from heedful.nn.layers.feedforward import FeedForward, SwiGLU
+from heedful.nn.layers.linear import LayerNorm
+from heedful.nn.layers.positions import Learned, Sinusoidal
+from heedful.nn.layers.residual import Residual
+
+
+def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments: int = 0) -> TransformerEncoder:
+    """An encoder whose embedding has this matrix, and vectors of so many segments."""
+    return TransformerEncoder(
+        _embedding(config, weight, fresh_table(segments, config.width) if segments else None, config.dropout_words),
+        [_encoder_block(config, seed=layer) for layer in range(config.layers)],
+        _final_norm(config),
+    )
+
+
+def transformer_decoder(
+    config: TransformerModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
+) -> TransformerDecoder:
+    """A decoder over memories of this width, whose embedding and output layer have these matrices."""
+    layers = range(config.decoder_layers or config.layers)
+    return TransformerDecoder(
+        _embedding(config, weight),
+        [_decoder_block(config, memory_width, seed=config.layers + 2 * layer) for layer in layers],
+        _final_norm(config),
+        Output(output, nn.Parameter(torch.zeros(output.shape[0])) if config.output_bias else None),
+    )
+
+
+def _embedding(
+    config: TransformerStack, weight: nn.Parameter, segments: nn.Parameter | None = None, dropout_words: float = 0.0
+) -> Embedding:
+    dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
+    positions: nn.Module | None
+    match config.positions:
+        case "sinusoidal":
+            positions = Sinusoidal(config.width)
+        case "sinusoidal_halves":
+            positions = Sinusoidal(config.width, halves=True)
+        case "learned":
+            positions = Learned(config.width, config.max_positions)
+        case "rope" | "alibi" | "relative":
+            positions = None
+    more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
+    norm = _norm(config) if config.embedding_norm else None
+    return make_embedding(
+        [weight, *more],
+        positions,
+        dropout,
+        scaled=config.embedding_scale,
+        segments=segments,
+        norm=norm,
+        dropout_words=dropout_words,
+    )
+
+
+def _encoder_block(config: TransformerStack, seed: int) -> EncoderBlock:
+    attention = _self_attention(config, causal=False, seed=seed)
+    return EncoderBlock(attention, _network(config), (_residual(config), _residual(config)))
+
+
+def _decoder_block(config: TransformerStack, memory_width: int, seed: int) -> DecoderBlock:
+    return DecoderBlock(
+        _self_attention(config, causal=True, seed=seed),
+        _cross_attention(config, memory_width, seed=seed + 1),
+        _network(config),
+        (_residual(config), _residual(config), _residual(config)),
+    )
+
+
+# --- attention --------------------------------------------------------------------------------------------------------
+
+_BACKENDS: Final[Mapping[str, Backend]] = {"auto": automatic, "fused": automatic, "explicit": explicit}
+
+
+def _self_attention(config: TransformerStack, causal: bool, seed: int) -> SelfAttention:
+    width, heads, dropout, scheme = config.width, config.heads, config.dropout_attention, _scheme(config)
+    if _usual(config):
+        return SelfAttention(width, heads, causal, dropout, _BACKENDS[config.backend], scheme)
+    return AlignedSelfAttention(width, heads, _reading(config, seed), causal, dropout, scheme)
+
+
+def _cross_attention(config: TransformerStack, memory_width: int, seed: int) -> CrossAttention:
+    width, heads, dropout = config.width, config.heads, config.dropout_attention
+    if _usual(config):
+        return CrossAttention(width, heads, dropout, memory_width, _BACKENDS[config.backend])
+    return AlignedCrossAttention(width, heads, _reading(config, seed), dropout, memory_width)
+
+
+def _usual(config: TransformerStack) -> bool:
+    """Whether backends compute it."""
+    return (config.alignment, config.distribution, config.choice) == ("scaled_dot", "softmax", "soft")
+
+
+def _reading(config: TransformerStack, seed: int) -> Reading:
+    width, heads = config.width // config.heads, config.heads
+    alignment = build_alignment(config, config.alignment, width, width, heads, seed)
+    if isinstance(alignment, Kernel):
+        return LinearReading(alignment)
+    return Reading(alignment, build_distribution(config, width, heads), build_distance(config))
+
+
+def _scheme(config: TransformerStack) -> Scheme:
+    head_width = config.width // config.heads
+    match config.positions:
+        case "rope":
+            return Rotary(head_width)
+        case "alibi":
+            return LinearBias(config.heads)
+        case "relative":
+            return RelativeVectors(head_width, config.max_distance)
+        case "sinusoidal" | "sinusoidal_halves" | "learned":
+            return Scheme()
+
+
+def _network(config: TransformerStack) -> nn.Module:
+    match config.activation:
+        case "swiglu":
+            return SwiGLU(config.width, config.inner, config.dropout_inner)
+        case activation:
+            return FeedForward(config.width, config.inner, activation, config.dropout_inner)
+
+
+def _residual(config: TransformerStack) -> Residual:
+    match config.norm:
+        case "post":
+            return Residual(nn.Identity(), _norm(config), config.dropout)
+        case "pre":
+            return Residual(_norm(config), nn.Identity(), config.dropout)
+
+
+def _final_norm(config: TransformerStack) -> nn.Module:
+    wanted = config.norm == "pre" if config.final_norm is None else config.final_norm
+    return _norm(config) if wanted else nn.Identity()
+
+
+def _norm(config: TransformerStack) -> LayerNorm:
+    return LayerNorm(config.width, eps=config.norm_epsilon)

@@ -1,0 +1,99 @@
+"""The named families: compositions of encoders, decoders, pools and heads."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.models.heads import MaskedHead, Pooler
+from heedful.models.hierarchical import Pooled
+from heedful.models.protocols import Decoder, Encoder
+from heedful.nn.layers.dropout import Dropout
+from heedful.nn.layers.embedding import Embedding
+from heedful.nn.layers.linear import Linear
+from heedful.nn.layers.pooling import FirstPool
+from heedful.packed import Nested, Packed
+
+
+class EncoderDecoder(nn.Module):
+    """Any encoder with any decoder over its memory: the Transformer, and every other sequence-to-sequence model."""
+
+    encoder: Encoder
+    decoder: Decoder
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder  # type: ignore[assignment]
+
+    def forward(self, source: Packed, target: Packed) -> Float[Tensor, "N V"]:
+        """Scores of every next target token, given the target so far (teacher forcing)."""
+        return self.decoder(target, self.encoder(source))
+
+    def states(self, source: Packed, target: Packed) -> Float[Tensor, "N E"]:
+        """The vectors that the output layer scores: a loss need not hold the scores of the whole batch."""
+        return self.decoder.states(target, self.encoder(source))
+
+
+class Classifier(nn.Module):
+    """scores = W D(pool(encoder(text))) + b: any encoder, any pool."""
+
+    def __init__(self, pooled: Pooled, pooler: Pooler | None, dropout: float, output: Linear) -> None:
+        super().__init__()
+        self.pooled, self.pooler = pooled, pooler or nn.Identity()
+        self.drop, self.output = Dropout(dropout), output
+
+    @property
+    def encoder(self) -> nn.Module:
+        """What reads the text."""
+        return self.pooled.encoder
+
+    def forward(self, text: Packed | Nested) -> Float[Tensor, "B C"]:
+        """Score every class of each text."""
+        y_BE: Tensor = self.pooler(self.pooled(text))
+        scores_BC: Tensor = self.output(self.drop(y_BE))
+        return scores_BC
+
+
+class MaskedModel(nn.Module):
+    """BERT: an encoder that is asked for masked tokens, and whether its second text follows the first
+
+    Devlin et al. 2019. Without `follows` it is asked for tokens alone, as RoBERTa (Liu et al. 2019).
+    """
+
+    def __init__(self, encoder: nn.Module, head: MaskedHead, pooler: Pooler | None, follows: Linear | None) -> None:
+        super().__init__()
+        self.encoder, self.head, self.pooler, self.follows = encoder, head, pooler, follows
+        self._first = FirstPool()
+
+    def forward(self, text: Packed) -> Packed:
+        """The vectors of all tokens."""
+        encoded: Packed = self.encoder(text)
+        return encoded
+
+    def masked(self, encoded: Packed, places_P: Int[Tensor, "P"]) -> Float[Tensor, "P E"]:
+        """The vectors that `head.output` scores, of tokens at these packed places."""
+        return self.head.states(encoded.values.index_select(0, places_P))
+
+    def following(self, encoded: Packed) -> Float[Tensor, "B 2"]:
+        """Scores that the second text follows the first, and that it was drawn from elsewhere."""
+        assert self.pooler is not None, "a model without next-sentence prediction"
+        assert self.follows is not None
+        scores_B2: Tensor = self.follows(self.pooler(self._first(encoded.values, encoded.layout)))
+        return scores_B2
+
+
+Network = EncoderDecoder | Classifier | MaskedModel
+
+
+def set_precision(model: nn.Module, precision: torch.dtype) -> None:
+    """Choose the type that values have inside the model; weights keep theirs."""
+    for module in model.modules():
+        if isinstance(module, Embedding):
+            module.precision = precision
+
+
+def store_in(network: nn.Module, precision: torch.dtype) -> None:
+    """Keep the matrices in the type they compute in, so that no step converts them; norms stay as they are."""
+    for module in network.modules():
+        if not isinstance(module, nn.LayerNorm):
+            for parameter in module.parameters(recurse=False):
+                parameter.data = parameter.data.to(precision)

@@ -1,0 +1,1 @@
+"""Recurrent encoders and decoders, in the wirings of four papers, and recurrent language models."""

@@ -1,0 +1,58 @@
+"""What a recurrent decoder remembers between two steps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.nn.recurrent.attention import Readable
+from heedful.nn.recurrent.cells import RecurrentState, StackedCells
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentRows:
+    """The states of K rows for each of B sentences, and what the rows of a sentence share: what is read."""
+
+    position: int
+    beams: int
+    cells: StackedCells
+    recurrent: RecurrentState
+    keep_BL: Bool[Tensor, "B L"]  # places of the memory
+    aligned: bool
+    fed_RE: Float[Tensor, "R E"] | None = None  # what goes into the next step beside the token
+    context_BC: Float[Tensor, "B C"] | None = None  # what goes into every step
+    readable: Readable | None = None
+    attention_RL: Float[Tensor, "R L"] | None = None
+
+    def stepped(self, recurrent: RecurrentState, attention_RL: Float[Tensor, "R L"] | None) -> "RecurrentRows":
+        """One step further."""
+        return replace(self, position=self.position + 1, recurrent=recurrent, attention_RL=attention_RL)
+
+    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "RecurrentRows":
+        """Row k of a sentence goes on from that sentence's row parents[k]."""
+        first_B1 = torch.arange(0, parents_BK.numel(), self.beams, device=parents_BK.device).unsqueeze(1)
+        return self._with_rows((first_B1 + parents_BK).flatten())
+
+    def narrow(self, sentences: Int[Tensor, "A"]) -> "RecurrentRows":
+        """Keep only these sentences, with all their rows."""
+        rows_AK = sentences.unsqueeze(1) * self.beams + torch.arange(self.beams, device=sentences.device)
+        return replace(
+            self._with_rows(rows_AK.flatten()),
+            keep_BL=self.keep_BL.index_select(0, sentences),
+            context_BC=_where_any(self.context_BC, lambda context: context.index_select(0, sentences)),
+            readable=None if self.readable is None else self.readable.select(sentences),
+        )
+
+    def _with_rows(self, rows: Int[Tensor, "A"]) -> "RecurrentRows":
+        return replace(
+            self,
+            recurrent=self.recurrent.select(rows),
+            fed_RE=_where_any(self.fed_RE, lambda fed: fed.index_select(0, rows)),
+            attention_RL=_where_any(self.attention_RL, lambda weights: weights.index_select(0, rows)),
+        )
+
+
+def _where_any(tensor: Tensor | None, choose: Callable[[Tensor], Tensor]) -> Tensor | None:
+    return None if tensor is None else choose(tensor)

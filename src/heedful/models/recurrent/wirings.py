@@ -1,0 +1,240 @@
+"""How a recurrent decoder uses a memory: as four papers have it.
+
+    sutskever   s(t) = f(s(t-1), y(t-1)),           s(0) the encoder's last state
+    cho         s(t) = f(s(t-1), y(t-1), c),        c from the encoder's last state
+    bahdanau    s(t) = f(s(t-1), y(t-1), c(t)),     c(t) read with s(t-1)
+    luong       s(t) = f(s(t-1), [y(t-1); h~(t-1)]), h~(t) from s(t) and from what is read with it
+
+y(t-1) is the embedding of the token before: of the decoder's t-th input. Each class says what the output layer scores.
+Stepping equals forward: `forward` is the same equations for whole sentences, with whatever needs no step before it done
+for all tokens at once.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.models.recurrent.encoder import summary
+from heedful.models.recurrent.initial_state import Bridge, Start
+from heedful.models.recurrent.state import RecurrentRows
+from heedful.nn.layers.linear import Linear
+from heedful.nn.padding import pad, unpad
+from heedful.nn.per_sentence import at_every_token
+from heedful.nn.recurrent.attention import Reader
+from heedful.nn.recurrent.attention_steps import StepReads
+from heedful.nn.recurrent.cell_gradients import tanh
+from heedful.nn.recurrent.cells import RecurrentState
+from heedful.nn.recurrent.deep_output import DeepOutput
+from heedful.nn.recurrent.loop import LoopedCells
+from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
+from heedful.nn.recurrent.step_products import StepProducts
+from heedful.packed import Layout, Packed
+
+
+class Wiring(nn.Module, ABC):
+    """The decoder between its embedding and its output layer."""
+
+    stack: RecurrentStack
+
+    @abstractmethod
+    def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
+        """What the output layer scores, for whole sentences."""
+
+    @abstractmethod
+    def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
+        """Begin K rows for each sentence."""
+
+    @abstractmethod
+    def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
+        """What the output layer scores after one token more a row."""
+
+    def _rows(self, memory: Packed, initial: RecurrentState, beams: int, aligned: bool) -> RecurrentRows:
+        cells = self.stack.any_rows(memory.values)
+        repeated = RecurrentState.of([part.repeat_interleave(beams, dim=1) for part in initial.parts])
+        return RecurrentRows(0, beams, cells, repeated, memory.layout.keep, aligned)
+
+
+# --- one vector of the source -----------------------------------------------------------------------------------------
+
+
+class Sutskever(Wiring):
+    """s(t) = f(s(t-1), y(t-1)); s(0) is all that the decoder knows of the source      Sutskever et al. 2014, 2
+
+    The output layer scores s(t), of the last layer.
+    """
+
+    def __init__(self, stack: RecurrentStack, first: Start) -> None:
+        super().__init__()
+        self.stack, self.first = stack, first
+
+    def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
+        """All steps by the stack."""
+        s_NW, _ = self.stack(y_NE, layout, self.first(memory))
+        return s_NW
+
+    def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
+        """Begin K rows for each sentence."""
+        return self._rows(memory, self.first(memory), beams, aligned)
+
+    def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
+        """One step of the stack."""
+        s_RW, recurrent = rows.cells.step(y_RE, rows.recurrent)
+        return s_RW, rows.stepped(recurrent, _everywhere(rows))
+
+
+class Cho(Wiring):
+    """c = tanh(V h), s(0) = tanh(V' c), s(t) = f(s(t-1), y(t-1), c)      Cho et al. 2014, A.1
+
+    h is the encoder's last state, of the last layer. The output layer scores a deep output of s(t), y(t-1) and c.
+    """
+
+    def __init__(self, stack: RecurrentStack, context: Linear, first: Bridge, output: DeepOutput) -> None:
+        super().__init__()
+        self.stack, self.context, self.first, self.output = stack, context, first, output
+
+    def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
+        """All steps by the stack."""
+        c_BC = self._context(memory)
+        s_NW, _ = self.stack(torch.cat([y_NE, at_every_token(c_BC, layout)], dim=1), layout, self.first(c_BC))
+        return self.output(s_NW, y_NE, at_every_token(self.output.of_context(c_BC), layout))
+
+    def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
+        """Begin K rows for each sentence."""
+        c_BC = self._context(memory)
+        return replace(self._rows(memory, self.first(c_BC), beams, aligned), context_BC=c_BC)
+
+    def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
+        """One step of the stack."""
+        assert rows.context_BC is not None
+        c_RC = rows.context_BC.repeat_interleave(rows.beams, dim=0)
+        s_RW, recurrent = rows.cells.step(torch.cat([y_RE, c_RC], dim=1), rows.recurrent)
+        return self.output(s_RW, y_RE, self.output.of_context(c_RC)), rows.stepped(recurrent, _everywhere(rows))
+
+    def _context(self, memory: Packed) -> Float[Tensor, "B C"]:
+        return tanh(self.context(summary(memory)))
+
+
+def _everywhere(rows: RecurrentRows) -> Float[Tensor, "R L"] | None:
+    """The attention of a decoder that has none: the same for every place."""
+    if not rows.aligned:
+        return None
+    kept_BL = rows.keep_BL.to(torch.promote_types(rows.recurrent.hidden.dtype, torch.float32))
+    return (kept_BL / kept_BL.sum(1, keepdim=True).clamp(min=1)).repeat_interleave(rows.beams, dim=0)
+
+
+# --- attention --------------------------------------------------------------------------------------------------------
+
+
+class Bahdanau(Wiring):
+    """c(t) = read(s(t-1)), s(t) = f(s(t-1), [y(t-1); c(t)])      Bahdanau et al. 2015, 3.1 and A.1.2
+
+    Queries are states of the last layer. The output layer scores a deep output of s(t), y(t-1) and c(t), after the
+    paper's equation 4; its appendix writes s(t-1) there.
+    """
+
+    def __init__(self, stack: RecurrentStack, first: Start, reader: Reader, output: DeepOutput) -> None:
+        super().__init__()
+        self.stack, self.first, self.reader, self.output = stack, first, reader, output
+
+    def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
+        """One step after the other; the deep output of all at once."""
+        time = TimeMajor.of(layout)
+        y_NE = time.arrange(y_NE)
+        looped = _looped(self.stack, y_NE, time, self.first(memory))
+        reads = StepReads(self.reader, self.reader.prepare(memory, time=time), time)
+        contexts, states = [], []
+        for step in range(len(looped.sizes)):
+            contexts.append(reads(step, looped.before(step).to(y_NE.dtype)))
+            states.append(looped.step(step, contexts[-1]))
+        s_NW, c_NC = torch.cat(states).to(y_NE.dtype), torch.cat(contexts)
+        return time.restore(self.output(s_NW, y_NE, self.output.of_context(c_NC)))
+
+    def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
+        """Prepare the memory, and begin K rows for each sentence."""
+        rows = self._rows(memory, self.first(memory), beams, aligned)
+        return replace(rows, readable=self.reader.prepare(memory))
+
+    def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
+        """Read, then step."""
+        c_RC, attention_RL = _read(self.reader, rows.recurrent.top().to(y_RE.dtype), rows)
+        s_RW, recurrent = rows.cells.step(torch.cat([y_RE, c_RC], dim=1), rows.recurrent)
+        return self.output(s_RW, y_RE, self.output.of_context(c_RC)), rows.stepped(recurrent, attention_RL)
+
+
+class Luong(Wiring):
+    """s(t) = f(s(t-1), [y(t-1); h~(t-1)]), h~(t) = tanh(W_c [c(t); s(t)]), c(t) = read(s(t))      Luong et al. 2015, 3
+
+    Queries are states of the last layer; h~(0) is zero. The output layer scores h~(t). W_c is kept as two matrices, and
+    the one for c(t) is applied to the memory once: W sum w v = sum w (W v).
+    """
+
+    def __init__(self, stack: RecurrentStack, first: Start, reader: Reader, memory_width: int) -> None:
+        super().__init__()
+        self.stack, self.first, self.reader = stack, first, reader
+        self.from_context = Linear(memory_width, stack.width, bias=False)
+        self.from_state = Linear(stack.width, stack.width, bias=False)
+
+    def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
+        """One step after the other."""
+        time = TimeMajor.of(layout)
+        y_NE = time.arrange(y_NE)
+        looped = _looped(self.stack, y_NE, time, self.first(memory))
+        readable = self.reader.prepare(memory, self.from_context(memory.values), time)
+        reads = StepReads(self.reader, readable, time)
+        from_state = StepProducts(self.from_state.weight.to(y_NE.dtype), looped.sizes)
+        fed_RW, vectors = y_NE.new_zeros(looped.sizes[0], self.stack.width), []
+        for step, rows in enumerate(looped.sizes):
+            s_RW = looped.step(step, fed_RW[:rows]).to(y_NE.dtype)
+            fed_RW = tanh(reads(step, s_RW) + from_state(step, s_RW))
+            vectors.append(fed_RW)
+        return time.restore(torch.cat(vectors))
+
+    def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
+        """Prepare the memory, and begin K rows for each sentence."""
+        rows = self._rows(memory, self.first(memory), beams, aligned)
+        readable = self.reader.prepare(memory, self.from_context(memory.values))
+        fed_RE = memory.values.new_zeros(rows.recurrent.hidden.shape[1], self.stack.width)
+        return replace(rows, readable=readable, fed_RE=fed_RE)
+
+    def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
+        """Step, then read."""
+        assert rows.fed_RE is not None
+        return self._step(torch.cat([y_RE, rows.fed_RE], dim=1), rows)
+
+    def _step(self, x_RI: Float[Tensor, "R I"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
+        s_RW, recurrent = rows.cells.step(x_RI, rows.recurrent)
+        r_RW, attention_RL = _read(self.reader, s_RW, rows)
+        h_RW = tanh(r_RW + self.from_state(s_RW))
+        return h_RW, replace(rows.stepped(recurrent, attention_RL), fed_RE=h_RW)
+
+
+class Unfed(Luong):
+    """Luong without input feeding: s(t) = f(s(t-1), y(t-1)), so that no step waits for what another reads."""
+
+    def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
+        """All steps by the stack, then all reads at once."""
+        s_NW, _ = self.stack(y_NE, layout, self.first(memory))
+        readable = self.reader.prepare(memory, self.from_context(memory.values))
+        r_BTW, _ = self.reader(pad(s_NW, layout), readable, torch.arange(layout.bound, device=s_NW.device))
+        return tanh(unpad(r_BTW, layout) + self.from_state(s_NW))
+
+    def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
+        """Step, then read."""
+        return self._step(y_RE, rows)
+
+
+def _looped(stack: RecurrentStack, y_NE: Tensor, time: TimeMajor, first: RecurrentState) -> LoopedCells:
+    cells = stack.cells(time.rows, y_NE)
+    return LoopedCells(cells, y_NE, time, first.select(time.longest_first[: time.rows]))
+
+
+def _read(reader: Reader, q_RE: Tensor, rows: RecurrentRows) -> tuple[Tensor, Tensor | None]:
+    """What rows read, the K of a sentence as K queries over one memory; and the share of each place, if asked for."""
+    assert rows.readable is not None
+    positions_K = torch.full((rows.beams,), rows.position, device=q_RE.device)
+    r_BKD, weights_BKC = reader(q_RE.unflatten(0, (-1, rows.beams)), rows.readable, positions_K)
+    shares = reader.shares(weights_BKC, rows.readable).flatten(0, 1) if rows.aligned else None
+    return r_BKD.flatten(0, 1), shares

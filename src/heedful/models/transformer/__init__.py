@@ -1,0 +1,1 @@
+"""The Transformer's blocks, encoder and decoder, and the decoder's state in fixed buffers."""

@@ -1,0 +1,120 @@
+"""Alignments that multiply: cosine, dot product, and bilinear forms.
+
+The matrix of a bilinear form starts so that vectors of unit variance have scores of unit variance: `tanh` starts far
+from its ends, and `General` starts as spread as the scaled dot product.
+"""
+
+import math
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, project, uniform
+
+
+class Content(Alignment):
+    """score(q, k) = beta(q) * cos(q, k),  beta(q) = softplus(u . q + c)      Graves et al. 2014, 3.3.1
+
+    The paper's controller puts out a key strength beta > 0 at each step; here the query does. It starts at sqrt(D) for
+    every query, which gives random vectors the scores of a scaled dot product.
+    """
+
+    equal_widths: ClassVar[bool] = True
+
+    def __init__(self, query_width: int, key_width: int, heads: int) -> None:
+        super().__init__(query_width, key_width, heads)
+        self.strength = nn.Parameter(torch.zeros(heads, 1, query_width))
+        self.bias = nn.Parameter(torch.full((heads, 1, 1), math.log(math.expm1(math.sqrt(query_width)))))
+
+    def prepare(
+        self,
+        keys_BHLK: Float[Tensor, "B H L K"],
+        values_BHLD: Float[Tensor, "B H L D"],
+        keep_BL: Bool[Tensor, "B L"] | None = None,
+    ) -> Candidates:
+        """Bring keys to length one."""
+        return Candidates(_direction(keys_BHLK), values_BHLD, keep_BL)
+
+    def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
+        """Compare directions."""
+        beta_BHQ1 = F.softplus(project(q_BHQD, self.strength) + self.bias.to(q_BHQD.dtype))
+        return beta_BHQ1 * (_direction(q_BHQD) @ candidates.keys.mT)
+
+
+class Dot(Alignment):
+    """score(q, k) = q . k      Luong et al. 2015, 3.1"""
+
+    equal_widths: ClassVar[bool] = True
+
+    def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
+        """Multiply."""
+        return q_BHQD @ candidates.keys.mT
+
+
+class ScaledDot(Alignment):
+    """score(q, k) = q . k / sqrt(D)      Vaswani et al. 2017, 3.2.1"""
+
+    equal_widths: ClassVar[bool] = True
+
+    def __init__(self, query_width: int, key_width: int, heads: int) -> None:
+        super().__init__(query_width, key_width, heads)
+        self.scale = query_width**-0.5
+
+    def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
+        """Multiply and scale; queries are scaled, of which there are fewer values than of scores."""
+        return q_BHQD * self.scale @ candidates.keys.mT
+
+
+class General(Alignment):
+    """score(q, k) = q . W k      Luong et al. 2015, 3.1"""
+
+    def __init__(self, query_width: int, key_width: int, heads: int) -> None:
+        super().__init__(query_width, key_width, heads)
+        self.weight = uniform(1 / (query_width * key_width), heads, query_width, key_width)
+
+    def prepare(
+        self,
+        keys_BHLK: Float[Tensor, "B H L K"],
+        values_BHLD: Float[Tensor, "B H L D"],
+        keep_BL: Bool[Tensor, "B L"] | None = None,
+    ) -> Candidates:
+        """Bring keys into the space of queries: W k."""
+        return Candidates(project(keys_BHLK, self.weight), values_BHLD, keep_BL)
+
+    def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
+        """Multiply queries with W k."""
+        return q_BHQD @ candidates.keys.mT
+
+
+class BiasedGeneral(Alignment):
+    """score(q, k) = k . (W q + b)      Sordoni et al. 2016"""
+
+    def __init__(self, query_width: int, key_width: int, heads: int) -> None:
+        super().__init__(query_width, key_width, heads)
+        self.weight = uniform(1 / (query_width * key_width), heads, key_width, query_width)
+        self.bias = nn.Parameter(torch.zeros(heads, 1, key_width))
+
+    def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
+        """Multiply W q + b with keys."""
+        return (project(q_BHQD, self.weight) + self.bias.to(q_BHQD.dtype)) @ candidates.keys.mT
+
+
+class ActivatedGeneral(General):
+    """score(q, k) = act(q . W k + b)      Ma et al. 2017, with tanh"""
+
+    def __init__(self, query_width: int, key_width: int, heads: int, activation: str = "tanh") -> None:
+        super().__init__(query_width, key_width, heads)
+        self.activation = ACTIVATIONS[activation]
+        self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
+
+    def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
+        """Multiply queries with W k, and bound the score."""
+        return self.activation(super().forward(q_BHQD, candidates) + self.bias.to(q_BHQD.dtype))
+
+
+def _direction(x: Float[Tensor, "*any D"]) -> Float[Tensor, "*any D"]:
+    """x at length one; a vector of almost no length stays short, so that its gradient is no explosion."""
+    return F.normalize(x, dim=-1, eps=1e-6)

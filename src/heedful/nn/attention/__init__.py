@@ -1,0 +1,1 @@
+"""Attention over packed sentences: multi-head, with any alignment, relative positions, windows."""

@@ -1,0 +1,259 @@
+"""What self-attention itself knows of where tokens stand: position schemes, which take the place of position vectors.
+
+A scheme is handed to `SelfAttention`. Memory that is attended to from another sequence has no place in it.
+
+A scheme attends by itself with the scaled dot product and a softmax. Attention of another kind asks it for the terms:
+`place` for queries and keys, `bias` for scores, `read` for what is read.
+
+Shape letters of this file: C  clipped distances    P  pairs of a head's columns    S  cached places (positions * K)
+"""
+
+import math
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Complex, Float, Int
+from torch import Tensor, nn
+
+from heedful.nn.attention.backends import Backend, attention_weights, masked_bias
+from heedful.nn.layers.positions import Sinusoidal
+from heedful.nn.padding import pad, unpad
+from heedful.packed import Layout
+
+
+class Scheme(nn.Module):
+    """No positions in attention: they are in what it reads, if anywhere. The schemes below say more.
+
+    Any backend will do, so that this is as fast as the backend.
+    """
+
+    in_slots: ClassVar[bool] = True  # whether `place` is all that a scheme does: search in slots asks for no more
+
+    def place(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        positions: Int[Tensor, "*rows"],
+        bound: int,
+    ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+        """Queries and keys of tokens at these positions: N in all, row by row, and all of them below `bound`."""
+        return q_NHD, k_NHD
+
+    def attend(
+        self,
+        backend: Backend,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+        causal: bool,
+        dropout: float,
+    ) -> Float[Tensor, "N H D"]:
+        """Attend over whole sentences with placed queries and keys."""
+        return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout)
+
+    def attend_past(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        k_BHSD: Float[Tensor, "B H S D"],
+        v_BHSD: Float[Tensor, "B H S D"],
+        keep: Bool[Tensor, "B 1 K S"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        """Attend from the last of the cached positions over all of them, K places each."""
+        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=keep)
+
+    def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
+        """What is added to the scores that queries at the last Q of so many places give to all of them, if anything."""
+        return None
+
+    def read(
+        self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
+    ) -> Float[Tensor, "B H Q D"]:
+        """What such queries read from values with these weights, and from what the scheme adds to values."""
+        return y_BHQD
+
+
+class Rotary(Scheme):
+    """score_ij = (R_i q_i) . (R_j k_j) / sqrt(D) = q_i . R_(j-i) k_j / sqrt(D)      Su et al. 2021, 3.2 (RoPE)
+
+    R_p turns the columns 2c and 2c+1 of a head, as a plane, by the angle p / 10000^(2c/D). What was turned is a query
+    or a key like others: every backend takes it, and a cache holds turned keys. 16-bit types are turned in float32 and
+    rounded once. There is no longest sentence.
+    """
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        self.waves = Sinusoidal(head_width, halves=True)  # the sines and cosines of these very angles
+
+    def place(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        positions: Int[Tensor, "*rows"],
+        bound: int,
+    ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+        """Turn queries and keys by their positions."""
+        sin_N1P, cos_N1P = self.waves(positions.flatten(), bound).unsqueeze(1).chunk(2, dim=2)
+        phases_N1P = torch.complex(cos_N1P, sin_N1P)
+        return _turned(q_NHD, phases_N1P), _turned(k_NHD, phases_N1P)
+
+
+class LinearBias(Scheme):
+    """score_ij = q_i . k_j / sqrt(D) - m_h |i - j|      Press et al. 2022, 3 (ALiBi)
+
+    The slopes m_h are fixed: see `slopes`. The paper's sentences see their past alone; where all is seen, a distance
+    counts the same on both sides. Backends that know a bias pad, and hold a number for each pair of tokens and each
+    head: on a GPU this is slower than what attends straight on the packed layout.
+    """
+
+    in_slots = False
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.register_buffer("slopes_H11", torch.tensor(slopes(heads))[:, None, None], persistent=False)
+        self.slopes_H11: Tensor
+
+    def attend(
+        self,
+        backend: Backend,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+        causal: bool,
+        dropout: float,
+    ) -> Float[Tensor, "N H D"]:
+        """Attend with the bias of all pairs of places."""
+        bias_1HLL = self._bias(_distances(layout.bound, layout.bound, q_NHD.device))
+        return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout, bias_1HLL)
+
+    def attend_past(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        k_BHSD: Float[Tensor, "B H S D"],
+        v_BHSD: Float[Tensor, "B H S D"],
+        keep: Bool[Tensor, "B 1 K S"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        """Attend with the bias of every cached place."""
+        bias_1H1S = self._bias(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)).to(q_BHKD.dtype)
+        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=masked_bias(bias_1H1S, keep))
+
+    def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
+        """-m |i - j|, the same for all sentences."""
+        return self._bias(_distances(q_BHQD.shape[2], places, q_BHQD.device))
+
+    def _bias(self, distances_QK: Int[Tensor, "Q K"]) -> Float[Tensor, "1 H Q K"]:
+        return (-self.slopes_H11 * distances_QK.abs()).unsqueeze(0)
+
+
+class RelativeVectors(Scheme):
+    """score_ij = q_i . (k_j + a_ij) / sqrt(D),   y_i = sum_j p_ij (v_j + b_ij)      Shaw et al. 2018, 3.2
+
+    a_ij and b_ij are trained vectors, one of each for every distance clip(j - i, -k, k), and shared by the heads (3.3).
+    No backend knows them: this is the equation on padded rows, with the weights at hand, and slow beside fused kernels.
+    """
+
+    in_slots = False
+
+    def __init__(self, head_width: int, max_distance: int) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.keys, self.values = (nn.Parameter(torch.empty(2 * max_distance + 1, head_width)) for _ in range(2))
+        for vectors in (self.keys, self.values):
+            nn.init.xavier_uniform_(vectors)
+
+    def attend(
+        self,
+        backend: Backend,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+        causal: bool,
+        dropout: float,
+    ) -> Float[Tensor, "N H D"]:
+        """Attend, whatever the backend."""
+        q_BHLD, v_BHLD = (pad(x, layout).transpose(1, 2) for x in (q_NHD, v_NHD))
+        bias_BHLL = self.bias(q_BHLD, layout.bound)
+        weights_BHLL = F.dropout(attention_weights(q_NHD, k_NHD, layout, layout, causal, bias_BHLL), dropout)
+        return unpad(self.read(weights_BHLL @ v_BHLD, weights_BHLL).transpose(1, 2), layout)
+
+    def attend_past(
+        self,
+        q_BHKD: Float[Tensor, "B H K D"],
+        k_BHSD: Float[Tensor, "B H S D"],
+        v_BHSD: Float[Tensor, "B H S D"],
+        keep: Bool[Tensor, "B 1 K S"] | None,
+    ) -> Float[Tensor, "B H K D"]:
+        """Attend from one position, for which every cached place has one vector."""
+        distances_1S = _distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)
+        scores_BHKS = q_BHKD @ k_BHSD.transpose(2, 3) / math.sqrt(q_BHKD.shape[-1])
+        scores_BHKS = scores_BHKS + self._scores(q_BHKD, distances_1S)
+        if keep is not None:
+            scores_BHKS = scores_BHKS.masked_fill(~keep, -math.inf)
+        weights_BHKS = scores_BHKS.softmax(-1).to(q_BHKD.dtype)
+        return weights_BHKS @ v_BHSD + self._values(weights_BHKS, distances_1S)
+
+    def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
+        """q . a / sqrt(D), in float32 or wider."""
+        return self._scores(q_BHQD, _distances(q_BHQD.shape[2], places, q_BHQD.device))
+
+    def read(
+        self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
+    ) -> Float[Tensor, "B H Q D"]:
+        """Add the vectors b of all places, as they weigh."""
+        queries, places = weights_BHQL.shape[2:]
+        distances_QL = _distances(queries, places, y_BHQD.device)
+        return y_BHQD + self._values(weights_BHQL, distances_QL).to(y_BHQD.dtype)
+
+    # Distances are looked up in [B, H, Q, C]: no tensor of vectors has two places.
+
+    def _scores(self, q_BHQD: Float[Tensor, "B H Q D"], distances_QL: Int[Tensor, "#Q L"]) -> Float[Tensor, "B H Q L"]:
+        scores_BHQC = _wide(q_BHQD @ self.keys.to(q_BHQD.dtype).T) / math.sqrt(q_BHQD.shape[3])
+        return scores_BHQC.gather(3, self._clipped(distances_QL).expand(*q_BHQD.shape[:3], -1))
+
+    def _values(
+        self, weights_BHQL: Float[Tensor, "B H Q L"], distances_QL: Int[Tensor, "#Q L"]
+    ) -> Float[Tensor, "B H Q D"]:
+        wide_BHQL = _wide(weights_BHQL)  # many places share a distance: 16 bits sum badly
+        none_BHQC = wide_BHQL.new_zeros(*wide_BHQL.shape[:3], len(self.values))
+        shares_BHQC = none_BHQC.scatter_add(3, self._clipped(distances_QL).expand_as(wide_BHQL), wide_BHQL)
+        return shares_BHQC.to(weights_BHQL.dtype) @ self.values.to(weights_BHQL.dtype)
+
+    def _clipped(self, distances_QK: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
+        """The row of each distance among the trained vectors."""
+        return distances_QK.clamp(-self.max_distance, self.max_distance) + self.max_distance
+
+
+def slopes(heads: int) -> list[float]:
+    """m_h = 2^(-8h/H) for h = 1 .. H, where H is a power of two.
+
+    Else, as in the paper's released program: the slopes of the power of two below, then every second one of the power
+    of two above.
+    """
+    power = 1 << (heads.bit_length() - 1)
+    regular = [2 ** (-8 * head / power) for head in range(1, power + 1)]
+    between = [2 ** (-4 * head / power) for head in range(1, 2 * power, 2)]
+    return regular + between[: heads - power]
+
+
+def _turned(x_NHD: Float[Tensor, "N H D"], phases_N1P: Complex[Tensor, "N 1 P"]) -> Float[Tensor, "N H D"]:
+    """Two columns are a complex number, and to turn it is one product."""
+    pairs_NHP2 = _wide(x_NHD).unflatten(2, (-1, 2))
+    turned_NHP = torch.view_as_complex(pairs_NHP2) * phases_N1P
+    return torch.view_as_real(turned_NHP).flatten(2).to(x_NHD.dtype)
+
+
+def _wide(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _distances(queries: int, keys: int, device: torch.device) -> Int[Tensor, "Q K"]:
+    """j - i: how far behind query i key j stands, of queries at the last places of the keys."""
+    return torch.arange(keys, device=device) - torch.arange(keys - queries, keys, device=device).unsqueeze(1)
+
+
+def _distances_back(places: int, rows: int, device: torch.device) -> Int[Tensor, "1 S"]:
+    """j - i from the last position i to every cached place, of which each position j has one a row."""
+    return (torch.arange(places, device=device) // rows - (places // rows - 1)).unsqueeze(0)

@@ -1,0 +1,197 @@
+"""One step of beam search in slots, on buffers that never move: rank, finish, go on, and say who is done.
+
+    score(y) = log P(y | x) / penalty(length of y)      Wu et al. 2016, 7
+
+The rules are those of `decode.frontiers.beam`. What was chosen is kept as pointers: at every length, the token of each
+row and the row that it goes on from. So nothing is copied when rows change places, and a finished hypothesis is its
+last row and its length.
+
+Shape letters of this file: S  slots    P  positions that a slot has room for    C  candidates of a row
+                            W  ranked continuations (2K)    J  best finished hypotheses that are kept
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.nn.kernels import kernels_take
+
+
+@dataclass(frozen=True, eq=False)
+class BeamState:
+    """K hypotheses of each slot that go on, best first, and the J best that ended."""
+
+    last_SK: Int[Tensor, "S K"]
+    log_p_SK: Float[Tensor, "S K"]
+    length_S: Int[Tensor, "S"]  # tokens decoded
+    limit_S: Int[Tensor, "S"]  # the most of them, `</s>` counted
+    ceiling_S: Float[Tensor, "S"]  # the greatest penalty up to there
+    tokens_SPK: Int[Tensor, "S P K"]  # the token that made a row so long
+    parents_SPK: Int[Tensor, "S P K"]  # the row that it went on from
+    score_SJ: Float[Tensor, "S J"]  # of those that ended, best first; minus infinity where there is none
+    ended_log_p_SJ: Float[Tensor, "S J"]
+    ended_row_SJ: Int[Tensor, "S J"]  # the row that `</s>` followed
+    ended_length_SJ: Int[Tensor, "S J"]  # with `</s>`
+    count_S: Int[Tensor, "S"]  # how many ended in all
+    done_S: Bool[Tensor, "S"]  # and idle slots
+    ends_R: Bool[Tensor, "R"]  # whether `</s>` may follow
+    ancestors_SKP: Int[Tensor, "S K P"]  # of the decoder's slots: see `models.transformer.slots`
+    positions_S: Int[Tensor, "S"]
+    penalties: Float[Tensor, "lengths"]  # by length, from 0 to P + 1; float64, as strong penalties are tiny or huge
+    min_length: int
+    end: int
+
+    @classmethod
+    def idle(
+        cls,
+        ancestors_SKP: Int[Tensor, "S K P"],
+        positions_S: Int[Tensor, "S"],
+        best: int,
+        penalties: list[float],
+        min_length: int,
+        end: int,
+    ) -> "BeamState":
+        """Buffers for these slots of a decoder, none of which is in use."""
+        slots, beams, room = ancestors_SKP.shape
+        device = ancestors_SKP.device
+
+        def whole(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int32, device=device)
+
+        def real(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float32, device=device)
+
+        return cls(
+            torch.zeros((slots, beams), dtype=torch.int64, device=device),
+            real(slots, beams),
+            whole(slots),
+            whole(slots),
+            torch.ones(slots, dtype=torch.float64, device=device),
+            whole(slots, room, beams),
+            whole(slots, room, beams),
+            real(slots, best),
+            real(slots, best),
+            whole(slots, best),
+            whole(slots, best),
+            whole(slots),
+            torch.ones(slots, dtype=torch.bool, device=device),
+            torch.zeros(slots * beams, dtype=torch.bool, device=device),
+            ancestors_SKP,
+            positions_S,
+            torch.tensor(penalties, dtype=torch.float64, device=device),
+            min_length,
+            end,
+        )
+
+    def begin(
+        self, slots: Int[Tensor, "A"], limits: Int[Tensor, "A"], ceilings: Float[Tensor, "A"], first: int
+    ) -> None:
+        """Begin in these slots with one hypothesis, the token `first`, and K - 1 impossible ones."""
+        beams = self.log_p_SK.shape[1]
+        rows_K = torch.arange(beams, device=slots.device)
+        self.log_p_SK[slots] = torch.where(rows_K == 0, 0.0, -math.inf)
+        self.last_SK[slots] = first
+        self.limit_S[slots] = limits.to(torch.int32)
+        self.ceiling_S[slots] = ceilings.double()
+        for counter in (self.length_S, self.count_S, self.positions_S):
+            counter[slots] = 0
+        for scores in (self.score_SJ, self.ended_log_p_SJ):
+            scores[slots] = -math.inf
+        self.ends_R.view(-1, beams)[slots] = self.min_length <= 0
+        self.done_S[slots] = False
+
+
+def beam_step(
+    state: BeamState,
+    scores_RC: Float[Tensor, "R C"],
+    tokens_RC: Int[Tensor, "R C"],
+    sums_R: Float[Tensor, "R"],
+) -> None:
+    """Grow every slot that is not done by one token, in place.
+
+    Candidates are scores with tokens, in any order: the best 2K of each row are among them, none twice; `sums` is the
+    log of the sum of exponentials of all scores of a row.
+    """
+    if kernels_take(scores_RC):
+        from heedful.nn.kernels.beam_step import beam_step_kernel
+
+        beam_step_kernel(state, scores_RC, tokens_RC, sums_R)
+    else:
+        beam_step_reference(state, scores_RC, tokens_RC, sums_R)
+
+
+def beam_step_reference(
+    state: BeamState,
+    scores_RC: Float[Tensor, "R C"],
+    tokens_RC: Int[Tensor, "R C"],
+    sums_R: Float[Tensor, "R"],
+) -> None:
+    """What `beam_step` means."""
+    slots, beams = state.log_p_SK.shape
+    best = state.score_SJ.shape[1]
+    log_p_RC = state.log_p_SK.view(-1, 1) + (scores_RC - sums_R.unsqueeze(1))
+    log_p_RC = log_p_RC.where(log_p_RC == log_p_RC, -math.inf)  # what is not a number is no continuation
+    log_p_SW, places_SW = log_p_RC.view(slots, -1).topk(2 * beams, dim=1)
+    rows_SW = (places_SW // scores_RC.shape[1]).to(torch.int32)
+    last_SW = tokens_RC.view(slots, -1).gather(1, places_SW)
+    alive_S = ~state.done_S
+    going_S = alive_S & (log_p_SW[:, 0] != -math.inf)  # where nothing may follow, what stands is all there is
+    length_S1 = (state.length_S + going_S).unsqueeze(1)
+    ends_SW = last_SW == state.end
+
+    ended_SK = log_p_SW.masked_fill(~(ends_SW & going_S.unsqueeze(1)), -math.inf)[:, :beams]
+    score_SK = (ended_SK / state.penalties[length_S1.squeeze(1)].unsqueeze(1)).float()
+    score_SJ, chosen_SJ = torch.cat([state.score_SJ, score_SK], dim=1).topk(best, dim=1)
+    for mine, new in (
+        (state.ended_log_p_SJ, ended_SK),
+        (state.ended_row_SJ, rows_SW[:, :beams]),
+        (state.ended_length_SJ, length_S1.expand(-1, beams)),
+    ):
+        mine.copy_(torch.cat([mine, new], dim=1).gather(1, chosen_SJ))
+    state.score_SJ.copy_(score_SJ)
+    state.count_S.add_(ended_SK.isfinite().sum(1))
+
+    log_p_SK, going_SK = log_p_SW.masked_fill(ends_SW, -math.inf).topk(beams, dim=1)
+    parents_SK, last_SK = rows_SW.gather(1, going_SK), last_SW.gather(1, going_SK)
+    state.log_p_SK.copy_(log_p_SK.where(going_S.unsqueeze(1), state.log_p_SK))
+    state.last_SK.copy_(last_SK.where(going_S.unsqueeze(1), state.last_SK))
+    here_S = torch.arange(slots, device=going_S.device)[going_S]
+    place_S = state.length_S[going_S].long()
+    state.tokens_SPK[here_S, place_S] = last_SK[going_S].to(torch.int32)
+    state.parents_SPK[here_S, place_S] = parents_SK[going_S]
+    state.length_S.copy_(length_S1.squeeze(1))
+    state.ends_R.copy_((length_S1 >= state.min_length).expand(-1, beams).flatten())
+
+    worst_S, best_S = state.score_SJ[:, -1], state.log_p_SK[:, 0]
+    enough_S = (state.count_S >= beams) & (worst_S >= best_S / state.penalties[state.length_S.clamp(min=1)])
+    over_S = enough_S | (worst_S >= best_S / state.ceiling_S) | (state.limit_S <= state.length_S)
+    state.done_S.copy_(~going_S | over_S)
+
+    onward_S = ~state.done_S
+    inherited = state.ancestors_SKP.gather(1, parents_SK.unsqueeze(2).expand_as(state.ancestors_SKP).long())
+    here_SK1 = state.positions_S.view(-1, 1, 1).expand(-1, beams, 1).long()
+    inherited.scatter_(2, here_SK1, parents_SK.to(inherited.dtype).unsqueeze(2))
+    state.ancestors_SKP.copy_(inherited.where(onward_S.view(-1, 1, 1), state.ancestors_SKP))
+    state.positions_S.add_(onward_S)
+
+
+def trace(
+    state: BeamState, slots: Int[Tensor, "A"], rows_AI: Int[Tensor, "A I"], lengths_AI: Int[Tensor, "A I"]
+) -> NDArray[np.int64]:
+    """The tokens [A, I, T] of hypotheses that end in these rows with these lengths; 0 behind a hypothesis' end."""
+    row_AI, length_AI = rows_AI.cpu().numpy(), lengths_AI.cpu().numpy()
+    longest = max(0, int(length_AI.max(initial=0)))
+    found_AIT = np.zeros((*row_AI.shape, longest), np.int64)
+    tokens_APK, parents_APK = (
+        pointers[slots, :longest].cpu().numpy() for pointers in (state.tokens_SPK, state.parents_SPK)
+    )
+    for place in reversed(range(longest)):
+        there_AI = place < length_AI
+        found_AIT[:, :, place] = np.where(there_AI, np.take_along_axis(tokens_APK[:, place], row_AI, 1), 0)
+        row_AI = np.where(there_AI, np.take_along_axis(parents_APK[:, place], row_AI, 1), row_AI)
+    return found_AIT

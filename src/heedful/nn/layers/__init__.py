@@ -1,0 +1,1 @@
+"""Position-wise layers: embeddings, feed-forward networks, residuals, norms, dropout, pools."""

@@ -1,0 +1,134 @@
+"""From token ids to vectors, and from vectors to scores over the vocabulary."""
+
+import math
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.nn.layers.dropout import Dropout
+from heedful.nn.layers.meta_embedding import MetaEmbedding
+from heedful.packed import Layout
+
+
+class Parts(TypedDict, total=False):
+    """What an embedding may have beside its matrix, positions and dropout."""
+
+    scaled: bool
+    segments: nn.Parameter | None
+    norm: nn.Module | None
+    dropout_words: float
+
+
+class Embedding(nn.Module):
+    """x = D(N(c * D_w(W[token]) + P(position) + S[segment]))
+
+    c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5
+    c = 1, segments, N = norm                   Devlin et al. 2019, 3
+
+    D drops single values, and D_w the vectors of whole words (Iyyer et al. 2015): what is said without them must do.
+    Without `positions` nothing is added: attention then knows where tokens stand by itself, as in
+    `nn.attention.relative_positions`. Values leave in `precision`, and all that follows computes in its input's type.
+    """
+
+    def __init__(
+        self,
+        weight: nn.Parameter,
+        positions: nn.Module | None,
+        dropout: float,
+        scaled: bool = True,
+        segments: nn.Parameter | None = None,
+        norm: nn.Module | None = None,
+        dropout_words: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
+        self.drop_words = Dropout(dropout_words)
+        self.segments, self.norm = segments, norm or nn.Identity()
+        self.scale = math.sqrt(weight.shape[1]) if scaled else 1.0
+        self.precision = weight.dtype
+
+    def forward(
+        self, tokens_N: Int[Tensor, "N"], layout: Layout, segments_N: Int[Tensor, "N"] | None = None
+    ) -> Float[Tensor, "N E"]:
+        """Embed packed tokens, of the first segment where nothing else is said."""
+        return self.at(tokens_N, layout.positions, layout.bound, segments_N)
+
+    def step(self, tokens_R: Int[Tensor, "R"], position: int) -> Float[Tensor, "R E"]:
+        """Embed one token a row, all at the same position."""
+        return self.at(tokens_R, torch.full_like(tokens_R, position), position + 1)
+
+    def at(
+        self,
+        tokens_N: Int[Tensor, "N"],
+        positions_N: Int[Tensor, "N"],
+        bound: int,
+        segments_N: Int[Tensor, "N"] | None = None,
+    ) -> Float[Tensor, "N E"]:
+        """Embed tokens at given positions, all of them below `bound`."""
+        x = self.rows(tokens_N) * self.scale
+        if self.training and self.drop_words.share:
+            x = x * self.drop_words(x.new_ones(x.shape[0], 1))
+        if self.positions is not None:
+            x = x + self.positions(positions_N, bound)
+        if self.segments is not None:
+            x = x + (self.segments[0] if segments_N is None else F.embedding(segments_N, self.segments))
+        dropped: Tensor = self.drop(self.norm(x).to(self.precision))
+        return dropped
+
+    def rows(self, tokens_N: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
+        """W[token]"""
+        return F.embedding(tokens_N, self.weight)
+
+
+class MixedEmbedding(Embedding):
+    """x = D(sqrt(E) * mix_i(W_i[token]) + P(position)): several matrices, mixed by attention      Kiela et al. 2018
+
+    See `MetaEmbedding`. The first matrix is `weight`, which an output layer may share, and gives the width; the others
+    may have widths of their own.
+    """
+
+    def __init__(
+        self, tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[Parts]
+    ) -> None:
+        super().__init__(tables[0], positions, dropout, **parts)
+        sizes = [table.shape[0] for table in tables]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"embeddings of {sizes} words to mix; all must be of one vocabulary")
+        self.others = nn.ParameterList(tables[1:])
+        self.mix = MetaEmbedding([table.shape[1] for table in tables], out_width=tables[0].shape[1])
+
+    def rows(self, tokens_N: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
+        """What is mixed of the token's rows."""
+        mixed: Tensor = self.mix([F.embedding(tokens_N, table) for table in (self.weight, *self.others)])
+        return mixed
+
+
+def fresh_table(size: int, width: int) -> nn.Parameter:
+    """A matrix of vectors of unit length, on average, drawn from torch's global generator."""
+    return nn.Parameter(torch.randn(size, width) * width**-0.5)
+
+
+def make_embedding(
+    tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[Parts]
+) -> Embedding:
+    """An embedding of one matrix, or one that mixes several."""
+    if len(tables) == 1:
+        return Embedding(tables[0], positions, dropout, **parts)
+    return MixedEmbedding(tables, positions, dropout, **parts)
+
+
+class Output(nn.Module):
+    """logits = x W^T + b, with W often the embedding's own matrix      Press and Wolf 2017"""
+
+    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None = None) -> None:
+        super().__init__()
+        self.weight, self.bias = weight, bias
+
+    def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N V"]:
+        """Score every word of the vocabulary."""
+        bias = None if self.bias is None else self.bias.to(x_NE.dtype)
+        return F.linear(x_NE, self.weight.to(x_NE.dtype), bias)

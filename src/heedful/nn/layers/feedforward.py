@@ -1,0 +1,53 @@
+"""Position-wise networks: the same two maps for every token."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.nn.kernels import kernels_take
+from heedful.nn.layers.dropout import Dropout
+from heedful.nn.layers.linear import Linear
+
+ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = D(act(x W_1 + b_1)) W_2 + b_2      Vaswani et al. 2017, 3.3"""
+
+    def __init__(self, width: int, inner: int, activation: str = "relu", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        self.into = Linear(width, inner)
+        self.drop = Dropout(dropout)
+        self.out = Linear(inner, width)
+
+    def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
+        """Apply to each token."""
+        return self.out(self.drop(self._inner(x_NE)))
+
+    def _inner(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N F"]:
+        """act(x W_1 + b_1), with a ReLU that is part of the product on a GPU."""
+        if self.activation is F.relu and kernels_take(x_NE):
+            from heedful.nn.layers import linear_gpu  # not before: a CPU has no use for Triton
+
+            if linear_gpu.takes(x_NE):
+                return linear_gpu.linear_relu(x_NE, self.into.weight, self.into.bias)
+        return self.activation(self.into(x_NE))
+
+
+class SwiGLU(nn.Module):
+    """FFN(x) = D(silu(x W) * (x V)) W_2      Shazeer 2020"""
+
+    def __init__(self, width: int, inner: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.into = Linear(width, 2 * inner, bias=False)
+        self.drop = Dropout(dropout)
+        self.out = Linear(inner, width, bias=False)
+
+    def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
+        """Apply to each token."""
+        gate, value = self.into(x_NE).chunk(2, dim=1)
+        return self.out(self.drop(F.silu(gate) * value))

@@ -1,0 +1,45 @@
+"""Skip connections: where the norm stands is data, not a branch."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.nn.kernels import kernels_take
+from heedful.nn.layers.dropout import Dropout
+from heedful.nn.layers.linear import LayerNorm
+
+
+class Residual(nn.Module):
+    """Skip connection around a sublayer f with dropout D and norms N (`before`), M (`after`).
+
+    y = M(x + D(f(N(x))))
+
+    post      N = identity, M = norm        Vaswani et al. 2017, 3.1
+    pre       N = norm, M = identity        Xiong et al. 2020
+    """
+
+    def __init__(self, before: nn.Module, after: nn.Module, dropout: float) -> None:
+        super().__init__()
+        self.before, self.after, self.drop = before, after, Dropout(dropout)
+
+    def forward(self, x_NE: Float[Tensor, "N E"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "N E"]:
+        """Add the sublayer's answer to its input."""
+        f_NE = sublayer(self.before(x_NE))
+        if kernels_take(x_NE):
+            from heedful.nn.kernels import residual_norm  # not before: a CPU has no use for Triton
+
+            if residual_norm.takes(x_NE):
+                return self._in_one_pass(x_NE, f_NE)
+        y_NE: Tensor = self.after(x_NE + self.drop(f_NE))
+        return y_NE
+
+    def _in_one_pass(self, x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
+        """M(x + D(f)) by kernels that read and write memory once."""
+        from heedful.nn.kernels.residual_norm import dropped_sum, norm_of_sum
+
+        share = self.drop.share if self.drop.training else 0.0
+        if isinstance(self.after, LayerNorm):
+            return norm_of_sum(x_NE, f_NE, self.after.weight, self.after.bias, self.after.eps, share)
+        y_NE: Tensor = self.after(dropped_sum(x_NE, f_NE, share))
+        return y_NE

@@ -1,0 +1,1 @@
+"""Recurrent cells, stacks of them, and attention inside their loop over time."""

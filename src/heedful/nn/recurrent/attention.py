@@ -1,0 +1,160 @@
+"""Attention of a recurrent decoder: one head, whose queries are the decoder's states.
+
+    r(t) = sum_s w(t, s) v(s),  w = g * p(a(q(t), K))
+
+a is an alignment, p a distribution, and a window says what p sees and, by a factor g, how much of it counts.
+
+Shape letters beside the project's: Q queries, C candidates.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from heedful.nn.alignments.base import Alignment, Candidates
+from heedful.nn.attention.explicit import place_shares
+from heedful.nn.attention.windows import GlobalView, View
+from heedful.nn.padding import pad
+from heedful.nn.recurrent.stack import TimeMajor
+from heedful.packed import Layout, Packed
+
+
+@dataclass(frozen=True, eq=False)
+class Readable:
+    """The memories of B sentences, prepared once for all that is read from them."""
+
+    candidates: Candidates  # of one head
+    lengths_B: Int[Tensor, "B"]
+    places: int  # L: of the longest memory
+    dtype: torch.dtype  # of what is read
+    keys_BLE: Float[Tensor, "B L E"] | None = None  # as they are, where their distances are asked for
+
+    def select(self, sentences: Int[Tensor, "A"]) -> "Readable":
+        """The memories of these sentences."""
+        return self._each(lambda tensor: tensor.index_select(0, sentences))
+
+    def first(self, rows: int) -> "Readable":
+        """The memories of the first sentences, without a copy."""
+        return self if rows == len(self.lengths_B) else self._each(lambda tensor: tensor[:rows])
+
+    def _each(self, choose: Callable[[Tensor], Tensor]) -> "Readable":
+        keys, values, keep = self.candidates.keys, self.candidates.values, self.candidates.keep
+        candidates = replace(
+            self.candidates, keys=choose(keys), values=choose(values), keep=None if keep is None else choose(keep)
+        )
+        own_keys = None if self.keys_BLE is None else choose(self.keys_BLE)
+        return replace(self, candidates=candidates, lengths_B=choose(self.lengths_B), keys_BLE=own_keys)
+
+
+class Reader(nn.Module):
+    """Reads memories with any alignment, distribution and window.
+
+    With `distance`, the distribution is given the distances of queries and keys besides the scores: those of single
+    keys, or of areas where the alignment makes areas of keys.
+    """
+
+    def __init__(
+        self,
+        alignment: Alignment,
+        distribution: Callable[..., Tensor],
+        view: View | None = None,
+        distance: Callable[[Tensor, Tensor], Tensor] | None = None,
+    ) -> None:
+        super().__init__()
+        self.alignment, self.distribution, self.distance = alignment, distribution, distance
+        self.view = view or GlobalView()
+
+    def prepare(
+        self, memory: Packed, values_MD: Float[Tensor, "M D"] | None = None, time: TimeMajor | None = None
+    ) -> Readable:
+        """Do what needs no query. What is read are the memory's own vectors unless other `values` are given.
+
+        With `time`, the sentences come in its order.
+        """
+        keys_ME, layout = memory.values, memory.layout
+        values_MD = keys_ME if values_MD is None else values_MD
+        keep_BL = None if layout.even else _in_order(layout.keep, time)
+        if self.alignment.one_to_one and not self.alignment.fixed_length:  # before padding, which needs no work then
+            packed = self.alignment.prepare(keys_ME[None, None], values_MD[None, None])
+            keys, values = (_padded(x[0, 0], layout, time).unsqueeze(1) for x in (packed.keys, packed.values))
+            candidates = Candidates(keys, values, keep_BL)
+        else:
+            keys, values = (_padded(x, layout, time).unsqueeze(1) for x in (keys_ME, values_MD))
+            candidates = self.alignment.prepare(keys, values, keep_BL)
+        measured = self.distance is not None and self.alignment.one_to_one
+        own_keys = _padded(keys_ME, layout, time) if measured else None
+        return Readable(candidates, _in_order(layout.lengths, time), layout.bound, keys_ME.dtype, own_keys)
+
+    def forward(
+        self, q_BQE: Float[Tensor, "B Q E"], readable: Readable, positions_Q: Int[Tensor, "Q"]
+    ) -> tuple[Float[Tensor, "B Q D"], Float[Tensor, "B Q C"]]:
+        """What each query reads, and the candidates' weights; positions are those of the queries in their target."""
+        q_BQE = q_BQE.to(readable.candidates.keys.dtype)
+        scores_BQC = self.alignment(q_BQE.unsqueeze(1), readable.candidates).squeeze(1)
+        weights_BQC = self.weigh(scores_BQC, q_BQE, readable, positions_Q)
+        values_BCD = readable.candidates.values.squeeze(1)
+        return (weights_BQC.to(values_BCD.dtype) @ values_BCD).to(readable.dtype), weights_BQC
+
+    def weigh(
+        self,
+        scores_BQC: Float[Tensor, "B Q C"],
+        q_BQE: Float[Tensor, "B Q E"],
+        readable: Readable,
+        positions_Q: Int[Tensor, "Q"],
+    ) -> Float[Tensor, "B Q C"]:
+        """From scores to weights, in float32 or wider."""
+        keep = readable.candidates.keep
+        scores = scores_BQC.to(torch.promote_types(scores_BQC.dtype, torch.float32)).unsqueeze(1)
+        near_BQC, factor_BQC = self.view(q_BQE, positions_Q, readable.lengths_B, scores.shape[3])
+        seen = near_BQC if near_BQC is not None else None if keep is None else keep.unsqueeze(1)
+        measured: tuple[Any, ...] = () if self.distance is None else (self._distances(q_BQE, readable),)
+        seen = None if seen is None else seen.unsqueeze(1).expand_as(scores)
+        weights: Tensor = self.distribution(scores, *measured, seen).squeeze(1)
+        return weights if factor_BQC is None else weights * factor_BQC
+
+    def shares(self, weights_BQC: Float[Tensor, "B Q C"], readable: Readable) -> Float[Tensor, "B Q L"]:
+        """How much of what each query reads comes from each place: see `place_shares`."""
+        places = readable.places
+        keep_BL = torch.arange(places, device=weights_BQC.device) < readable.lengths_B.unsqueeze(1)
+        return place_shares(self.alignment.place_weights(weights_BQC.unsqueeze(1), places), keep_BL)
+
+    def _distances(self, q_BQE: Tensor, readable: Readable) -> Tensor:
+        assert self.distance is not None
+        own = readable.keys_BLE
+        return self.distance(q_BQE.unsqueeze(1), readable.candidates.keys if own is None else own.unsqueeze(1))
+
+
+def _in_order(x_B: Shaped[Tensor, "B *rest"], time: TimeMajor | None) -> Shaped[Tensor, "B *rest"]:
+    """One row a sentence, in the order of time where there is one."""
+    return x_B if time is None else x_B.index_select(0, time.longest_first)
+
+
+class _PadInOrder(torch.autograd.Function):
+    """`pad` with the sentences in the order of time."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, layout: Layout, time: TimeMajor) -> Tensor:
+        ctx.layout, ctx.time = layout, time
+        places = layout.gather.index_select(0, time.longest_first)
+        return packed.index_select(0, places.flatten()).unflatten(0, (layout.sentences, layout.bound))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        layout, time = ctx.layout, ctx.time
+        sentences = layout.scatter // layout.bound
+        places = time.ranks.index_select(0, sentences) * layout.bound + layout.positions
+        return gradients[0].flatten(0, 1).index_select(0, places), None, None
+
+
+def _padded(x_MD: Tensor, layout: Layout, time: TimeMajor | None) -> Tensor:
+    padded: Tensor
+    if time is None:
+        padded = pad(x_MD, layout)
+    else:
+        padded = _PadInOrder.apply(x_MD, layout, time)  # type: ignore[no-untyped-call]
+    # A CPU multiplies 16 bits with a single row at half the speed of 32, and compiles a kernel for each number of rows.
+    return padded.to(torch.promote_types(x_MD.dtype, torch.float32)) if x_MD.device.type == "cpu" else padded

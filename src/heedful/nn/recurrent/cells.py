@@ -1,0 +1,338 @@
+"""One step of a recurrent network, the loop over all steps, and the state between them.
+
+    h(t) = f(x(t), h(t-1))
+
+A cell computes with the very tensors of torch.nn.RNN, LSTM and GRU: the matrices of all gates stacked in rows,
+[gates * E, I] for inputs (`weight_ih_l0`) and [gates * E, E] for states (`weight_hh_l0`), in the order of the class's
+`gates`. A vector is a row, so W x of the papers is x W^T here. The library keeps two biases; only their sum counts,
+except in the candidate of a GRU.
+
+Beside the project's letters, I is the width of an input, G of all gates together, and S counts layers * directions.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.nn.layers.dropout import Dropout
+from heedful.nn.recurrent.cell_gradients import gru_update, tanh
+from heedful.nn.recurrent.step_products import StepProducts
+
+Parts = tuple[Tensor, ...]  # what one layer remembers in one direction, [R, E] each: h, or h and the LSTM's c
+Watch = Callable[[int, Tensor], None]  # is told of each step and its h
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentState:
+    """What a stack remembers of each row: h of every layer and direction, and c where it is an LSTM.
+
+    The first axis is that of torch's library: layer by layer, in each the forward direction first.
+    """
+
+    hidden: Float[Tensor, "S R E"]
+    cell: Float[Tensor, "S R E"] | None = None
+
+    @classmethod
+    def zeros(cls, like: Tensor, layers: int, rows: int, width: int, cell: bool = False) -> "RecurrentState":
+        """The state before the first step, of the type and on the device of `like`. Count each direction as a layer."""
+        hidden = like.new_zeros(layers, rows, width)
+        return cls(hidden, torch.zeros_like(hidden) if cell else None)
+
+    @classmethod
+    def of(cls, parts: Sequence[Float[Tensor, "S R E"]]) -> "RecurrentState":
+        """The state of these parts: h, or h and c."""
+        return cls(*parts)
+
+    @property
+    def parts(self) -> Parts:
+        """h, or h and c, each [S, R, E]."""
+        return (self.hidden,) if self.cell is None else (self.hidden, self.cell)
+
+    def select(self, rows_A: Int[Tensor, "A"]) -> "RecurrentState":
+        """The states of these rows, in this order; a row may be chosen more than once."""
+        return self.of([part.index_select(1, rows_A) for part in self.parts])
+
+    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "RecurrentState":
+        """Row k of a sentence goes on from that sentence's row parents[k]."""
+        sentences, beams = parents_BK.shape
+        first = torch.arange(0, sentences * beams, beams, device=parents_BK.device).unsqueeze(1)
+        return self.select((first + parents_BK).flatten())
+
+    def detach(self) -> "RecurrentState":
+        """The same numbers without their history: back-propagation through time is truncated here."""
+        return self.of([part.detach() for part in self.parts])
+
+    def to(self, dtype: torch.dtype) -> "RecurrentState":
+        """The same state in another type."""
+        return self.of([part.to(dtype) for part in self.parts])
+
+    def top(self, directions: int = 1) -> Float[Tensor, "R O"]:
+        """The last layer's h; of two directions side by side. Each has read its sentence whole."""
+        return self.hidden[-directions:].transpose(0, 1).flatten(1)
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Cell(ABC):
+    """One layer in one direction: x W_x^T + b is of the input alone, h W_h^T is added to it at every step."""
+
+    weight_x: Float[Tensor, "G I"]
+    weight_h: Float[Tensor, "G E"]
+    bias: Float[Tensor, "G"]
+
+    gates: ClassVar[tuple[str, ...]] = ("hidden",)
+
+    @classmethod
+    def of(
+        cls,
+        weight_x: Float[Tensor, "G I"],
+        weight_h: Float[Tensor, "G E"],
+        bias_x: Float[Tensor, "G"],
+        bias_h: Float[Tensor, "G"],
+    ) -> "Cell":
+        """The cell that computes with the library's four tensors."""
+        return cls(weight_x, weight_h, bias_x + bias_h)
+
+    def step(self, x_RI: Float[Tensor, "R I"], state: Parts, mask_RE: Float[Tensor, "R E"] | None = None) -> Parts:
+        """Take one step a row; the new state's first part is the output. `mask` is of the state's recurrent dropout."""
+        x_RG = self.project(x_RI)
+        sum_RG = torch.addmm(self.addend(x_RG), self.fed_back(state, mask_RE), self.weight_h.t())
+        return self.update(x_RG, sum_RG, state)
+
+    def project(self, x_NI: Float[Tensor, "N I"]) -> Float[Tensor, "N G"]:
+        """x W_x^T + b: all that needs no state, so that one product serves all steps."""
+        return F.linear(x_NI, self.weight_x, self.bias)
+
+    def addend(self, x_NG: Float[Tensor, "N G"]) -> Float[Tensor, "N G"]:
+        """What the product with the state is added to."""
+        return x_NG
+
+    def fed_back(self, state: Parts, mask_RE: Float[Tensor, "R E"] | None) -> Float[Tensor, "R E"]:
+        """What of the last step is multiplied by W_h: its h."""
+        return state[0] if mask_RE is None else state[0] * mask_RE
+
+    def products(self, sizes: Sequence[int]) -> StepProducts:
+        """The products with the state, for inputs that are not known before the step."""
+        return StepProducts(self.weight_h, sizes)
+
+    def joined(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
+        """The sum for `update`, from the projected input and such a product."""
+        return x_RG + product_RG
+
+    @abstractmethod
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+        """The new state, from the projected input, from what it became with the product added, and from the old."""
+
+
+class TanhCell(Cell):
+    """h(t) = tanh(W_x x(t) + W_h h(t-1) + b)      Elman 1990"""
+
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+        """Squash."""
+        return (tanh(sum_RG),)
+
+
+class ReluCell(Cell):
+    """h(t) = max(0, W_x x(t) + W_h h(t-1) + b)      Le et al. 2015"""
+
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+        """Rectify."""
+        return (torch.relu(sum_RG),)
+
+
+class LSTMCell(Cell):
+    """A memory c behind gates      Hochreiter and Schmidhuber 1997; the forget gate is of Gers et al. 2000
+
+    I, F, O = sigmoid(W x(t) + U h(t-1) + b), each with a W, U and b of its own
+    candidate = tanh(W_c x(t) + U_c h(t-1) + b_c)
+    c(t) = F * c(t-1) + I * candidate
+    h(t) = O * tanh(c(t))
+    """
+
+    gates: ClassVar[tuple[str, ...]] = ("input", "forget", "candidate", "output")
+
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+        """Forget, write, read."""
+        i, f, candidate, o = sum_RG.chunk(4, dim=1)
+        c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * tanh(candidate)
+        return torch.sigmoid(o) * tanh(c), c
+
+
+@dataclass(frozen=True, eq=False)
+class GRUCell(Cell):
+    """A gate between old and new      Cho et al. 2014
+
+    R, Z = sigmoid(W x(t) + U h(t-1) + b), each with a W, U and b of its own
+    candidate = tanh(W_n x(t) + b_n + R * (U_n h(t-1) + d_n))
+    h(t) = Z * h(t-1) + (1 - Z) * candidate
+
+    The paper's reset gate stands inside the product, U_n (R * h(t-1)). Behind it, as in cuDNN and torch, one product
+    serves all gates.
+    """
+
+    bias_h: Float[Tensor, "G"]
+
+    gates: ClassVar[tuple[str, ...]] = ("reset", "update", "candidate")
+
+    @classmethod
+    def of(
+        cls,
+        weight_x: Float[Tensor, "G I"],
+        weight_h: Float[Tensor, "G E"],
+        bias_x: Float[Tensor, "G"],
+        bias_h: Float[Tensor, "G"],
+    ) -> "GRUCell":
+        """The cell that computes with the library's four tensors, the biases apart."""
+        return cls(weight_x, weight_h, bias_x, bias_h)
+
+    def addend(self, x_NG: Float[Tensor, "N G"]) -> Float[Tensor, "N G"]:
+        """The state's own bias: the reset gate must see the product before the input is added."""
+        return self.bias_h.expand_as(x_NG)
+
+    def products(self, sizes: Sequence[int]) -> StepProducts:
+        """The products with the state, its own bias added."""
+        return StepProducts(self.weight_h, sizes, self.bias_h.expand(sum(sizes), -1))
+
+    def joined(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
+        """The product alone, for the reset gate."""
+        return product_RG
+
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+        """Reset, then mix old and new."""
+        return (gru_update(x_RG, sum_RG, state[0]),)
+
+
+# --- all steps --------------------------------------------------------------------------------------------------------
+
+
+def unroll(
+    cell: Cell,
+    x_NI: Float[Tensor, "N I"],
+    sizes: Sequence[int],
+    initial: Parts,
+    backward: bool = False,
+    mask_BE: Float[Tensor, "B E"] | None = None,
+    watch: Watch | None = None,
+) -> tuple[Float[Tensor, "N E"], Parts]:
+    """Run a cell over sentences in order of time; return the outputs and each sentence's last state.
+
+    `x` holds the first token of every sentence, then the second of those that have one, and so on; sentences are
+    sorted, the longest first. So step t takes the next sizes[t] rows, which belong to the first sizes[t] sentences, and
+    nothing is padded. `backward` reads each sentence from its own end.
+    """
+    x_NG = cell.project(x_NI)
+    inputs, products = x_NG.split(list(sizes)), StepProducts(cell.weight_h, sizes, cell.addend(x_NG))
+    rows = sizes[-1] if backward else sizes[0]
+    state, ended, outputs = tuple(part[:rows] for part in initial), [], [x_NI] * len(sizes)
+    for step in reversed(range(len(sizes))) if backward else range(len(sizes)):
+        before, rows = rows, sizes[step]
+        if rows < before:  # the shortest sentences are over
+            ended.append(tuple(part[rows:] for part in state))
+            state = tuple(part[:rows] for part in state)
+        elif rows > before:  # from the end: shorter sentences begin
+            state = tuple(torch.cat([part, first[before:rows]]) for part, first in zip(state, initial, strict=True))
+        fed_back = cell.fed_back(state, None if mask_BE is None else mask_BE[:rows])
+        state = cell.update(inputs[step], products(step, fed_back), state)
+        outputs[step] = state[0]
+        if watch is not None:
+            watch(step, state[0])
+    last = tuple(torch.cat(pieces) for pieces in zip(state, *reversed(ended), strict=False)) if ended else state
+    return torch.cat(outputs), last
+
+
+# --- stacks of cells --------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Drops(Protocol):
+    """Where a stack drops values."""
+
+    def inputs(
+        self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None, first: int = 0
+    ) -> Float[Tensor, "N I"]:
+        """Drop from the inputs of a layer, or from some of their components, from the `first` on.
+
+        `rows` says whose they are where they are not one a row, in order, from the first row on.
+        """
+        ...
+
+    def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"] | None:
+        """The mask of the states that a layer feeds back."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class BetweenLayers:
+    """Dropout of what one layer hands to the next, drawn anew at every step      Zaremba et al. 2014"""
+
+    drop: Dropout
+
+    def inputs(
+        self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None, first: int = 0
+    ) -> Float[Tensor, "N I"]:
+        """Drop from the inputs of every layer but the first."""
+        return self.drop(x_NI) if layer else x_NI
+
+    def hidden(self, layer: int, direction: int) -> None:
+        """What is fed back stays whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class Variational:
+    """One mask a row for the inputs of each layer, and one for the states it feeds back, the same at every step.
+
+    Gal and Ghahramani 2016, with one mask for all gates ("tied weights" there). The last layer's outputs stay whole:
+    they are the inputs of something else.
+    """
+
+    input_masks: tuple[Float[Tensor, "R _I"], ...]  # a layer
+    hidden_masks: tuple[tuple[Float[Tensor, "R E"], ...], ...]  # a layer, a direction
+
+    @classmethod
+    def draw(cls, share: float, cells: Sequence[Sequence[Cell]], rows: int) -> "Variational":
+        """Draw masks for the cells of each layer and direction."""
+        drop, weight = Dropout(share), cells[0][0].weight_x
+        with torch.no_grad():
+            return cls(
+                tuple(drop(weight.new_ones(rows, layer[0].weight_x.shape[1])) for layer in cells),
+                tuple(tuple(drop(weight.new_ones(rows, cell.weight_h.shape[1])) for cell in layer) for layer in cells),
+            )
+
+    def inputs(
+        self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None, first: int = 0
+    ) -> Float[Tensor, "N I"]:
+        """Drop from the inputs of every layer."""
+        mask = self.input_masks[layer][:, first : first + x_NI.shape[1]]
+        return x_NI * (mask[: len(x_NI)] if rows_N is None else mask.index_select(0, rows_N))
+
+    def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"]:
+        """The mask of the states that a layer feeds back."""
+        return self.hidden_masks[layer][direction]
+
+
+@dataclass(frozen=True, eq=False)
+class StackedCells:
+    """The cells of a stack with their weights in one type, and what they drop: for steps with something in between."""
+
+    layers: tuple[tuple[Cell, ...], ...]  # in each its directions
+    drops: Drops
+
+    def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
+        """Take one step a row through all layers. The output has the type of x, the state that of the weights."""
+        if len(self.layers[0]) > 1:
+            raise ValueError("a bidirectional stack cannot take one step: its second direction begins at the end")
+        y, dtype = x_RI.to(self.layers[0][0].weight_x.dtype), x_RI.dtype
+        state, lasts = state.to(y.dtype), []
+        for layer, (cell,) in enumerate(self.layers):
+            y = self.drops.inputs(layer, y, None)
+            lasts.append(cell.step(y, tuple(part[layer] for part in state.parts), self.drops.hidden(layer, 0)))
+            y = lasts[-1][0]
+        return y.to(dtype), RecurrentState.of([torch.stack(parts) for parts in zip(*lasts, strict=True)])

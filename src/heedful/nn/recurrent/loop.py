@@ -1,0 +1,57 @@
+"""A stack's cells over sentences in the order of time, where something comes in at every step that is not known before.
+
+Whatever is known before the first step is multiplied before it, for all steps at once.
+"""
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.nn.recurrent.cells import Parts, RecurrentState, StackedCells
+from heedful.nn.recurrent.stack import TimeMajor
+from heedful.nn.recurrent.step_products import StepProducts
+
+
+class LoopedCells:
+    """The steps of a stack whose first layer reads x(t) = [given(t); fed(t)], the one known before, the other not.
+
+    `initial` has the sentences in the order of time. Step t takes a row of each of the first sizes[t] of them.
+    """
+
+    def __init__(
+        self, cells: StackedCells, given_NI: Float[Tensor, "N I"], time: TimeMajor, initial: RecurrentState
+    ) -> None:
+        (first,), self._known, self._drops = cells.layers[0], given_NI.shape[1], cells.drops
+        self.sizes: list[int] = time.sizes.tolist()
+        self._dtype = first.weight_x.dtype
+        given_NI = self._drops.inputs(0, given_NI.to(self._dtype), time.rows_N)
+        given_NG = F.linear(given_NI, first.weight_x[:, : self._known], first.bias)
+        self._cells = [cell for (cell,) in cells.layers]
+        self._inputs = [StepProducts(first.weight_x[:, self._known :], self.sizes, given_NG)]
+        for cell in self._cells[1:]:
+            self._inputs.append(StepProducts(cell.weight_x, self.sizes, cell.bias.expand(len(given_NI), -1)))
+        self._products = [cell.products(self.sizes) for cell in self._cells]
+        parts = initial.to(self._dtype).parts
+        self._states: list[Parts] = [tuple(part[layer] for part in parts) for layer in range(len(self._cells))]
+
+    def before(self, step: int) -> Float[Tensor, "R E"]:
+        """The last layer's h before a step, of the rows that take it."""
+        self._shrink(self.sizes[step])
+        return self._states[-1][0]
+
+    def step(self, step: int, fed_RI: Float[Tensor, "R I"]) -> Float[Tensor, "R E"]:
+        """Take the next step a row through all layers; return the last one's h."""
+        self._shrink(self.sizes[step])
+        y, first = fed_RI.to(self._dtype), self._known
+        for layer, cell in enumerate(self._cells):
+            x_RG = self._inputs[layer](step, self._drops.inputs(layer, y, None, first))
+            mask, state = self._drops.hidden(layer, 0), self._states[layer]
+            product_RG = self._products[layer](step, cell.fed_back(state, None if mask is None else mask[: len(y)]))
+            self._states[layer] = cell.update(x_RG, cell.joined(x_RG, product_RG), state)
+            y, first = self._states[layer][0], 0
+        return y
+
+    def _shrink(self, rows: int) -> None:
+        """Leave out the sentences that are over."""
+        if rows < len(self._states[0][0]):
+            self._states = [tuple(part[:rows] for part in parts) for parts in self._states]

@@ -1,0 +1,168 @@
+"""Ways to wire a recurrent network over time: what goes back, and what is read.
+
+hidden to hidden      h(t) = f(U x(t) + W h(t-1) + b), o(t) = g(V h(t) + c)     `RecurrentStack`, then a linear map
+output to hidden      h(t) = f(U x(t) + W o(t-1) + b)                           `OutputToHidden`
+teacher forced        h(t) = f(U x(t) + W y(t-1) + b), y the targets            `TeacherForced`
+single output         o = g(V h(T) + c), at the end of a sentence               `last_state`, then a linear map
+vector to sequence    h(t) = f(h(t-1), [v; y(t-1)]), one v for all steps        `VectorToSequence`
+
+Goodfellow, Bengio and Courville 2016, figures 10.3 to 10.6 and 10.9.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.nn.layers.linear import Linear
+from heedful.nn.per_sentence import at_every_token
+from heedful.nn.recurrent.cells import Cell, Parts, RecurrentState, unroll
+from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
+from heedful.packed import Layout
+
+Elementwise = Callable[[Tensor], Tensor]
+
+
+def unchanged(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    """x itself."""
+    return x
+
+
+def one_hot_of_best(scores_RV: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """1 for the best score of a row, 0 for the others: what to feed back where the targets are one-hot."""
+    return F.one_hot(scores_RV.argmax(dim=1), scores_RV.shape[1]).to(scores_RV.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _OutputCell(Cell):
+    """The cell of `OutputToHidden`: its state is the last output, and what of it goes back; not h."""
+
+    weight_out: Float[Tensor, "O G"]
+    bias_out: Float[Tensor, "O"]
+    activation: Elementwise
+    output: Elementwise
+    feedback: Elementwise
+
+    def fed_back(self, state: Parts, mask_RE: Float[Tensor, "R E"] | None) -> Float[Tensor, "R E"]:
+        return super().fed_back(state[1:], mask_RE)
+
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+        o_RO = self.output(F.linear(self.activation(sum_RG), self.weight_out, self.bias_out))
+        return o_RO, self.feedback(o_RO)
+
+
+class OutputToHidden(nn.Module):
+    """h(t) = f(U x(t) + W r(o(t-1)) + b),  o(t) = g(V h(t) + c)      Jordan 1986
+
+    f is the `activation`, g the `output` function, r what of an output goes back (`feedback`): all of it, or what was
+    chosen by it; zeros before the first step. The past is known only by what the outputs tell of it.
+    """
+
+    def __init__(
+        self,
+        input_width: int,
+        width: int,
+        output_width: int,
+        activation: Elementwise = torch.tanh,
+        output: Elementwise = unchanged,
+        feedback: Elementwise = unchanged,
+    ) -> None:
+        super().__init__()
+        self.activation, self.output, self.feedback = activation, output, feedback
+        self.from_input = Linear(input_width, width)
+        self.from_output = Linear(output_width, width, bias=False)
+        self.to_output = Linear(width, output_width)
+
+    def forward(self, x_NI: Float[Tensor, "N I"], layout: Layout) -> Float[Tensor, "N O"]:
+        """The output for each token, one step after the other."""
+        if not layout.tokens:
+            return x_NI.new_zeros(0, self.to_output.out_features)
+        time = TimeMajor.of(layout)
+        nothing_RO = self.start(time.rows, x_NI)
+        initial = (nothing_RO, nothing_RO)
+        o_NO, _ = unroll(self._cell(x_NI), time.arrange(x_NI), time.sizes.tolist(), initial)
+        return time.restore(o_NO)
+
+    def step(
+        self, x_RI: Float[Tensor, "R I"], fed_back_RO: Float[Tensor, "R O"]
+    ) -> tuple[Float[Tensor, "R O"], Float[Tensor, "R O"]]:
+        """The output for one token a row, and what of it goes back to the next step, as this step was given."""
+        o_RO, next_RO = self._cell(x_RI).step(x_RI, (fed_back_RO, fed_back_RO))
+        return o_RO, next_RO
+
+    def start(self, rows: int, like: Float[Tensor, "*any"]) -> Float[Tensor, "R O"]:
+        """What goes back to the first step: zeros, of the type and on the device of `like`."""
+        return like.new_zeros(rows, self.to_output.out_features)
+
+    def _cell(self, like: Tensor) -> _OutputCell:
+        dtype = like.dtype
+        return _OutputCell(
+            weight_x=self.from_input.weight.to(dtype),
+            weight_h=self.from_output.weight.to(dtype),
+            bias=self.from_input.bias.to(dtype),
+            weight_out=self.to_output.weight.to(dtype),
+            bias_out=self.to_output.bias.to(dtype),
+            activation=self.activation,
+            output=self.output,
+            feedback=self.feedback,
+        )
+
+
+class TeacherForced(OutputToHidden):
+    """`OutputToHidden` that is taught with the targets: h(t) = f(U x(t) + W y(t-1) + b)      Williams and Zipser 1989
+
+    A target is given as it would be fed back: where that is the one-hot of the best score, as a one-hot vector. With
+    the targets known no step waits for another: all are computed at once, and no gradient goes through time.
+    """
+
+    def forward(
+        self, x_NI: Float[Tensor, "N I"], layout: Layout, targets_NO: Float[Tensor, "N O"] | None = None
+    ) -> Float[Tensor, "N O"]:
+        """The output for each token: after the previous target where there are targets, else after its own output."""
+        if targets_NO is None:
+            return super().forward(x_NI, layout)
+        first_N1 = (layout.positions == 0).unsqueeze(1)
+        before_NO = targets_NO.roll(1, dims=0).masked_fill(first_N1, 0)
+        h_NE = self.activation(self.from_input(x_NI) + self.from_output(before_NO))
+        return self.output(self.to_output(h_NE))
+
+
+class VectorToSequence(nn.Module):
+    """h(t) = f(h(t-1), [v; y(t-1)]): one vector, such as a picture's, is given at every step beside the last target.
+
+    Vinyals et al. 2015 describe pictures so, and show theirs at the first step only.
+    """
+
+    def __init__(self, stack: RecurrentStack) -> None:
+        super().__init__()
+        self.stack = stack  # its inputs are as wide as a vector and a target together
+
+    def forward(
+        self,
+        vectors_BC: Float[Tensor, "B C"],
+        targets_NE: Float[Tensor, "N E"],
+        layout: Layout,
+        initial: RecurrentState | None = None,
+    ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
+        """The output for each token, given the embedding of the target before it."""
+        return self.stack(torch.cat([at_every_token(vectors_BC, layout), targets_NE], dim=1), layout, initial)
+
+    def step(
+        self, vectors_RC: Float[Tensor, "R C"], targets_RE: Float[Tensor, "R E"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "R O"], RecurrentState]:
+        """One token more for each row."""
+        return self.stack.step(torch.cat([vectors_RC, targets_RE], dim=1), state)
+
+
+def last_state(y_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B E"]:
+    """What stands at the end of each sentence; zeros where it has no token.
+
+    Of a bidirectional stack take `RecurrentState.top`: its second direction ends where the sentence begins.
+    """
+    if not layout.tokens:
+        return y_NE.new_zeros(layout.sentences, y_NE.shape[1])
+    ends = (layout.offsets[1:] - 1).clamp(min=0)
+    return y_NE.index_select(0, ends).masked_fill((layout.lengths == 0).unsqueeze(1), 0)

@@ -1,0 +1,1 @@
+"""A run from recipe to trained model: its job, folder, checkpoints, fine-tuning, averaging and card."""

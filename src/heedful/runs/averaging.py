@@ -1,0 +1,119 @@
+"""One bundle of the mean weights of several: a run's checkpoints, or models of the same shape and vocabulary."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from heedful.config.reading.toml import shown
+from heedful.config.schema import Average, Recipe
+from heedful.errors import UserError, counted
+from heedful.files import new_folder, refuse_file_in_the_way
+from heedful.models.bundle import (
+    CONFIG,
+    WEIGHTS,
+    build_network,
+    read_bundle,
+    read_description,
+    write_description,
+    write_weights,
+)
+from heedful.models.weights import first_difference, mean_weights, set_weights, shapes_of
+from heedful.runs.fine_tuning import other_function
+from heedful.runs.model_card import write_card
+from heedful.runs.run import CHECKPOINTS, checkpoints_to_average
+from heedful.training.checkpoints import checkpoint_weights
+
+
+def average(
+    models: Sequence[str | Path], out: str | Path, *, last: int | None = None, best: int | None = None
+) -> list[Path]:
+    """Average several models, or the last or best so many checkpoints of one run; return what was averaged."""
+    folder = Path(out)
+    refuse_file_in_the_way(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(
+            f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another --out."
+        )
+    first = Path(models[0])
+    recipe, tokenizers = read_description(first)
+    if len(models) > 1:
+        if last or best:
+            raise UserError("Checkpoints are of one run, but several models are given: leave out --last and --best.")
+        parts = [Path(model) for model in models]
+        twice = next((part for place, part in enumerate(parts) if part in parts[:place]), None)
+        if twice:
+            raise UserError(f"{twice} is given twice: name each model once.")
+        weights = mean_weights(_weights_of(parts))
+    else:
+        if last and best:
+            raise UserError("The last and the best checkpoints may be others: leave out --last or --best.")
+        if not (last or best):
+            raise UserError(
+                f"One model alone has nothing to average: add --last or --best, so many checkpoints of {first}."
+            )
+        parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
+        _refuse_too_few(first, parts, last, best)
+        weights = mean_weights(map(checkpoint_weights, parts))
+    model = build_network(recipe.model, tokenizers)
+    set_weights(model, weights)
+    with new_folder(folder) as staged:
+        write_description(staged, recipe, tokenizers)
+        write_weights(staged, model)
+        write_card(staged, recipe, model, f"the mean of the weights of {', '.join(map(str, parts))}", {}, named=folder)
+    return parts
+
+
+def are_strangers(models: Sequence[str | Path]) -> bool:
+    """Whether models began with different weights: then their mean is most likely noise. One may be another's start."""
+    folders = [Path(model).resolve() for model in models]
+    trains = [read_description(folder)[0].train for folder in folders]
+    starts = [Path(train.start_from).expanduser().resolve() if train.start_from else None for train in trains]
+    began = {
+        start or (folder if folder in starts else train.seed)
+        for folder, train, start in zip(folders, trains, starts, strict=True)
+    }
+    return len(began) > 1
+
+
+def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
+    """The weights of bundles, one after the other; refuses one that is not like the first."""
+    recipe, first = read_description(folders[0])
+    shapes = None
+    for folder in folders:
+        bundle = read_bundle(folder, nn.Module)
+        side = bundle.tokenizers.other_side(first)
+        if side:
+            raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")
+        if bundle.tokenizers.labels != first.labels:
+            raise UserError(f"{folder} has other classes than {folders[0]}: their mean means nothing.")
+        _refuse_another_kind(bundle.recipe, recipe, folder, folders[0])
+        weights = {name: parameter.data for name, parameter in bundle.model.named_parameters()}
+        shapes, here = shapes or shapes_of(weights), shapes_of(weights)
+        name = first_difference(shapes, here)
+        if name:
+            raise UserError(
+                f"{folder / WEIGHTS}: `{name}` is {here.get(name, 'missing')}, but in {folders[0]} it is "
+                f"{shapes.get(name, 'missing')}: only models of the same shape have a mean."
+            )
+        yield weights
+
+
+def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_folder: Path) -> None:
+    other = other_function(recipe, first)
+    if other:
+        key, ours, theirs = other
+        raise UserError(
+            f"{folder}: `model.{key}` is {shown(ours)}, but in {first_folder} it is {shown(theirs)}: "
+            "their mean means nothing."
+        )
+
+
+def _refuse_too_few(run: Path, found: Sequence[Path], last: int | None, best: int | None) -> None:
+    asked = last or best or 0
+    if len(found) < asked:
+        kind = "" if last else " validated when saved"
+        raise UserError(
+            f"{run} holds {counted(len(found), 'checkpoint')}{kind}, but {asked} are asked for: ask for fewer, or "
+            "train with `train.keep_checkpoints` or `train.average` set to so many."
+        )

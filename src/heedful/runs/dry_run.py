@@ -1,0 +1,86 @@
+"""What a training would take: ten real steps, multiplied."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import torch
+from rich.console import Console
+
+from heedful.config.schema import Recipe
+from heedful.runs.job import Job, first_job, set_up
+from heedful.runs.progress import Progress
+from heedful.runs.run import build_trainer, retention_of
+from heedful.training.checkpoints import Position
+from heedful.training.signals import StopRequest
+from heedful.training.trainer import Reading
+
+_TRIAL_STEPS: Final = 10
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What ten steps say of a whole run."""
+
+    parameters: int
+    tokens_per_second: float
+    seconds: float
+    epochs: float
+    checkpoint_bytes: int
+    peak_gpu_bytes: int | None
+
+
+def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
+    """Train ten steps, write nothing, and say what the whole run would take."""
+    with Progress(console) as progress:
+        set_up(recipe)
+        job = first_job(recipe, progress)
+        position = job.begin()
+        progress.say(f"{job.description()}; ten steps ...")
+        return _Trial(job).forecast(position)
+
+
+class _Trial:
+    """The other side of the trainer in a dry run: writes and shows nothing."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def forecast(self, position: Position) -> Forecast:
+        """Train a few steps and multiply; the first ones, which compile and allocate, do not count."""
+        job, train = self.job, self.job.recipe.train
+        trainer = build_trainer(job, self)
+        trainer.settings = replace(trainer.settings, steps=2)
+        trainer.run(position, StopRequest())
+        began, seen = time.perf_counter(), position.target_tokens
+        trainer.settings = replace(trainer.settings, steps=2 + _TRIAL_STEPS)
+        trainer.run(position, StopRequest())
+        if job.device.type == "cuda":
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - began
+        tokens = position.target_tokens - seen
+        in_epoch = job.task.tokens(job.recipe, job.prepared)
+        parameters = sum(p.numel() for p in job.model.parameters())
+        retention, bundles = retention_of(job.recipe), 2 if train.average else 1  # the mean and the best single model
+        return Forecast(
+            parameters=parameters,
+            tokens_per_second=tokens / seconds,
+            seconds=seconds / _TRIAL_STEPS * train.steps,
+            epochs=tokens / _TRIAL_STEPS * train.steps / in_epoch,
+            checkpoint_bytes=4 * parameters * (3 * (retention.last + retention.best) + bundles),
+            peak_gpu_bytes=torch.cuda.max_memory_allocated() if job.device.type == "cuda" else None,
+        )
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        """Show nothing."""
+
+    def validate(self) -> Mapping[str, float]:
+        """Judge nothing."""
+        return {}
+
+    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
+        """Keep nothing."""
+
+    def checkpoint(self, position: Position) -> None:
+        """Save nothing."""

@@ -1,0 +1,226 @@
+"""Fine-tuning: a run that starts from a trained model's weights and keeps its vocabulary."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from heedful.config.encoders import AnyModel, BertModel, ClassifierModel
+from heedful.config.reading.load import flat, recipe_from_json, recipe_to_json
+from heedful.config.reading.toml import shown
+from heedful.config.schema import Recipe
+from heedful.config.section import Section
+from heedful.errors import UserError
+from heedful.models.bundle import Bundle, Tokenizers, build_network, read_bundle, read_description
+from heedful.models.networks import Classifier, MaskedModel
+from heedful.models.weights import set_weights, shapes_of
+
+# What weights were trained for and shapes do not tell: another value makes them meaningless.
+SHAPELESS: Final = (
+    "family", "heads", "activation", "norm", "positions", "embedding_scale", "alignment", "wiring", "cell",
+    "reverse_source", "input_feeding", "pool", "word_pool", "labels",
+)  # fmt: skip
+_FREE: Final = ("preset", "backend", "temperature", "variational")  # beside all dropout: they change no weight's shape
+TableType = TypeVar("TableType", bound=Section)
+_ENCODER: Final = "pooled.encoder."  # what the names of a classifier's encoder begin with
+_NEXT_SENTENCE: Final = ("pooler.", "follows.")  # of BERT, where its second head may be left out
+_TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a run begins with, and the recipe made to fit it."""
+
+    recipe: Recipe
+    tokenizers: Tokenizers
+    bundle: Bundle[nn.Module]
+    differences: tuple[str, ...]  # what the recipe says otherwise than the start did, in words
+
+    def into(self, model: nn.Module) -> None:
+        """Copy the weights; what the start does not have stays fresh."""
+        set_weights(model, {**dict(model.named_parameters()), **_weights(self.bundle.model, model)})
+
+
+def read_start(recipe: Recipe) -> Start:
+    """Read the model that a recipe starts from; refuses one of other shapes, or that would compute otherwise."""
+    folder = Path(recipe.train.start_from).expanduser()
+    if not folder.exists():
+        raise UserError(f"{folder}, which `train.start_from` names, is not a folder: train that model first.")
+    bundle = read_bundle(folder, nn.Module)
+    checked = _together(recipe, bundle.recipe, folder)
+    _refuse_other_function(checked, bundle.recipe, folder)
+    _refuse_other_shapes(checked, bundle, folder)
+    return Start(checked, bundle.tokenizers, bundle, tuple(_differences(recipe, bundle.recipe)))
+
+
+def with_start(recipe: Recipe) -> Recipe:
+    """The recipe with what it takes over from the model that it starts from."""
+    folder = Path(recipe.train.start_from).expanduser()
+    return _together(recipe, read_description(folder)[0], folder)
+
+
+def _together(recipe: Recipe, start: Recipe, folder: Path) -> Recipe:
+    """Both in one; refuses what does not fit together."""
+    _refuse_other_family(recipe, start, folder)
+    return recipe_from_json(recipe_to_json(adapted(recipe, start)), f"a recipe that starts from {folder}")
+
+
+def adapted(recipe: Recipe, start: Recipe) -> Recipe:
+    """A recipe with the start's tokenizer, and with the start's [model] and form of text where it says nothing."""
+    form = {key: getattr(start.data, key) for key in _TEXT_FORM if key not in recipe.data.model_fields_set}
+    said = recipe.model if "model" in recipe.model_fields_set else None
+    if isinstance(said, ClassifierModel) and isinstance(start.model, BertModel):
+        model: AnyModel = _on_bert(said, start.model)
+    else:
+        model = _merged(start.model, said)
+    data = recipe.data.model_copy(update=form)
+    return recipe.model_copy(update={"model": model, "data": data, "tokenizer": start.tokenizer})
+
+
+def _merged(start: TableType, said: Section | None) -> TableType:
+    """The start's table, with what the recipe says in its own, and so the tables inside; of another kind, its own."""
+    if said is None:
+        return start
+    if type(said) is not type(start):
+        return said  # type: ignore[return-value] # and is refused where it is compared
+    update = {}
+    for key in said.model_fields_set:
+        ours, theirs = getattr(said, key), getattr(start, key)
+        update[key] = _merged(theirs, ours) if isinstance(ours, Section) and isinstance(theirs, Section) else ours
+    return start.model_copy(update=update)
+
+
+def _on_bert(said: ClassifierModel, start: BertModel) -> ClassifierModel:
+    """A classifier whose encoder is the start's; with its pooler too, where it has one and nothing else is said."""
+    encoder = _merged(start, said.encoder if "encoder" in said.model_fields_set else None)
+    update: dict[str, Any] = {"encoder": encoder}
+    if "pooler" not in said.model_fields_set and said.pooled_by == "first":
+        update["pooler"] = start.next_sentence
+    return said.model_copy(update=update)
+
+
+def other_function(one: Recipe, other: Recipe) -> tuple[str, object, object] | None:
+    """The first key of [model] that shapes do not tell and that two recipes have otherwise, with both values."""
+    return _other_value(one.model, other.model)
+
+
+def _other_value(one: Section, other: Section) -> tuple[str, object, object] | None:
+    ours, theirs = _values(one), _values(other)
+    keys = [key for shapeless in SHAPELESS for key in (*ours, *theirs) if key.split(".")[-1] == shapeless]
+    return next(((key, ours.get(key), theirs.get(key)) for key in keys if ours.get(key) != theirs.get(key)), None)
+
+
+def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
+    """Before anything is taken over from a model that has other keys. A classifier may stand on BERT's encoder."""
+    if "model" not in recipe.model_fields_set:
+        return
+    ours, theirs = recipe.model, start.model
+    key = "family"
+    if isinstance(ours, ClassifierModel) and isinstance(theirs, ClassifierModel | BertModel):
+        encoder = theirs.encoder if isinstance(theirs, ClassifierModel) else theirs
+        if "encoder" not in ours.model_fields_set or ours.encoder.family == encoder.family:
+            return
+        key, ours, theirs = "encoder.family", ours.encoder, encoder  # type: ignore[assignment]
+    if isinstance(ours, ClassifierModel) and not isinstance(theirs, ClassifierModel | BertModel):
+        raise UserError(
+            f'{folder} is no start for a classifier: `model.family` is "{theirs.family}" there, but must be "bert" or '
+            '"classifier".'
+        )
+    if ours.family != theirs.family:
+        raise _other_function(key, ours.family, theirs.family, folder)
+
+
+def _refuse_other_function(recipe: Recipe, start: Recipe, folder: Path) -> None:
+    path, ours, theirs = _tables(recipe, start)
+    if other := _other_value(ours, theirs):
+        key, now, was = other
+        raise _other_function(path + key, now, was, folder)
+
+
+def _other_function(key: str, now: object, was: object, folder: Path) -> UserError:
+    table = f"in [model.{key.rpartition('.')[0]}] " if "." in key else ""
+    way_out = f'Write `family = "{was}"` {table}'.rstrip() if key.endswith("family") else "Leave the key out"
+    return UserError(
+        f"`model.{key}` is {shown(now)}, but {folder} was trained with {shown(was)}: its weights would mean nothing. "
+        f"{way_out} to take the start's."
+    )
+
+
+def _other_head(recipe: Recipe, start: Recipe) -> bool:
+    """Whether the run has another family's head on the start's encoder."""
+    return recipe.model.family != start.model.family
+
+
+def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
+    """The start's weights by their names in a model: where its head is another, of the encoder and the pooler alone."""
+    weights: dict[str, Tensor] = dict(start.named_parameters())
+    if isinstance(start, MaskedModel) and isinstance(model, Classifier):
+        own = dict(model.named_parameters())
+        moved = {re.sub("^encoder[.]", _ENCODER, name): weight for name, weight in weights.items()}
+        return {name: weight for name, weight in moved.items() if name.startswith(_ENCODER) or name in own}
+    if isinstance(model, MaskedModel) and model.follows is None:
+        return {name: weight for name, weight in weights.items() if not name.startswith(_NEXT_SENTENCE)}
+    return weights
+
+
+def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
+    with torch.device("meta"):
+        model = build_network(recipe.model, _with_classes(bundle.tokenizers, recipe))
+        wanted = shapes_of(dict(model.named_parameters()))
+        given = shapes_of(_weights(bundle.model, model))
+    fresh = _other_head(recipe, bundle.recipe)  # a head and a pooler that the start need not have
+    missing = {name for name in wanted.keys() - given.keys() if not fresh or name.startswith(_ENCODER)}
+    if not missing and all(wanted.get(name) == shape for name, shape in given.items()):
+        return
+    path, *tables = _tables(recipe, bundle.recipe)
+    ours, theirs = map(_values, tables)
+    changed = [key for key in ours if ours[key] != theirs.get(key) and not _is_free(key.split(".")[-1])]
+    told = ", ".join(
+        f"`model.{path}{key}` is {shown(theirs.get(key))} there and {shown(ours[key])} in the recipe" for key in changed
+    )
+    raise UserError(
+        f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
+    )
+
+
+def _with_classes(tokenizers: Tokenizers, recipe: Recipe) -> Tokenizers:
+    """A classifier that starts from another family has its classes from its data: any will do for the shapes."""
+    return replace(tokenizers, labels=tokenizers.labels or ("",)) if recipe.task == "classify" else tokenizers
+
+
+def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:
+    """The tables that a start's weights are of, here and there, and where in [model] ours is."""
+    if isinstance(recipe.model, ClassifierModel) and _other_head(recipe, start):
+        return "encoder.", recipe.model.encoder, start.model
+    return "", recipe.model, start.model
+
+
+def _values(table: Section) -> dict[str, object]:
+    """The values of a table by their paths; the pool is the encoder's usual one where nothing else is said."""
+    usual = {"pool": table.pooled_by} if isinstance(table, ClassifierModel) else {}
+    return flat(table.model_dump() | usual)
+
+
+def _is_free(key: str) -> bool:
+    return key in _FREE or key.startswith("dropout")
+
+
+def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
+    """One line for each key that the recipe sets and the start has otherwise; data and training are new anyway."""
+    said: list[tuple[str, Section, Section, Iterable[str]]] = [("data", recipe.data, start.data, _TEXT_FORM)]
+    if not _other_head(recipe, start):
+        said.insert(0, ("model", recipe.model, start.model, type(recipe.model).model_fields))
+    for section, ours, theirs, keys in said:
+        for key in sorted(ours.model_fields_set.intersection(keys)):
+            was, now = getattr(theirs, key), getattr(ours, key)
+            if was != now:
+                yield f"`{section}.{key}` was {shown(was)} and is {shown(now)}"
+    if "tokenizer" in recipe.model_fields_set:
+        was, now = start.tokenizer.model_dump(), recipe.tokenizer.model_dump()
+        for key in sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key)):
+            kept = f"stays {shown(was.get(key))}, as the vocabulary is kept"
+            yield f"`tokenizer.{key}` {kept}; the recipe says {shown(now.get(key))}"

@@ -1,0 +1,150 @@
+"""Everything a run is made of, put together from a recipe before its first step."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.config.schema import Recipe
+from heedful.data.epochs.plan import ORDER
+from heedful.data.prepare.pairs import Prepared
+from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
+from heedful.errors import UserError, counted
+from heedful.models.bundle import Tokenizers, build_network
+from heedful.models.networks import Network, set_precision
+from heedful.runs.fine_tuning import read_start
+from heedful.runs.progress import Progress
+from heedful.tasks.protocol import TASKS, Task
+from heedful.training.checkpoints import Position, load_checkpoint
+from heedful.training.layers import freeze, layer_scales
+from heedful.training.objectives import Objective
+from heedful.training.optimizers import build_optimizer
+from heedful.training.seeding import seed_for
+
+
+@dataclass
+class Job:
+    """Everything a run is made of, before its first step."""
+
+    recipe: Recipe
+    task: Task
+    prepared: Prepared
+    device: torch.device
+    model: Network
+    optimizer: torch.optim.Optimizer
+    objective: Objective[Any]
+    feed: Any  # of the task's batches: a frozen dataclass with the fields `static` and `pin`
+    precision: torch.dtype | None = None
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, tokenizers: Tokenizers | None, progress: Progress) -> "Job":
+        """Read the data and make the model."""
+        device, task = choose_device(recipe.train.device), TASKS[recipe.task]
+        prepared = task.prepare(recipe, tokenizers, progress.say)
+        if device.index is not None:  # "cuda:1"
+            torch.cuda.set_device(device)
+        torch.manual_seed(seed_for(recipe.train.seed, "weights"))
+        model = build_network(recipe.model, tokenizers_of(prepared)).to(device)
+        freeze(model, recipe.train.freeze)
+        optimizer = build_optimizer(recipe.train.optimizer, model, layer_scales(model, recipe.train.layer_decay))
+        objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
+        return cls(recipe, task, prepared, device, model, optimizer, objective, feed)
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """The tokenizers of both sides, and the names of classes."""
+        return tokenizers_of(self.prepared)
+
+    def begin(self) -> Position:
+        """Choose what the recipe leaves open."""
+        batch = self.feed.batch(next(self.feed.plan(0)))  # made once: a trial is to time the model alone
+
+        def trial(precision: torch.dtype) -> None:
+            set_precision(self.model, precision)
+            self.objective(self.model, batch).loss.backward()
+            self.optimizer.zero_grad()
+
+        self._use(choose_precision(self.recipe.train.precision, self.device, trial))
+        return Position(facts=self._facts())
+
+    def resume(self, checkpoint: Path, progress: Progress) -> Position:
+        """Take weights, optimizer and position from a checkpoint, and all that must be as it was."""
+        position = load_checkpoint(checkpoint, self.model, self.optimizer)
+        facts = position.facts
+        if facts["data"] != self._facts()["data"]:
+            raise UserError(
+                f"The training data is not what {checkpoint} was trained on: its order would be another. "
+                "Restore the files, or train into another folder."
+            )
+        torch.set_num_threads(facts["threads"])
+        self._use(PRECISIONS[facts["precision"]])
+        here = self._facts()
+        for name in ("device", "torch", "order"):
+            was, now = facts.get(name), here[name]
+            if was != now:
+                progress.say(f"{name} was {was} and is {now}: the run goes on, but not to the same bits")
+        return position
+
+    def description(self) -> str:
+        """One line about the model and where it trains."""
+        parameters = sum(p.numel() for p in self.model.parameters())
+        sizes = f"{self.tokenizers.source.size:,}"
+        if not self.tokenizers.joint:
+            sizes += f" + {self.tokenizers.target.size:,}"
+        where = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else _cpu_name()
+        return (
+            f"{self.recipe.model.family}: {parameters / 1e6:.1f}M parameters, vocabulary {sizes}; "
+            f"{where}, {_name(self.precision or torch.float32)}"
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "data": [store.key for store in self.prepared.train],
+            "precision": _name(self.precision or torch.float32),
+            "threads": torch.get_num_threads(),
+            "device": self.device.type,
+            "torch": torch.__version__,
+            "order": ORDER,
+        }
+
+    def _use(self, precision: torch.dtype) -> None:
+        self.precision = precision
+        set_precision(self.model, precision)
+        if self.device.type == "cuda":
+            self.feed = replace(self.feed, pin=True, static=self.task.static_shape(self.recipe, precision))
+
+
+def tokenizers_of(prepared: Prepared) -> Tokenizers:
+    """The tokenizers of prepared data, and the names of classes."""
+    return Tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, prepared.labels)
+
+
+def first_job(recipe: Recipe, progress: Progress) -> "Job":
+    """A job at its first step: with fresh weights, or with those of the model that the recipe starts from."""
+    if not recipe.train.start_from:
+        return Job.prepare(recipe, None, progress)
+    start = read_start(recipe)
+    progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
+    for difference in start.differences:
+        progress.say(f"  {difference}")
+    job = Job.prepare(start.recipe, start.tokenizers, progress)
+    start.into(job.model)
+    return job
+
+
+def set_up(recipe: Recipe) -> None:
+    """Bring the process into the state that the recipe asks for."""
+    keep_freed_memory()
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    if recipe.train.deterministic:
+        make_deterministic()
+
+
+def _name(precision: torch.dtype) -> str:
+    return str(precision).removeprefix("torch.")
+
+
+def _cpu_name() -> str:
+    return f"CPU, {counted(torch.get_num_threads(), 'thread')}"

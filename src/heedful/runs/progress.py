@@ -1,0 +1,143 @@
+"""What a run shows and records: one live line on a terminal, plain lines elsewhere, metrics.jsonl, TensorBoard."""
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from heedful.files import append_line, read_bytes, reader_optional, write_bytes
+from heedful.training.trainer import Reading
+
+METRICS: Final = "metrics.jsonl"  # in a run's folder
+
+
+class Progress:
+    """Shows readings and validations on standard error, and appends them to the run's metrics.
+
+    A run goes on when nobody reads standard error any more: its pipe was closed, or its terminal was hung up.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(file=reader_optional(sys.stderr), highlight=False)
+        self._live = (
+            Live(console=self.console, transient=True, auto_refresh=False) if self.console.is_terminal else None
+        )
+        self._metrics: Path | None = None
+        self._board: Any = None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+        if self._board:
+            self._board.close()
+
+    def begin(self, run: Path, step: int) -> None:
+        """Record from this step on; what an interrupted run recorded after it will be recorded again."""
+        self._metrics, self._board = run / METRICS, _tensorboard(run, step)
+        if self._metrics.exists():
+            _forget_after(self._metrics, step)
+
+    def say(self, message: str) -> None:
+        """Print a line above the live one."""
+        self.console.print(message, soft_wrap=True, markup=False)
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        """Show a reading; record it when it is a logged one."""
+        line = describe(reading)
+        if self._live:
+            self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+        elif logged:
+            self.say(line)
+        if logged:
+            self._record(
+                reading.step,
+                "train",
+                {
+                    "epoch": reading.epoch,
+                    "loss": reading.loss,
+                    "perplexity": reading.perplexity,
+                    "learning_rate": reading.learning_rate,
+                    "gradient_norm": reading.gradient_norm,
+                    "tokens_per_second": reading.tokens_per_second,
+                    "data_wait": reading.data_wait,
+                    "skipped": reading.skipped,
+                },
+            )
+
+    def validation(self, step: int, scores: Mapping[str, float], best: bool) -> None:
+        """Show and record the scores of a validation."""
+        if not scores:
+            return
+        words = "  ".join(f"{name} {score:.4g}" for name, score in scores.items())
+        self.say(f"valid at step {step:,}:  {words}{'  (best)' if best else ''}")
+        self._record(step, "valid", dict(scores))
+
+    def _record(self, step: int, part: str, values: dict[str, Any]) -> None:
+        if self._metrics:
+            finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in values.items()}
+            append_line(self._metrics, json.dumps({"step": step, "part": part, **finite}))
+        if self._board:
+            for name, value in values.items():
+                self._board.add_scalar(f"{part}/{name}", value, step)
+
+
+def describe(reading: Reading) -> str:
+    """One line of at most 80 columns: step, loss, learning rate, target tokens a second, data wait, time left."""
+    skipped = f"  skipped {reading.skipped}" if reading.skipped else ""
+    return (
+        f"step {reading.step:,}/{reading.steps:,}  loss {reading.loss:.3f}  lr {reading.learning_rate:.1e}  "
+        f"{reading.tokens_per_second:,.0f} tok/s  wait {reading.data_wait:.0%}{skipped}  "
+        f"{duration(reading.seconds_left)} left"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Say a time the way people do: 45 s, 12 min, 3 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def training_readings(run: Path) -> list[dict[str, Any]]:
+    """What a run recorded of its training, reading by reading; none where its folder has no metrics."""
+    if not (run / METRICS).exists():
+        return []
+    whole = [line for line in read_bytes(run / METRICS).splitlines() if _recorded_step(line) < math.inf]
+    return [reading for reading in map(json.loads, whole) if reading.get("part") == "train"]
+
+
+def _forget_after(metrics: Path, step: int) -> None:
+    """Drop what an interrupted run recorded after the checkpoint it resumes from: it will be recorded again."""
+    kept = [line for line in read_bytes(metrics).splitlines() if _recorded_step(line) <= step]
+    write_bytes(metrics, b"".join(line + b"\n" for line in kept))
+
+
+def _recorded_step(line: bytes) -> float:
+    """The step of a metrics line; infinite for a line that a crash cut short."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf
+
+
+def _tensorboard(run: Path, step: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:  # the `track` extra is not installed
+        return None
+    return SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)

@@ -1,0 +1,236 @@
+"""A run and its folder: trains to the end, judges, saves, shows, and averages."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from heedful.config.schema import Average, Recipe
+from heedful.config.tasks import HIGHER_IS_BETTER, counted_tokens
+from heedful.errors import UserError, counted
+from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
+from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
+from heedful.models.recurrent.decoder import RecurrentDecoder
+from heedful.models.weights import mean_weights, set_weights
+from heedful.runs.job import Job
+from heedful.runs.model_card import write_card
+from heedful.runs.progress import Progress, duration
+from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.training.captured_updates import Captured
+from heedful.training.checkpoints import (
+    Position,
+    Retention,
+    best_checkpoints,
+    checkpoint_weights,
+    last_checkpoints,
+    save_checkpoint,
+    step_of,
+)
+from heedful.training.scheduled_sampling import true_share
+from heedful.training.schedules import learning_rate
+from heedful.training.signals import StopRequest
+from heedful.training.trainer import Observer, Reading, Settings, Trainer, is_better
+from heedful.training.updates import Computation, Computing, Eager, Tallying
+
+CHECKPOINTS: Final = "checkpoints"
+SINGLE: Final = "single"  # the best single model, where the one in the run folder is a mean of several
+MEAN: Final = "mean"  # the mean, where it is no better than the best single model
+
+
+class Running:
+    """The run's side of the trainer: validates, saves and shows."""
+
+    def __init__(self, job: Job, run: Path, progress: Progress) -> None:
+        self.job, self.run, self.progress = job, run, progress
+        self.judge = job.task.judge(Bundle(job.recipe, job.tokenizers, job.model), job.prepared)
+
+    def to_the_end(self, position: Position) -> None:
+        """Train, and say where the model is."""
+        steps = self.job.recipe.train.steps
+        if position.step >= steps:
+            self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to train.")
+            self._average(position)  # a run that was killed after its last step has not come to that
+            return
+        began = time.perf_counter()
+        with StopRequest() as stop:
+            end = build_trainer(self.job, self).run(position, stop)
+        took = duration(time.perf_counter() - began)
+        best = self.run / SINGLE if (self.run / SINGLE).exists() else self.run  # averaged before, and none better since
+        worse = counted(end.worse_since, "validation")
+        early = "" if end.step == steps else f" (no better model in {worse}: stopped early)"
+        which = "The last model" if end.best_score is None else f"The best model, of step {end.best_step:,},"
+        self.progress.say(f"Trained {end.step:,} steps in {took}{early}. {which} is in {best}")
+        self._average(end)
+
+    def _average(self, end: Position) -> None:
+        """Where the recipe asks for it, make the mean of checkpoints: the model if it is better, else beside it."""
+        recipe, model = self.job.recipe, self.job.model
+        if recipe.train.average is None:
+            return
+        parts = checkpoints_to_average(self.run / CHECKPOINTS, recipe.train.average, recipe)
+        if not parts:
+            self.progress.say("No checkpoint was validated when it was saved: there is nothing to average")
+            return
+        set_weights(model, mean_weights(map(checkpoint_weights, parts)))
+        with evaluating(model):
+            scores = self.judge()
+        made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {', '.join(f'{s:,}' for s in _steps(parts))}"
+        asked = recipe.train.average.last or recipe.train.average.best or 0
+        fewer = f" ({asked} were asked for: there are no more)" if len(parts) < asked else ""
+        self.progress.say(f"Averaged: {made}{fewer}")
+        score = next(iter(scores.values()), None)
+        if score is None or is_better(score, end.best_score, higher_is_better(recipe)):
+            self._put_first(made, scores, end)
+        else:
+            self._put_beside(made, scores, end)
+
+    def _put_first(self, made: str, scores: Mapping[str, float], end: Position) -> None:
+        """The mean becomes the run's model; the best single one moves to SINGLE."""
+        single = self.run / SINGLE
+        if not single.exists():
+            with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
+                write_description(staged, self.job.recipe, self.job.tokenizers)
+                write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
+                self._write_card_of_best(staged, end, named=single)
+        write_card(self.run, self.job.recipe, self.job.model, made, scores)
+        write_weights(self.run, self.job.model)
+        _discard(self.run / MEAN)
+        better = "".join(f"better ({metric} {score:.4g}) and " for metric, score in [*scores.items()][:1])
+        before = "" if end.best_score is None else f" ({end.best_score:.4g})"
+        self.progress.say(f"It is {better}now the model in {self.run}; the best single one{before} is in {single}")
+
+    def _put_beside(self, made: str, scores: Mapping[str, float], end: Position) -> None:
+        """The run's model stays, or becomes again, the best single one; the mean goes to MEAN."""
+        single, mean = self.run / SINGLE, self.run / MEAN
+        with new_folder(mean) as staged:
+            write_description(staged, self.job.recipe, self.job.tokenizers)
+            write_weights(staged, self.job.model)
+            write_card(staged, self.job.recipe, self.job.model, made, scores, named=mean)
+        if single.exists():  # an earlier mean stands in its place
+            write_bytes(self.run / WEIGHTS, read_bytes(single / WEIGHTS))
+            self._write_card_of_best(self.run, end, named=self.run)
+            remove_folder(single)
+        metric, score = next(iter(scores.items()))
+        self.progress.say(
+            f"It is no better ({metric} {score:.4g}; the best single model has {end.best_score:.4g}): it is in {mean}, "
+            f"and {self.run} keeps the best single model"
+        )
+
+    def _write_card_of_best(self, folder: Path, end: Position, named: Path) -> None:
+        metric: str = self.job.recipe.train.validation.metric
+        scores = {} if end.best_score is None else {metric: end.best_score}
+        made = f"the best single model, of {end.best_step:,} updates"
+        write_card(folder, self.job.recipe, self.job.model, made, scores, named)
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        """Show where training stands."""
+        self.progress.reading(reading, logged)
+
+    def validate(self) -> Mapping[str, float]:
+        """Judge the model on the validation corpora."""
+        return self.judge()
+
+    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
+        """Show the scores, and keep the model where it is the best one so far."""
+        self.progress.validation(position.step, scores, best)
+        if best:
+            write_weights(self.run, self.job.model)
+            tokens = f"{position.target_tokens:,} {counted_tokens(self.job.recipe.task)}"
+            made = f"{position.step:,} updates, {tokens}, the best model so far"
+            write_card(self.run, self.job.recipe, self.job.model, made, scores)
+            _discard(self.run / SINGLE)  # a run that was averaged goes on, and found a better model
+
+    def checkpoint(self, position: Position) -> None:
+        """Save what a resumed run needs."""
+        retention = retention_of(self.job.recipe)
+        save_checkpoint(self.run / CHECKPOINTS, self.job.model, self.job.optimizer, position, retention)
+
+
+def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
+    """The loop that trains a job, as its recipe says."""
+    train = job.recipe.train
+    settings = Settings(
+        steps=train.steps,
+        accumulate=train.accumulate,
+        clip_norm=train.clip_norm,
+        seed=train.seed,
+        log_every=train.log_every,
+        checkpoint_every=train.checkpoint_every,
+        validate_every=train.validation.every,
+        patience=train.validation.patience,
+        higher_is_better=higher_is_better(job.recipe),
+    )
+    rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
+    return Trainer(
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _computing(job),
+        _before_update(job),
+    )  # fmt: skip
+
+
+def _before_update(job: Job) -> Callable[[int], None]:
+    """What changes in the model as training goes on, beside its weights."""
+    decoder, sampling = getattr(job.model, "decoder", None), job.recipe.train.scheduled_sampling
+    if sampling is None or not isinstance(decoder, RecurrentDecoder):
+        return lambda step: None
+    decay = true_share(sampling)
+
+    def set_share(step: int) -> None:
+        decoder.own_share = 1 - decay(step)
+
+    return set_share
+
+
+def _computing(job: Job) -> Computing[Any]:
+    """How updates are computed: recorded where every batch has one shape, and compiled when that is asked for.
+
+    With `auto` what is recorded is not compiled: kernels of our own leave a compiler little to gain, and its minutes
+    are long. Nor is what must be the same to the bit: a compiler chooses among its kernels by timing them.
+    """
+    train, static = job.recipe.train, job.feed.static is not None
+    if train.capture is True and not static:
+        raise UserError(
+            "`train.capture` is true, but only batches of one shape can be recorded, which a GPU has in bfloat16 where "
+            "attention needs no padding: leave it out."
+        )
+    captured = static and train.capture is not False
+    computation = Captured if captured else Eager
+    compiled_by_default = static and not captured and not train.deterministic
+    if not (compiled_by_default if train.compile == "auto" else train.compile):
+        return computation
+
+    def compiled(
+        tallying: Tallying[Any], optimizer: torch.optim.Optimizer, clip_norm: float | None, device: torch.device
+    ) -> Computation[Any]:
+        return computation(torch.compile(tallying, dynamic=not static), optimizer, clip_norm, device)
+
+    return compiled
+
+
+def checkpoints_to_average(folder: Path, average: Average, recipe: Recipe) -> list[Path]:
+    """The last or best checkpoints of a run: as many as asked for, or all that there are."""
+    if average.best is not None:
+        return best_checkpoints(folder, average.best, higher_is_better(recipe))
+    return last_checkpoints(folder, average.last or 1)
+
+
+def retention_of(recipe: Recipe) -> Retention:
+    """Which checkpoints a run keeps: the last ones, and those that it may come to average."""
+    train, averaged = recipe.train, recipe.train.average or Average(last=1)
+    last = max(train.keep_checkpoints, averaged.last or 1)
+    return Retention(last, averaged.best or 0, higher_is_better(recipe), train.checkpoint_every)
+
+
+def _discard(folder: Path) -> None:
+    if folder.exists():
+        remove_folder(folder)
+
+
+def _steps(checkpoints: Sequence[Path]) -> list[int]:
+    return sorted(map(step_of, checkpoints))
+
+
+def higher_is_better(recipe: Recipe) -> bool:
+    """Whether the validation's metric grows with quality."""
+    return recipe.train.validation.metric in HIGHER_IS_BETTER

@@ -1,0 +1,116 @@
+"""From a recipe to a trained model in a run folder, or on from where a run stands."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from heedful.config.reading.load import flat, load_recipe, recipe_to_json
+from heedful.config.reading.toml import shown
+from heedful.config.schema import Recipe
+from heedful.errors import UserError
+from heedful.files import leftovers, refuse_file_in_the_way
+from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_description
+from heedful.runs.fine_tuning import adapted
+from heedful.runs.job import Job, first_job, set_up
+from heedful.runs.progress import Progress
+from heedful.runs.run import CHECKPOINTS, Running
+from heedful.training.checkpoints import last_checkpoint
+
+# What a resumed run may say differently: where and how long it runs, what it shows, how it translates.
+_FREE_KEYS: Final = (
+    "data.folder",
+    "train.steps",
+    "train.device",
+    "train.compile",
+    "train.capture",
+    "train.log_every",
+    "train.checkpoint_every",
+    "train.keep_checkpoints",
+    "train.average",
+    "train.validation.patience",
+    "decode",
+    "evaluate",
+)
+
+
+def train(
+    recipe: Recipe | str | Path,
+    out: str | Path,
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    console: Console | None = None,
+) -> Path:
+    """Train a model and return its run folder, which `heedful.load` reads.
+
+    With `resume`, go on from the run folder's last checkpoint, to the bits of a run that was never disturbed.
+    """
+    run = Path(out)
+    if isinstance(recipe, Recipe) and overrides:
+        raise TypeError("overrides change a recipe that is read from a file; give the changed Recipe instead")
+    resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides)
+    if resolved.train.start_from and resume and (run / CONFIG).exists():
+        resolved = adapted(resolved, read_description(run)[0])  # what it left to the start is in the run's own recipe
+    checkpoint = _checkpoint_to_resume(run, resolved, resume)
+    with Progress(console) as progress:
+        set_up(resolved)
+        if checkpoint:
+            job = Job.prepare(resolved, read_description(run)[1], progress)
+            position = job.resume(checkpoint, progress)
+        else:
+            job = first_job(resolved, progress)
+            position = job.begin()
+        running = Running(job, run, progress)
+        if resume and not checkpoint:
+            progress.say(f"{run} holds no checkpoint: training begins.")
+        _clear(run)
+        write_description(run, job.recipe, job.tokenizers)  # a resumed run may have another end, or decode otherwise
+        progress.begin(run, position.step)
+        progress.say(job.description())
+        running.to_the_end(position)
+    return run
+
+
+def _clear(run: Path) -> None:
+    """Remove what a run left that was killed while it wrote."""
+    for folder in (run, run / CHECKPOINTS):
+        for leftover in leftovers(folder):
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
+
+
+def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:
+    """The checkpoint a run goes on from; refuses to write over a run, or to go on with another recipe."""
+    refuse_file_in_the_way(run)
+    checkpoint = last_checkpoint(run / CHECKPOINTS)
+    if checkpoint is None and (run / WEIGHTS).exists():
+        raise UserError(f"{run} already holds a model, and no checkpoint to go on from: choose another --out.")
+    if checkpoint and not resume:
+        raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
+    if checkpoint is None:
+        return None
+    old, new = map(_keys, (read_description(run)[0], recipe))
+    changed = sorted(
+        key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _within(key, _FREE_KEYS)
+    )
+    if changed:
+        key = changed[0]
+        raise UserError(
+            f"{run} was trained with `{key}` = {shown(old.get(key))}, but the recipe says {shown(new.get(key))}"
+            + (f" (and {len(changed) - 1} more keys differ)" if len(changed) > 1 else "")
+            + ": resume with the same recipe, or train into another folder."
+        )
+    return checkpoint
+
+
+def _keys(recipe: Recipe) -> dict[str, object]:
+    """The values of a recipe by their paths, with what it leaves to its task."""
+    return {**flat(recipe_to_json(recipe)), "train.label_smoothing": recipe.label_smoothing}
+
+
+def _within(key: str, keys: Sequence[str]) -> bool:
+    return any(key == other or key.startswith(other + ".") for other in keys)

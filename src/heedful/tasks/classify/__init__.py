@@ -1,0 +1,1 @@
+"""Classification: labelled texts or pairs of texts, accuracy and F1."""

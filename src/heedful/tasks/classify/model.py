@@ -1,0 +1,174 @@
+"""A trained classifier to use: text in, classes with their probabilities out."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, overload
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.config.encoders import ClassifierModel
+from heedful.data.batches.texts import FlatReading
+from heedful.data.corpora.texts import Text
+from heedful.data.prepare.document_pieces import document_of, document_store
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+from heedful.metrics.classification import class_probabilities, decided
+from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.networks import Classifier
+from heedful.tasks.classify.pool_weights import Weighed, weighed
+from heedful.tasks.classify.task import reading_of, scores_of
+from heedful.tasks.shared.embeddings import Embeds
+from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.streaming import CHUNK, chunks
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What a model says of a text; nothing of a blank one."""
+
+    labels: tuple[str, ...]  # one; of a model of several labels any number, the likeliest first
+    probabilities: Mapping[str, float]  # of every class; they sum to one where a text has one label
+
+    @property
+    def label(self) -> str:
+        """The likeliest of the labels; an empty name where there is none."""
+        return self.labels[0] if self.labels else ""
+
+
+_BLANK: Final = Classification((), {})
+
+
+class TextClassifier(Embeds[Classifier]):
+    """A trained classifier with its recipe and its tokenizer.
+
+    It is used where it is and as it is; `load` chooses both. Texts are read as in training, so long ones are cut.
+    """
+
+    def __init__(self, bundle: Bundle[Classifier]) -> None:
+        super().__init__(bundle)
+        self._form = TextForm.of(bundle.recipe.data)
+        self._reading = reading_of(bundle.recipe, len(bundle.tokenizers.labels))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the network's scores."""
+        return self.tokenizers.labels
+
+    @property
+    def several(self) -> bool:
+        """Whether a text may have several labels, or none."""
+        return self._config.labels == "several"
+
+    @property
+    def paired(self) -> bool:
+        """Whether it reads pairs of texts."""
+        return isinstance(self._reading, FlatReading) and self._reading.paired
+
+    @overload
+    def classify(self, texts: str, seconds: str | None = None) -> Classification: ...  # type: ignore[overload-overlap]
+    @overload
+    def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classification]: ...
+    def classify(
+        self, texts: str | Sequence[str], seconds: str | Sequence[str] | None = None
+    ) -> Classification | list[Classification]:
+        """Classify texts, or one text; a model of pairs needs the second text of each."""
+        if seconds is not None and isinstance(texts, str) != isinstance(seconds, str):
+            raise UserError("`texts` and `seconds` must be one text each, or a list of texts each.")
+        if isinstance(texts, str):
+            return self.classify([texts], [seconds] if isinstance(seconds, str) else None)[0]
+        self._check_seconds(texts, seconds)
+        return list(self.stream_texts(map(Text, texts) if seconds is None else map(Text, texts, seconds)))
+
+    def stream(self, texts: Iterable[str]) -> Iterator[Classification]:
+        """Classify an endless or a very large number of single texts, some at a time, in order."""
+        if self.paired:
+            raise UserError("This model reads pairs of texts: use `stream_texts`.")
+        return self.stream_texts(map(Text, texts))
+
+    def stream_texts(
+        self,
+        texts: Iterable[Text],
+        *,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+    ) -> Iterator[Classification]:
+        """Classify a stream of single texts, or of pairs, `chunk` of them at a time.
+
+        Fewer are taken where `ready` says that the next one would have to be awaited.
+        """
+        for part in chunks(texts, chunk, ready):
+            formed = [self.formed(text) for text in part]
+            found = iter(self.classified(self.scores([text for text in formed if not text.blank])))
+            yield from (_BLANK if text.blank else next(found) for text in formed)
+
+    def weights(self, text: str, second: str | None = None) -> list[Weighed]:
+        """How much of each token of a text the pool takes; of a document, sentence by sentence."""
+        self._check_seconds([text], None if second is None else [second])
+        formed = self.formed(Text(text, second))
+        if formed.blank:
+            return []
+        batch = self._reading.batch((self.store([formed]),), np.arange(1))
+        with evaluating(self.network):
+            device = next(self.network.parameters()).device
+            return weighed(self.network, batch.to(device).text, self.tokenizers.source.pieces)
+
+    def formed(self, text: Text) -> Text:
+        """A text as the model reads it: normalised and lowercased where the recipe says so."""
+        if self._config.nested:
+            return text  # its sentences are, once they are found: see `store`
+        return text.formed(self._form)
+
+    @torch.inference_mode()
+    def scores(self, texts: Sequence[Text]) -> Float[Tensor, "B C"]:
+        """The scores of every class, of texts in their form, none of them blank; in their order."""
+        if not texts:
+            return torch.empty(0, len(self.labels))
+        with evaluating(self.network):
+            return scores_of(self._bundle, (self.store(texts),), np.arange(len(texts)))
+
+    def classified(self, scores_BC: Float[Tensor, "B C"]) -> list[Classification]:
+        """What scores say."""
+        shares = class_probabilities(scores_BC, self.several).tolist()
+        found = []
+        for row, said in zip(shares, decided(scores_BC, self.several), strict=True):
+            likeliest = sorted(np.flatnonzero(said), key=row.__getitem__, reverse=True)
+            labels = tuple(self.labels[place] for place in likeliest)
+            found.append(Classification(labels, dict(zip(self.labels, row, strict=True))))
+        return found
+
+    def store(self, texts: Sequence[Text]) -> TokenStore:
+        """The pieces of texts in their form, as in training: of documents also the lengths of their sentences."""
+        encode = self.tokenizers.source.encode_batch
+        if self._config.nested:
+            return document_store([document_of(text.text, self._form) for text in texts], self.tokenizers.source)
+        streams = {"text": encode([text.text for text in texts])}
+        if self.paired:
+            streams["second"] = encode([text.second or "" for text in texts])
+        return TokenStore.of(**streams)
+
+    @property
+    def _config(self) -> ClassifierModel:
+        assert isinstance(self.recipe.model, ClassifierModel)
+        return self.recipe.model
+
+    def _check_seconds(self, texts: Sequence[str], seconds: Sequence[str] | None) -> None:
+        if seconds is None and self.paired:
+            raise UserError("This model reads pairs of texts: give `seconds`, one a text.")
+        if seconds is not None and not self.paired:
+            raise UserError("This model reads single texts: leave out `seconds`.")
+        if seconds is not None and len(seconds) != len(texts):
+            raise UserError(f"There are {len(texts):,} texts but {len(seconds):,} `seconds`: each needs one.")
+
+
+def load_classifier(path: str | Path, device: str = "auto", precision: str = "auto") -> TextClassifier:
+    """Load a classifier that `heedful train` wrote; `device` and `precision` are as in `heedful.load`."""
+    placement = Placement.of(device, precision)
+    bundle = read_bundle(Path(path), Classifier)
+    placement.put(bundle.model)
+    return TextClassifier(bundle)

@@ -1,0 +1,34 @@
+"""What a classifier's pools looked at: how much of each token, and of each sentence, is in a text's vector."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from heedful.models.hierarchical import HierarchicalEncoder
+from heedful.models.networks import Classifier
+from heedful.packed import Nested, Packed
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A sentence of a document, or a text that is read as one sequence."""
+
+    pieces: tuple[str, ...]  # markers included, as the pool weighs them too
+    weights: tuple[float, ...]  # of each piece; they sum to one
+    weight: float  # of the sentence in its document, whose sentences' sum to one; 1 where the text is one sequence
+
+
+@torch.inference_mode()
+def weighed(
+    network: Classifier, text: Packed | Nested, pieces_of: Callable[[Sequence[int]], list[str]]
+) -> list[Weighed]:
+    """The weights of one text. Where a pool has one for every feature, their mean. Put the network into `eval` mode."""
+    outer = network.pooled.weights(text).mean(dim=1).tolist()
+    if isinstance(text, Packed):
+        return [Weighed(tuple(pieces_of(text.values.tolist())), tuple(outer), 1.0)]
+    assert isinstance(network.encoder, HierarchicalEncoder)
+    inner = network.encoder.words.weights(text.words).mean(dim=1).tolist()
+    pieces, ends = pieces_of(text.words.values.tolist()), text.words.layout.offsets.tolist()
+    spans = zip(ends, ends[1:], outer, strict=False)
+    return [Weighed(tuple(pieces[begin:end]), tuple(inner[begin:end]), weight) for begin, end, weight in spans]

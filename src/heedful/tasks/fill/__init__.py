@@ -1,0 +1,1 @@
+"""Masked language models: running text, masked tokens, next sentences."""

@@ -1,0 +1,225 @@
+"""A trained masked language model to use: text with masks in, what may stand there out; and texts as vectors."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, overload
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.config.encoders import BertModel
+from heedful.data.epochs.plan import batches_by_length
+from heedful.data.text_form import TextForm
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.errors import UserError
+from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.networks import MaskedModel
+from heedful.packed import Packed
+from heedful.tasks.fill.mask_text import MaskWording, Parts, parted
+from heedful.tasks.shared.embeddings import Embeds
+from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.streaming import CHUNK, chunks
+
+_SCORED: Final = 1024  # masks whose scores of the whole vocabulary are held at once
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A piece that may stand in a mask's place."""
+
+    piece: str  # as people read it: see `Tokenizer.pieces`
+    text: str  # what it is in a text, without spaces around it
+    probability: float  # among all pieces of the vocabulary
+    token: int
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a model finds for the masks of a text."""
+
+    text: str  # with the likeliest piece in every place
+    masks: tuple[tuple[Candidate, ...], ...]  # of each mask in order, the likeliest candidates first
+    second: str | None = None  # the second text, where there is one: its masks come behind those of the first
+
+
+_BLANK: Final = Filled("", ())
+
+
+class MaskFiller(Embeds[MaskedModel]):
+    """A trained masked language model with its recipe and its tokenizer.
+
+    It is used where it is and as it is; `load_filler` chooses both.
+    """
+
+    def __init__(self, bundle: Bundle[MaskedModel]) -> None:
+        tokenizer = bundle.tokenizers.source
+        if tokenizer.mask is None:
+            raise UserError("The vocabulary of this model has no `<mask>`: it can fill in nothing.")
+        super().__init__(bundle)
+        self._mask = tokenizer.mask
+        self._wording = MaskWording(
+            tokenizer, bundle.recipe.tokenizer.kind, TextForm.of(bundle.recipe.data), tokenizer.mask
+        )
+
+    @overload
+    def fill(self, text: str, top: int = 5, second: str | None = None) -> Filled: ...  # type: ignore[overload-overlap]
+    @overload
+    def fill(self, text: Sequence[str], top: int = 5, second: Sequence[str] | None = None) -> list[Filled]: ...
+    def fill(
+        self, text: str | Sequence[str], top: int = 5, second: str | Sequence[str] | None = None
+    ) -> Filled | list[Filled]:
+        """The `top` likeliest pieces for every `[MASK]` (or `<mask>`) of a text, or of each of several texts.
+
+        `second` are texts that are read behind the first ones, as in training; masks may stand in both. Several masks
+        of a text are filled in one pass, each by itself: what is found for one knows nothing of what is found for the
+        others.
+        """
+        if second is not None and isinstance(text, str) != isinstance(second, str):
+            raise UserError("`text` and `second` must be one text each, or a list of texts each.")
+        if isinstance(text, str):
+            return self.fill([text], top, [second] if isinstance(second, str) else None)[0]
+        if second is not None and self._config.segments < 2:
+            raise UserError(
+                f"This model reads single texts (`model.segments` is {self._config.segments}): leave out `second`."
+            )
+        if second is not None and len(second) != len(text):
+            raise UserError(f"There are {len(text):,} texts but {len(second):,} second ones: each needs one.")
+        texts = [(one,) for one in text] if second is None else list(zip(text, second, strict=True))
+        return self._answers(self._questions(texts, [f"texts, line {i:,}" for i in range(1, len(texts) + 1)]), top)
+
+    def stream(
+        self,
+        texts: Iterable[str],
+        top: int = 5,
+        *,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+    ) -> Iterator[Filled]:
+        """Fill the masks of an endless or a very large number of texts, some at a time, in order.
+
+        A blank one stays blank. Fewer than `chunk` are taken where `ready` says that the next one would have to be
+        awaited. `name` is the stream's in messages; before an error, everything that came before its line is yielded.
+        """
+        first = 1
+        for part in chunks(texts, chunk, ready):
+            try:
+                found = self._fill_lines(part, top, name, first)
+            except UserError:  # somewhere in the part: what came before it is filled, then it is raised again
+                for number, text in enumerate(part, start=first):
+                    yield from self._fill_lines([text], top, name, number)
+                raise
+            yield from found
+            first += len(part)
+
+    def _fill_lines(self, lines: Sequence[str], top: int, name: str, first: int) -> list[Filled]:
+        """What is found for lines, of which some may be blank; `first` is the number of the first."""
+        spoken = [(line, f"{name}, line {number:,}") for number, line in enumerate(lines, start=first) if line.strip()]
+        questions = self._questions([(line,) for line, _ in spoken], [where for _, where in spoken])
+        found = iter(self._answers(questions, top))
+        return [next(found) if line.strip() else _BLANK for line in lines]
+
+    def _questions(self, texts: Sequence[tuple[str, ...]], where: Sequence[str]) -> list["_Question"]:
+        """Texts, or pairs of texts, as the model reads them; `where` they are is said in messages."""
+        pairs = [tuple(map(parted, pair)) for pair in texts]
+        for pair, place in zip(pairs, where, strict=True):
+            if all(len(parts) == 1 for parts in pair):
+                raise UserError(f"{place} has no mask: write [MASK] where a piece is to be filled in.")
+        encoded = iter(self._wording.encode([parts for pair in pairs for parts in pair]))
+        questions = [_Question.of(pair, [next(encoded) for _ in pair]) for pair in pairs]
+        end = self._config.longest
+        for question, place in zip(questions, where, strict=True):
+            if end is not None and len(question.tokens) > end[0]:
+                raise UserError(
+                    f"{place} has {len(question.tokens):,} tokens with its markers, but this model has positions for "
+                    f"{end[0]:,} (`model.{end[1]}`): shorten it."
+                )
+        return questions
+
+    def _answers(self, questions: Sequence["_Question"], top: int) -> list[Filled]:
+        """What is found, in order; texts of similar lengths are read together."""
+        if top < 1:
+            raise UserError(f"`top` is {top}, but must be 1 or more.")
+        lengths = np.array([len(question.tokens) for question in questions], np.int64)
+        answers: dict[int, Filled] = {}
+        with torch.inference_mode(), evaluating(self.network):
+            for rows in batches_by_length([lengths], batch_tokens=self.recipe.data.batch_tokens):
+                some = [questions[row] for row in rows]
+                found = iter(self._candidates(some, top))
+                for row, question in zip(rows.tolist(), some, strict=True):
+                    count = question.tokens.count(self._mask)
+                    answers[row] = self._filled(question, tuple(next(found) for _ in range(count)))
+        return [answers[row] for row in range(len(questions))]
+
+    def _candidates(self, questions: Sequence["_Question"], top: int) -> list[tuple[Candidate, ...]]:
+        """The likeliest pieces of all masks of some texts, which are read together."""
+        plain = Packed.of([question.tokens for question in questions])
+        segments = torch.tensor([segment for question in questions for segment in question.segments])
+        packed = Packed(plain.values, plain.layout, segments if segments.any() else None)
+        places_P = (packed.values == self._mask).nonzero().flatten()
+        device = next(self.network.parameters()).device
+        shares_PT, tokens_PT = self._likeliest(packed.to(device), places_P.to(device), top)
+        distinct = tokens_PT.unique().tolist()
+        pieces = self.tokenizers.source.pieces(distinct)
+        spelled = self._wording.spelled([[token] for token in distinct])
+        written = [spelling.strip() or spelling for spelling in spelled]
+        of = {token: (piece, text) for token, piece, text in zip(distinct, pieces, written, strict=True)}
+        rows = zip(shares_PT.tolist(), tokens_PT.tolist(), strict=True)
+        return [
+            tuple(Candidate(*of[token], share, token) for share, token in zip(shares, tokens, strict=True))
+            for shares, tokens in rows
+        ]
+
+    def _likeliest(
+        self, text: Packed, places_P: Int[Tensor, "P"], top: int
+    ) -> tuple[Float[Tensor, "P T"], Int[Tensor, "P T"]]:
+        """The best pieces of text for each place, and their probabilities, which special pieces have a part in."""
+        head, first = self.network.head, self.tokenizers.source.markers
+        states_PE = self.network.masked(self.network(text), places_P)
+        shares, tokens = [], []
+        for some_PE in states_PE.split(_SCORED):
+            best = head.output(some_PE).float().softmax(dim=1)[:, first:]
+            found = best.topk(min(top, best.shape[1]), dim=1)
+            shares.append(found.values.cpu())
+            tokens.append(found.indices.cpu() + first)
+        return torch.cat(shares), torch.cat(tokens)
+
+    def _filled(self, question: "_Question", masks: tuple[tuple[Candidate, ...], ...]) -> Filled:
+        best = iter([candidates[0].token for candidates in masks])
+        texts = [self._wording.filled(parts, [next(best) for _ in parts[1:]]) for parts in question.texts]
+        return Filled(texts[0], masks, *texts[1:])
+
+    @property
+    def _config(self) -> BertModel:
+        assert isinstance(self.recipe.model, BertModel)
+        return self.recipe.model
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A text with masks, or two, as the model reads them."""
+
+    texts: tuple[Parts, ...]
+    tokens: list[int]  # <s> text </s>, or <s> text </s> second </s>
+    segments: list[int]
+
+    @classmethod
+    def of(cls, texts: tuple[Parts, ...], pieces: Sequence[Sequence[int]]) -> "_Question":
+        """From the parts of each text, and its pieces with masks."""
+        tokens, segments = [BEGIN], [0]
+        for number, of_text in enumerate(pieces):
+            tokens += [*of_text, END]
+            segments += [number] * (len(of_text) + 1)
+        return cls(texts, tokens, segments)
+
+
+def load_filler(path: str | Path, device: str = "auto", precision: str = "auto") -> MaskFiller:
+    """Load a masked language model that `heedful train` wrote; `device` and `precision` are as in `heedful.load`."""
+    placement = Placement.of(device, precision)
+    bundle = read_bundle(Path(path), MaskedModel)
+    placement.put(bundle.model)
+    return MaskFiller(bundle)

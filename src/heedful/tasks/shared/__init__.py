@@ -1,0 +1,1 @@
+"""What several tasks use: placement of a model, streaming, embeddings, static shapes."""

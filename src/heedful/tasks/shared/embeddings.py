@@ -1,0 +1,237 @@
+"""Texts as vectors: what a trained encoder makes of a text, or of each of its tokens.
+
+Any model that reads texts has an encoder: masked language models and classifiers, whatever family it is of.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Literal, NamedTuple, Protocol, TypedDict, Unpack, get_args, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from heedful.config.encoders import BertModel, ClassifierModel, HierarchicalEncoderTable
+from heedful.config.schema import Recipe
+from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
+from heedful.data.batches.documents import NestedReading
+from heedful.data.batches.pairs import places_of
+from heedful.data.batches.texts import FlatReading, Reading
+from heedful.data.epochs.plan import Indices, batches_by_length
+from heedful.data.prepare.document_pieces import document_of, document_store
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+from heedful.models.build.encoder_only import AnyEncoder
+from heedful.models.bundle import NetworkType, Tokenizers
+from heedful.models.hierarchical import HierarchicalEncoder
+from heedful.models.transformer.encoder import TransformerEncoder
+from heedful.nn.layers.pooling import POOLS
+from heedful.packed import Layout, Nested, Packed
+from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.loaded_model import Bundled
+
+PoolName = Literal["mean", "first", "max"]
+Vectors = NDArray[np.float32]
+LAST: Final = -1
+
+
+class TokenVectors(NamedTuple):
+    """The tokens of a text."""
+
+    pieces: list[str]  # as people read them: see `Tokenizer.pieces`
+    vectors: Vectors  # tokens x width
+
+
+class HasEncoder(Protocol):
+    """What a model must have for its encoder to be used by itself."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """Says how texts are read."""
+        ...
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """Of texts: one, which stands on both sides."""
+        ...
+
+    @property
+    def network(self) -> nn.Module:
+        """Has an `encoder`."""
+        ...
+
+
+class Options(TypedDict, total=False):
+    """What may be said of vectors beside what they are of."""
+
+    pool: PoolName  # how a text's vector is made of its tokens': their mean, maximum, or that of `<s>`
+    layer: int  # of a Transformer: 0 is the embedding, 1 the first block; -1, the last, is the default
+    markers: bool  # whether `<s>` and `</s>` are tokens too; by default they are not, but for "first"
+
+
+@overload
+def embed(
+    model: HasEncoder, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[Options]
+) -> Vectors: ...
+@overload
+def embed(
+    model: HasEncoder, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[Options]
+) -> list[TokenVectors]: ...
+def embed(
+    model: HasEncoder,
+    texts: str | Sequence[str],
+    of: Literal["text", "tokens"] = "text",
+    **options: Unpack[Options],
+) -> Vectors | list[TokenVectors]:
+    """One vector a text (texts x width), or with `of="tokens"` the pieces of each text and a vector for each.
+
+    Texts are read as in training: one that is longer than `data.max_length` is cut, a blank one has no tokens, and its
+    vector is zeros. Of a hierarchical encoder, a text's vector is made of its sentences', and "first" is the first one.
+    """
+    if of not in ("text", "tokens"):
+        raise UserError(f'`of` is "{of}", but must be "text" or "tokens".')
+    work = _Embedding(model, **options)
+    found = work.of_texts if of == "text" else work.of_tokens
+    return found([texts] if isinstance(texts, str) else texts)
+
+
+def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> Packed:
+    """The vectors of tokens behind a block of an encoder; 0 is the embedding, -1 what the encoder puts out."""
+    if not isinstance(encoder, TransformerEncoder) or not isinstance(text, Packed):
+        encoded: Packed = encoder(text)
+        return encoded
+    blocks = len(encoder.blocks)
+    if layer % (blocks + 1) == blocks:
+        return encoder(text)  # with the norm behind the last block, where there is one
+    x_NE = encoder.embedding(text.values, text.layout, text.segments)
+    for block in encoder.blocks[: layer % (blocks + 1)]:
+        x_NE = block(x_NE, text.layout)
+    return text.with_values(x_NE)
+
+
+class Embeds(Bundled[NetworkType]):
+    """A model in use whose encoder can be used by itself."""
+
+    @overload
+    def embed(
+        self, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[Options]
+    ) -> Vectors: ...
+    @overload
+    def embed(
+        self, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[Options]
+    ) -> list[TokenVectors]: ...
+    def embed(
+        self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[Options]
+    ) -> Vectors | list[TokenVectors]:
+        """What the encoder makes of texts, or of their tokens: see `embed`."""
+        return embed(self, texts, of, **options)
+
+
+class _Embedding:
+    """One request."""
+
+    def __init__(self, model: HasEncoder, pool: PoolName = "mean", layer: int = LAST, markers: bool = False) -> None:
+        if pool not in get_args(PoolName):
+            raise UserError(f'`pool` is "{pool}", but must be "mean", "first" or "max".')
+        assert isinstance(model.network.encoder, nn.Module)
+        self._model, self._encoder, self._tokenizer = model, model.network.encoder, model.tokenizers.source
+        self._pool, self._layer, self._markers = pool, layer, markers
+        _check_layer(self._encoder, layer)
+
+    def of_texts(self, texts: Sequence[str]) -> Vectors:
+        """A vector for each text."""
+        width = _encoder_table(self._model.recipe).memory_width
+        vectors, pool = np.zeros((len(texts), width), np.float32), POOLS[self._pool](width)
+        with self._using() as device:
+            for rows, text in self._batches(texts):
+                states = states_of(self._encoder, text.to(device), self._layer)
+                values_NE, layout = states.values.float(), states.layout
+                if isinstance(text, Packed) and self._pool != "first":
+                    places, lengths = self._places(text.layout, len(rows), before=1)
+                    values_NE = values_NE[torch.from_numpy(places).to(device)]
+                    layout = layout_of(lengths, int(lengths.max())).to(device)
+                vectors[rows] = pool(values_NE, layout)[: len(rows)].cpu().numpy()
+        vectors[[not text.strip() for text in texts]] = 0  # whatever there are of markers
+        return vectors
+
+    def of_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The pieces of each text, and a vector for each."""
+        found: dict[int, TokenVectors] = {}
+        with self._using() as device:
+            for rows, text in self._batches(texts):
+                if isinstance(text, Nested):
+                    words, encoder = text.words, _words_encoder(self._encoder)
+                    places, of_sentences = self._places(words.layout, text.sentences.tokens, before=0)
+                    lengths = _sums(of_sentences, text.sentences)
+                else:
+                    words, encoder = text, self._encoder
+                    places, lengths = self._places(words.layout, len(rows), before=1)
+                values = states_of(encoder, words.to(device), self._layer).values.float().cpu().numpy()[places]
+                pieces = self._tokenizer.pieces(words.values.numpy()[places].tolist())
+                ends = np.cumsum(lengths)
+                for row, begin, end in zip(rows.tolist(), (ends - lengths).tolist(), ends.tolist(), strict=True):
+                    found[row] = TokenVectors(pieces[begin:end], values[begin:end])
+        return [found[row] for row in range(len(texts))]
+
+    @contextmanager
+    def _using(self) -> Iterator[torch.device]:
+        """The network as it is used; gives the device that it is on."""
+        with torch.inference_mode(), evaluating(self._model.network):
+            yield next(self._model.network.parameters()).device
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[tuple[Indices, Packed | Nested]]:
+        """Texts of similar lengths together, and which they are; some dummies may stand behind them."""
+        data = self._model.recipe.data
+        formed = [TextForm.of(data)(text) for text in texts]
+        reading: Reading = FlatReading(data.max_length, data.cut)
+        table = _encoder_table(self._model.recipe)
+        if isinstance(table, HierarchicalEncoderTable):
+            reading = NestedReading(data.max_length, table.max_sentence, data.cut)
+            store = document_store([document_of(text, TextForm.of(data)) for text in texts], self._tokenizer)
+        else:
+            store = TokenStore.of(text=self._tokenizer.encode_batch([text.strip() and text for text in formed]))
+        costs = reading.costs([store], np.arange(len(store)))
+        for rows in batches_by_length(costs, batch_tokens=data.batch_tokens):
+            yield rows, reading.batch([store], rows, multiple=CPU_MULTIPLE).text
+
+    def _places(self, layout: Layout, count: int, before: int) -> tuple[Indices, Lengths]:
+        """Where the tokens of the first so many sequences are, and how many of each.
+
+        So many markers stand `before` a sequence, and one behind it.
+        """
+        starts, lengths = layout.offsets[:count].numpy().astype(np.int64), layout.lengths[:count].numpy()
+        kept = lengths.astype(np.int64) - (0 if self._markers else before + 1)
+        return places_of(starts + (0 if self._markers else before), kept), kept
+
+
+def _check_layer(encoder: nn.Module, layer: int) -> None:
+    if not isinstance(encoder, TransformerEncoder):
+        if layer != LAST:
+            raise UserError(f"`layer` is {layer}, but only Transformers have layers to choose from: leave it out.")
+        return
+    blocks = len(encoder.blocks)
+    if not -blocks - 1 <= layer <= blocks:
+        raise UserError(
+            f"`layer` is {layer}, but the encoder has {blocks} layers: use 0, the embedding, to {blocks}, or -1 for "
+            "the last."
+        )
+
+
+def _encoder_table(recipe: Recipe) -> AnyEncoder:
+    if isinstance(recipe.model, ClassifierModel):
+        return recipe.model.encoder
+    assert isinstance(recipe.model, BertModel)
+    return recipe.model
+
+
+def _words_encoder(encoder: nn.Module) -> nn.Module:
+    assert isinstance(encoder, HierarchicalEncoder)
+    return encoder.words.encoder
+
+
+def _sums(of_sentences: Lengths, sentences: Layout) -> Lengths:
+    """The sum over the sentences of each document."""
+    ends = sentences.offsets.numpy()
+    return np.diff(np.concatenate(([0], np.cumsum(of_sentences)))[ends])

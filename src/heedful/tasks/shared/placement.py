@@ -1,0 +1,37 @@
+"""Where a trained model is used, and in which precision."""
+
+import re
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from heedful.devices import PRECISIONS, choose_device, has_bfloat16
+from heedful.errors import UserError
+from heedful.models.networks import set_precision, store_in
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A device, and the type of matrices and values there."""
+
+    device: torch.device
+    precision: torch.dtype
+
+    @classmethod
+    def of(cls, device: str, precision: str) -> "Placement":
+        """From a user's words. On `auto` it is a GPU where there is one, in bfloat16; a CPU computes in float32."""
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+            raise UserError(f"`{device}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
+        if precision not in ("auto", *PRECISIONS):
+            raise UserError(f"`{precision}` is not a precision: use `auto`, `float32` or `bfloat16`.")
+        place = choose_device(device)
+        if precision != "auto":
+            return cls(place, PRECISIONS[precision])
+        return cls(place, torch.bfloat16 if place.type == "cuda" and has_bfloat16(place) else torch.float32)
+
+    def put(self, network: nn.Module) -> None:
+        """Move a network here."""
+        network.to(self.device)
+        store_in(network, self.precision)
+        set_precision(network, self.precision)

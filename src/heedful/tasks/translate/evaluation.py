@@ -1,0 +1,129 @@
+"""A model judged on sentence pairs: what it translates, and how well it foresees the references."""
+
+import operator
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+from heedful.decode.search import Progress
+from heedful.errors import UserError
+from heedful.metrics.perplexity import Likelihood
+from heedful.metrics.translation import Score, bleu, chrf
+from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.options import Options
+from heedful.tasks.translate.scoring import score_pieces
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of a model on sentence pairs, and the translations they are of."""
+
+    translations: tuple[str, ...]
+    references: tuple[str, ...]  # in the form that they were scored in
+    bleu: Score
+    chrf: Score
+    exact: int  # translations equal to their reference
+    likelihood: Likelihood  # of the references
+    cut: int  # translations that were cut at the maximum length
+    seconds: float  # of translating
+    decoded: int  # tokens of the translations, `</s>` included
+
+    @property
+    def sentences(self) -> int:
+        """How many pairs there are."""
+        return len(self.translations)
+
+    @property
+    def perplexity(self) -> float:
+        """Of the references' tokens."""
+        return self.likelihood.perplexity
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Decoded tokens in a second of translating."""
+        return self.decoded / self.seconds
+
+
+def evaluate(
+    model: Model,
+    sources: Sequence[str],
+    references: Sequence[str],
+    *,
+    name: str = "texts",
+    progress: Progress = lambda ready: None,
+    **options: Unpack[Options],
+) -> Evaluation:
+    """Translate the sources and compare with the references; also the perplexity of the references.
+
+    A pair with a blank side counts in BLEU and chrF, not in the perplexity. `name` is the corpus's in messages. Where
+    the recipe says `evaluate.detokenize`, ordinary text is compared. With the option `raw` both sides of the test set
+    are ordinary text, and compared as such.
+    """
+    if len(sources) != len(references):
+        raise UserError(f"There are {len(sources):,} sources but {len(references):,} references: each needs one.")
+    if not any(source.strip() for source in sources):
+        raise UserError(f"{name} has no sentence to translate.")
+    wording, raw = model.wording, options.get("raw", False)
+    inputs = model.encode(sources, options.get("to"), raw=raw, name=name)
+    languages = [wording.language(source) for source in inputs]
+    split = tuple(map(wording.split_target, references, languages)) if raw else references
+    foreseen = perplexity(model, inputs, split, name=name)
+    began = time.perf_counter()
+    found = [best for best, *_ in model.translate_detailed(sources, name=name, progress=progress, **options)]
+    seconds = time.perf_counter() - began
+    compared = compare(model, [best.text for best in found], references, languages, raw)
+    return Evaluation(
+        compared.translations,
+        compared.references,
+        compared.bleu,
+        compared.chrf,
+        sum(map(operator.eq, compared.translations, compared.references)),
+        foreseen,
+        cut=sum(not best.complete for best in found),
+        seconds=seconds,
+        decoded=sum(len(best.tokens) + best.complete for best in found),
+    )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Translations beside their references, both in the form that they were scored in."""
+
+    translations: tuple[str, ...]
+    references: tuple[str, ...]
+    bleu: Score
+    chrf: Score
+
+
+def compare(
+    model: Model,
+    translations: Sequence[str],
+    references: Sequence[str],
+    languages: Sequence[str | None],
+    raw: bool = False,
+) -> Compared:
+    """Score translations as the model's recipe says; `raw` ones are ordinary text already."""
+    recipe, wording = model.recipe, model.wording
+    outputs, expected = tuple(translations), tuple(map(wording.normalise, references))
+    if recipe.evaluate.detokenize and not raw:
+        outputs, expected = (tuple(map(wording.ordinary, texts, languages)) for texts in (outputs, expected))
+    tokenize, lowercase = recipe.evaluate.bleu_tokenize, recipe.data.lowercase
+    return Compared(
+        outputs,
+        expected,
+        bleu(outputs, expected, "13a" if raw and tokenize == "none" else tokenize, lowercase),
+        chrf(outputs, expected, lowercase),
+    )
+
+
+def perplexity(model: Model, inputs: Sequence[Sequence[int]], references: Sequence[str], *, name: str) -> Likelihood:
+    """How well the model foresees the references, given the sources' pieces; pairs with a blank side are left out."""
+    targets = model.wording.encode_target(references)
+    model.check_lengths(inputs, name)
+    model.check_targets(targets, name)
+    pairs = [pair for pair in zip(inputs, targets, strict=True) if all(pair)]
+    if not pairs:
+        return Likelihood(0.0, 0)
+    found = score_pieces(model, [source for source, _ in pairs], [target for _, target in pairs])
+    return Likelihood(-sum(map(sum, found)), sum(map(len, found)))

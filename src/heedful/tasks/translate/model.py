@@ -1,0 +1,255 @@
+"""A trained model to use: text in, text out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Unpack, overload
+
+from heedful.decode.ensemble import Ensemble
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.limits import source_limit, target_limit
+from heedful.decode.scorer import OneModel
+from heedful.decode.search import Progress, search
+from heedful.errors import UserError
+from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.networks import EncoderDecoder
+from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.loaded_model import Bundled
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.streaming import CHUNK, chunks
+from heedful.tasks.translate.alignment import Alignment, align
+from heedful.tasks.translate.options import Options, Request, resolve
+from heedful.tasks.translate.scoring import PairScore, score
+from heedful.tasks.translate.text_codec import Languages, Wording
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of a text."""
+
+    text: str
+    score: float  # what translations are ranked by: log P over the length penalty, and the coverage penalty
+    tokens: tuple[int, ...]  # pieces of the target's tokenizer
+    complete: bool  # False where it was cut at the maximum length
+    log_probability: float = 0.0
+    alignment: Alignment | None = None  # where it was asked for
+
+
+_BLANK: Final = Translation("", 0.0, (), True)
+
+
+class Model(Bundled[EncoderDecoder]):
+    """A trained model with its recipe and tokenizers, or several that decode as one, with the first's.
+
+    It is used where it is and as it is; `load` chooses both.
+    """
+
+    def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
+        super().__init__(bundle)
+        self._bundles = (bundle, *others)
+        self.networks = (bundle.model, *(other.model for other in others))
+        self.wording = Wording(bundle.recipe, bundle.tokenizers)
+        limits = [source_limit(network) for network in self.networks]
+        self._longest = min((limit for limit in limits if limit is not None), default=None)
+        self._searched = Ensemble(self.networks) if others else OneModel(bundle.model)
+
+    @overload
+    def translate(self, texts: str, **options: Unpack[Options]) -> str: ...  # type: ignore[overload-overlap]
+    @overload
+    def translate(self, texts: Sequence[str], **options: Unpack[Options]) -> list[str]: ...
+    def translate(self, texts: str | Sequence[str], **options: Unpack[Options]) -> str | list[str]:
+        """Translate texts, or one text. A blank one stays blank."""
+        if isinstance(texts, str):
+            return self.translate([texts], **options)[0]
+        return [best.text for best, *_ in self.translate_detailed(texts, **options)]
+
+    def translate_detailed(
+        self,
+        texts: Sequence[str],
+        *,
+        nbest: int = 1,
+        name: str = "texts",
+        progress: Progress = lambda ready: None,
+        **options: Unpack[Options],
+    ) -> list[list[Translation]]:
+        """The N best translations of each text, best first; fewer where the search found no more.
+
+        `name` is the texts' in messages; `progress` is called with the number of sentences that just got ready.
+        """
+        request = self._request(nbest, options)
+        sources = self.encode(texts, request.to, raw=request.raw, name=name)
+        self.check_lengths(sources, name)
+        return self._translations(sources, request, progress)
+
+    def stream(self, texts: Iterable[str], **options: Unpack[Options]) -> Iterator[str]:
+        """Translate an endless or a very large number of texts, some at a time, in order."""
+        return (best.text for best, *_ in self.stream_detailed(texts, **options))
+
+    def stream_detailed(
+        self,
+        texts: Iterable[str],
+        *,
+        nbest: int = 1,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+        progress: Progress = lambda ready: None,
+        **options: Unpack[Options],
+    ) -> Iterator[list[Translation]]:
+        """The N best translations of each text of a stream, `chunk` texts at a time.
+
+        Fewer are taken where `ready` says that the next one would have to be awaited. `name` is the stream's in
+        messages; before an error, everything that came before its line is yielded.
+        """
+        request = self._request(nbest, options)  # here, so that mistakes show before the first text
+        for many in (request.to, request.prefix):
+            if not (many is None or isinstance(many, str)):
+                raise TypeError("a stream has one target language and one prefix: use `translate` for lists of them")
+
+        def translations() -> Iterator[list[Translation]]:
+            first = 1
+            for part in chunks(texts, chunk, ready):
+                sources, mistake = self._encodable(part, request, name, first)
+                fitting = next((i for i, source in enumerate(sources) if self._too_long(source)), len(sources))
+                yield from self._translations(sources[:fitting], request, progress, first)
+                self.check_lengths(sources, name, first)
+                if mistake is not None:
+                    raise mistake
+                first += len(part)
+
+        return translations()
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
+        """How probable given translations are: log P of each, and of each of its pieces."""
+        return score(self, sources, targets, to)
+
+    def encode(
+        self, texts: Sequence[str], to: Languages = None, *, raw: bool = False, name: str = "texts", first: int = 1
+    ) -> list[list[int]]:
+        """The source pieces of texts, without markers; none where a text is blank.
+
+        `name` is the texts' in messages, `first` the number of their first line.
+        """
+        return self.wording.encode(texts, to, raw, name, first)
+
+    def check_lengths(self, sources: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
+        """Refuse a source that the model has not enough positions for; `first` is the number of the first line."""
+        for number, source in enumerate(sources, start=first):
+            if self._too_long(source):
+                raise UserError(
+                    f"{name}, line {number:,} has {len(source) + 1:,} tokens with `</s>`, but this model has positions "
+                    f"for {self._longest:,} (`model.{self._limiting_key}`): split the line."
+                )
+
+    def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
+        """Refuse a given target that the model has not enough positions for."""
+        limits = [target_limit(network) for network in self.networks]
+        longest = min((limit for limit in limits if limit is not None), default=None)
+        for number, target in enumerate(targets, start=first):
+            if longest is not None and len(target) + 1 > longest:
+                raise UserError(
+                    f"{name}, line {number:,}: the reference has {len(target) + 1:,} tokens with `</s>`, but this "
+                    f"model has positions for {longest:,} (`model.{self._limiting_key}`): leave the pair out."
+                )
+
+    @property
+    def _limiting_key(self) -> str:
+        """The key of [model] that says how long a sentence may be."""
+        ends = [end for bundle in self._bundles if (end := bundle.recipe.model.longest)]
+        return min(ends)[1] if ends else ""
+
+    def _request(self, nbest: int, options: Options) -> Request:
+        return resolve(options, self.recipe.decode, nbest, self.tokenizers.target.tags.values())
+
+    def _encodable(
+        self, texts: Sequence[str], request: Request, name: str, first: int
+    ) -> tuple[list[list[int]], UserError | None]:
+        """The source pieces of the texts before the first that cannot be encoded, and what is wrong with that."""
+        try:
+            return self.encode(texts, request.to, raw=request.raw, name=name, first=first), None
+        except UserError:
+            sources: list[list[int]] = []
+            for number, text in enumerate(texts, start=first):
+                try:
+                    sources += self.encode([text], request.to, raw=request.raw, name=name, first=number)
+                except UserError as mistake:
+                    return sources, mistake
+            raise
+
+    def _translations(
+        self, sources: Sequence[Sequence[int]], request: Request, progress: Progress, first: int = 1
+    ) -> list[list[Translation]]:
+        """What is found for each source; `first` is the number of the first line."""
+        places = [place for place, source in enumerate(sources) if source]
+        spoken = [sources[place] for place in places]
+        prefixes = None
+        if request.prefix is not None:
+            encoded = self.wording.encode_prefixes(request.prefix, len(sources), first)
+            prefixes = [encoded[place] for place in places]
+        with evaluating(*self.networks):
+            found = search(
+                self._searched,
+                spoken,
+                request.settings,
+                request.batch_tokens,
+                progress,
+                prefixes=prefixes,
+                numbers=[first - 1 + place for place in places],
+            )
+        progress(len(sources) - len(spoken))
+        translated = dict(zip(places, self._in_words(spoken, found, request.raw), strict=True))
+        return [translated.get(place, [_BLANK]) for place in range(len(sources))]
+
+    def _in_words(
+        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]], raw: bool
+    ) -> Iterator[list[Translation]]:
+        languages = [self.wording.language(source) for source, nbest in zip(sources, found, strict=True) for _ in nbest]
+        texts = self.wording.decode([best.tokens for nbest in found for best in nbest], languages, raw)
+        for source, nbest in zip(sources, found, strict=True):
+            yield [
+                Translation(
+                    next(texts),
+                    best.score,
+                    best.tokens,
+                    best.complete,
+                    best.log_probability,
+                    self._alignment(source, best),
+                )
+                for best in nbest
+            ]
+
+    def _alignment(self, source: Sequence[int], best: Hypothesis) -> Alignment | None:
+        if best.alignment is None:
+            return None
+        tags = 0 if self.wording.language(source) is None else 1
+        return align(self.tokenizers, source[tags:], best.tokens, [place - tags for place in best.alignment])
+
+    def _too_long(self, source: Sequence[int]) -> bool:
+        return self._longest is not None and len(source) + 1 > self._longest
+
+
+def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()) -> Model:
+    """Load a model that `heedful train` wrote, or several of one vocabulary that decode as one.
+
+    `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
+    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the models beside the first.
+    """
+    placement = Placement.of(device, precision)
+    bundles = [read_bundle(Path(folder)) for folder in (path, *ensemble)]
+    for folder, bundle in zip((path, *ensemble), bundles, strict=True):
+        _refuse_other_vocabulary(Path(folder), bundle, Path(path), bundles[0])
+        placement.put(bundle.model)
+    return Model(*bundles)
+
+
+def _refuse_other_vocabulary(
+    folder: Path, bundle: Bundle[EncoderDecoder], first: Path, of_first: Bundle[EncoderDecoder]
+) -> None:
+    side = bundle.tokenizers.other_side(of_first.tokenizers)
+    if side is None:
+        return
+    ours, theirs = getattr(bundle.tokenizers, side), getattr(of_first.tokenizers, side)
+    raise UserError(
+        f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than {first} "
+        f"({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share theirs."
+    )

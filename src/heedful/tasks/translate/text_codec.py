@@ -1,0 +1,108 @@
+"""Between a person's text and a model's pieces: its form, its words, and the tag of the target language."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from heedful.config.schema import Recipe
+from heedful.data.text_form import TextForm, join_words, split_words
+from heedful.data.tokenize.tokenizer import tag_of
+from heedful.errors import UserError
+from heedful.models.bundle import Tokenizers
+
+Languages = str | Sequence[str] | None  # the target language of all texts, or of each; None where texts have tags
+
+
+class Wording:
+    """Text in and text out, as a model's recipe and tokenizers say."""
+
+    def __init__(self, recipe: Recipe, tokenizers: Tokenizers) -> None:
+        self._form, self._tokenized = TextForm.of(recipe.data), recipe.data.tokenized
+        self._source, self._target = tokenizers.source, tokenizers.target
+        self._language = {number: language for language, number in tokenizers.source.tags.items()}
+
+    def encode(self, texts: Sequence[str], to: Languages, raw: bool, name: str, first: int) -> list[list[int]]:
+        """The source pieces of texts, behind the tag of their target language where there are several.
+
+        There are none where a text is blank. `name` is the texts' in messages, `first` the number of their first line.
+        """
+        if raw and self._tokenized is None:
+            raise UserError("`raw` is for models of tokenized text, but this one reads ordinary text: leave it out.")
+        languages = [to] * len(texts) if to is None or isinstance(to, str) else to
+        if len(languages) != len(texts):
+            raise UserError(f"There are {len(texts):,} texts but {len(languages):,} target languages: each needs one.")
+        tagged = [
+            self._tagged(text, language, f"{name}, line {number:,}")
+            for number, (text, language) in enumerate(zip(texts, languages, strict=True), start=first)
+        ]
+        pieces = self._source.encode_batch([self._worded(text, raw) for _, text in tagged])
+        return [[*tag, *ids] if ids else [] for (tag, _), ids in zip(tagged, pieces, strict=True)]
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """The target pieces of texts; none where a text is blank."""
+        return self._target.encode_batch([self.normalise(text) if text.strip() else "" for text in texts])
+
+    def encode_prefixes(self, prefix: str | Sequence[str], count: int, first: int) -> list[list[int]]:
+        """The target pieces that translations begin with; refuses text that the vocabulary cannot write."""
+        texts = [prefix] * count if isinstance(prefix, str) else prefix
+        if len(texts) != count:
+            raise UserError(
+                f"There are {count:,} texts but {len(texts):,} prefixes: each needs one, which may be empty."
+            )
+        pieces = self._target.encode_batch([self.normalise(text.rstrip()) for text in texts])
+        for number, (text, ids) in enumerate(zip(texts, pieces, strict=True), start=first):
+            if self._target.unknown in ids:
+                raise UserError(
+                    f"The prefix of line {number:,} cannot be tokenized: a part of `{text}` is not in the vocabulary."
+                )
+        return pieces
+
+    def decode(self, batch: Sequence[Sequence[int]], languages: Sequence[str | None], raw: bool) -> Iterator[str]:
+        """The texts of target pieces; `raw` makes ordinary text of them."""
+        for text, language in zip(self._target.decode_batch(batch), languages, strict=True):
+            yield self.ordinary(text, language) if raw else text
+
+    def normalise(self, text: str) -> str:
+        """The text in the form that the model was trained on."""
+        return self._form(text)
+
+    def ordinary(self, text: str, language: str | None = None) -> str:
+        """Undo the splitting of words and punctuation where the model's text is tokenized."""
+        return join_words(text, language or self._tokenized.target) if self._tokenized else text
+
+    def split_target(self, text: str, language: str | None = None) -> str:
+        """Put spaces between words and punctuation of ordinary target text, where the model's text has them."""
+        return split_words(text, language or self._tokenized.target) if self._tokenized else text
+
+    def language(self, source: Sequence[int]) -> str | None:
+        """The target language that a source asks for."""
+        return self._language.get(source[0]) if source else None
+
+    def _worded(self, text: str, raw: bool) -> str:
+        if not text.strip():
+            return ""
+        return self.normalise(split_words(text, self._tokenized.source) if raw and self._tokenized else text)
+
+    def _tagged(self, text: str, language: str | None, where: str) -> tuple[list[int], str]:
+        """The tag of a text, and the text without it."""
+        tags = self._source.tags
+        found = re.match(r"\s*<2(?P<language>[^<>\s]+)>", text) if tags else None
+        if language is not None:
+            if found and found["language"] in tags:
+                raise UserError(
+                    f"{where} begins with {tag_of(found['language'])}, but `to` is given too: leave one of them out."
+                )
+            return [self._tag(language)], text
+        if not tags or not text.strip():
+            return [], text
+        if found is None:
+            known = ", ".join(map(tag_of, tags))
+            raise UserError(f"{where} does not say its target language: begin it with one of {known}, or use `--to`.")
+        try:
+            return [self._source.tag(found["language"])], text[found.end() :].lstrip()
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from error
+
+    def _tag(self, language: str) -> int:
+        if not self._source.tags:
+            raise UserError(f"`to` is `{language}`, but this model has one target language and no tags: leave it out.")
+        return self._source.tag(language)

@@ -1,0 +1,95 @@
+"""How a model in training is judged: loss and perplexity on the validation corpora, BLEU and chrF when asked for."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+
+from heedful.data.batch_layout import CPU_MULTIPLE
+from heedful.data.batches.pairs import collate
+from heedful.data.corpora.pairs import is_blank, read_pairs
+from heedful.data.epochs.loader import pair_costs
+from heedful.data.epochs.plan import batches_by_length
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import TokenStore
+from heedful.decode.limits import source_limit, target_limit
+from heedful.errors import UserError
+from heedful.metrics.perplexity import likelihood
+from heedful.models.bundle import Bundle
+from heedful.models.networks import EncoderDecoder
+from heedful.tasks.shared.validation_scores import metric_first, refuse_diverged
+from heedful.tasks.translate.evaluation import compare
+from heedful.tasks.translate.model import Model
+
+
+class Judge:
+    """Scores a model in training, as it stands; the recipe's metric comes first."""
+
+    def __init__(self, bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
+        self._model, self._stores = Model(bundle), stores
+        _refuse_too_long(bundle, stores)
+        self._settings = bundle.recipe.train.validation
+        self._translates = self._settings.translate or self._settings.metric in ("bleu", "chrf")
+        self._shares = _shares([len(store) for store in stores], self._settings.max_sentences)
+        self._pairs = self._texts() if self._translates and stores else []
+
+    def __call__(self) -> Mapping[str, float]:
+        """All scores; none where there is nothing to judge by."""
+        if not self._stores:
+            return {}
+        scores = self._foresight()
+        refuse_diverged(scores["loss"])  # before it is asked to translate
+        if self._translates:
+            scores |= self._translation()
+        return metric_first(scores, self._settings.metric)
+
+    def _foresight(self) -> dict[str, float]:
+        ends = np.cumsum([len(store) for store in self._stores])
+        firsts = ends - [len(store) for store in self._stores]
+        rows = np.concatenate([first + np.arange(share) for first, share in zip(firsts, self._shares, strict=True)])
+        costs = [cost[rows] for cost in pair_costs(self._stores)]
+        plan = batches_by_length(costs, batch_tokens=self._model.recipe.data.batch_tokens)
+        found = likelihood(
+            self._model.network, (collate(self._stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
+        )
+        return {"loss": found.loss, "perplexity": found.perplexity}
+
+    def _translation(self) -> dict[str, float]:
+        sources, references, languages = zip(*self._pairs, strict=True)
+        outputs = self._model.translate(sources, to=languages if any(languages) else None)
+        compared = compare(self._model, outputs, references, languages)
+        return {"bleu": compared.bleu.score, "chrf": compared.chrf.score}
+
+    def _texts(self) -> list[tuple[str, str, str]]:
+        """Sources, references and target languages."""
+        data = self._model.recipe.data
+        texts: list[tuple[str, str, str]] = []
+        for corpus, share in zip(data.valid, self._shares, strict=True):
+            pairs = (pair for pair in read_pairs(corpus, data.folder, TextForm.of(data)) if not is_blank(pair))
+            texts += [(source, target, corpus.to) for source, target in islice(pairs, share)]
+        return texts
+
+
+def _shares(sizes: Sequence[int], most: int | None) -> list[int]:
+    """How many pairs of each corpus are judged: as evenly as their sizes allow, `most` in all."""
+    if most is None or most >= sum(sizes):
+        return list(sizes)
+    shares, left = [0] * len(sizes), most
+    for place, corpora in zip(sorted(range(len(sizes)), key=sizes.__getitem__), range(len(sizes), 0, -1), strict=True):
+        shares[place] = min(sizes[place], left // corpora)  # the smallest first: what it lacks goes to the others
+        left -= shares[place]
+    return shares
+
+
+def _refuse_too_long(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
+    """Say before training, not at its first validation, that a pair needs more positions than the model has."""
+    limits = [limit for limit in (source_limit(bundle.model), target_limit(bundle.model)) if limit is not None]
+    limit = min(limits, default=None)
+    longest = max((int(cost.max()) for cost in pair_costs(stores)), default=0) if stores else 0
+    if limit is not None and longest > limit:
+        key = (bundle.recipe.model.longest or (0, ""))[1]
+        way_out = "raise it" if key.endswith("max_places") else 'use `model.positions = "sinusoidal"`'
+        raise UserError(
+            f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but the model has positions for "
+            f"{limit:,} (`model.{key}`): leave the pair out, or {way_out}."
+        )

@@ -1,0 +1,82 @@
+"""Updates from CUDA graphs: every launch of a step is recorded once and replayed as one.
+
+A step of a small model is thousands of launches that take the host longer than the GPU. Batches of one static shape
+make every step the same launches on the same addresses: a new batch is copied to where the recorded one was. What is
+random follows torch's generator at each replay, so that seeding before a micro-batch works as it does without a graph.
+"""
+
+import torch
+from torch import Tensor
+
+from heedful.nn.cuda_graphs import record, warm_up
+from heedful.training.objectives import Tally
+from heedful.training.updates import BatchType, Eager, Tallying
+
+
+class Captured(Eager[BatchType]):
+    """Computes like `Eager`, from recordings. Every batch must have the shape of the first.
+
+    Gradients stay where they were recorded: nobody else may set them to None.
+    """
+
+    def __init__(
+        self,
+        tallying: Tallying[BatchType],
+        optimizer: torch.optim.Optimizer,
+        clip_norm: float | None,
+        device: torch.device,
+    ) -> None:
+        super().__init__(tallying, optimizer, clip_norm, device)
+        self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
+        self._batch: BatchType | None = None
+        self._passes: dict[bool, tuple[torch.cuda.CUDAGraph, Tally]] = {}  # by whether it is an update's first
+        self._stepping: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+        self._stepped = False
+        self._units, self._rate = torch.ones((), device=device), torch.zeros((), device=device)
+        for group in optimizer.param_groups:
+            group["capturable"] = True
+
+    def add(self, batch: BatchType, first: bool) -> Tally:
+        """Replay forward and backward on this batch."""
+        if self._batch is None:
+            self._batch = batch.to(self._device)
+            self._warm_up(self._batch)
+        else:
+            self._batch.copy_(batch)
+        if first not in self._passes:
+            self._passes[first] = self._record_pass(self._batch, first)
+        graph, tally = self._passes[first]
+        graph.replay()
+        return tally
+
+    def step(self, units: int, rate: float) -> Tensor:
+        """Replay the optimizer's step. The first one is computed as it is: it makes the optimizer's state."""
+        self._units.fill_(units)
+        self._rate.fill_(rate)
+        if not self._stepped:
+            self._stepped = True
+            return self.apply(self._units, self._rate)
+        if self._stepping is None:
+            self._stepping = record(lambda: self.apply(self._units, self._rate), self._stream, self._pool)
+        graph, norm = self._stepping
+        graph.replay()
+        return norm
+
+    def _warm_up(self, batch: BatchType) -> None:
+        """Compute and forget."""
+
+        def forgotten() -> None:
+            self.differentiate(batch)
+            self._optimizer.zero_grad()
+
+        generator = torch.cuda.get_rng_state(self._device)
+        warm_up(forgotten, self._stream)
+        torch.cuda.set_rng_state(generator, self._device)
+
+    def _record_pass(self, batch: BatchType, first: bool) -> tuple[torch.cuda.CUDAGraph, Tally]:
+        """Record forward and backward. Where there are no gradients yet, the recording makes them anew in every replay;
+        where there are, it adds to them."""
+        if first:
+            self._optimizer.zero_grad()
+        batch.forget()  # what a batch remembers is in no recording: replays would go on with the first one's
+        return record(lambda: self.differentiate(batch), self._stream, self._pool)

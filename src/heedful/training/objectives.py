@@ -1,0 +1,147 @@
+"""What training minimises: a sum over countable units, divided once by whoever sees all units of an update."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.batches.masked import MaskedBatch
+from heedful.data.batches.pairs import PairBatch
+from heedful.data.batches.texts import TextBatch
+from heedful.models.networks import Classifier, EncoderDecoder, MaskedModel
+from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.packed import IGNORED
+
+BatchType = TypeVar("BatchType", contravariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums over one micro-batch; `loss` has gradients."""
+
+    loss: Float[Tensor, ""]
+    likelihood: Float[Tensor, ""]  # summed negative log-likelihood, for perplexity
+
+
+class Objective(Protocol[BatchType]):
+    """Judges a model on a micro-batch."""
+
+    def __call__(self, model: Any, batch: BatchType) -> Tally:
+        """Sum the loss. An objective knows the family it is for; the loop does not."""
+        ...
+
+    def units(self, batch: BatchType) -> int:
+        """How many units the sums are over, known without asking the device."""
+        ...
+
+    def tokens(self, batch: BatchType) -> int:
+        """How many tokens speed is counted in."""
+        ...
+
+
+class NextToken:
+    """Label-smoothed cross-entropy of each target token given the source and the target before it."""
+
+    def __init__(self, smoothing: float) -> None:
+        self.smoothing = smoothing
+
+    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> Tally:
+        """Sum over the target tokens of a micro-batch."""
+        states = model.states(batch.source, batch.target)
+        output = model.decoder.output
+        return Tally(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
+
+    def units(self, batch: PairBatch) -> int:
+        """The target tokens, end markers included."""
+        return batch.target_tokens
+
+    def tokens(self, batch: PairBatch) -> int:
+        """The same."""
+        return batch.target_tokens
+
+
+class OneLabel:
+    """Label-smoothed cross-entropy of the class of each text; a class may count more than another."""
+
+    def __init__(self, smoothing: float, weights_C: Float[Tensor, "C"] | None = None) -> None:
+        self.smoothing, self.weights_C = smoothing, weights_C
+
+    def __call__(self, model: Classifier, batch: TextBatch) -> Tally:
+        """Sum over the texts of a micro-batch."""
+        scores_BC = model(batch.text).float()
+        loss = F.cross_entropy(
+            scores_BC,
+            batch.labels,
+            self._weights_on(scores_BC.device),
+            ignore_index=IGNORED,
+            label_smoothing=self.smoothing,
+            reduction="sum",
+        )
+        likelihood = F.cross_entropy(scores_BC.detach(), batch.labels, ignore_index=IGNORED, reduction="sum")
+        return Tally(loss, likelihood)
+
+    def units(self, batch: TextBatch) -> int:
+        """The texts."""
+        return batch.sentences
+
+    def tokens(self, batch: TextBatch) -> int:
+        """Those of the texts, markers included."""
+        return batch.tokens
+
+    def _weights_on(self, device: torch.device) -> Float[Tensor, "C"] | None:
+        """They stay where they are first needed: a copy in every step would wait for the host, and defy recording."""
+        if self.weights_C is not None:
+            self.weights_C = self.weights_C.to(device)
+        return self.weights_C
+
+
+class SeveralLabels(OneLabel):
+    """Cross-entropy of each class of a text by itself, there or not, summed over the classes
+
+    What is smoothed: 1 becomes 1 - s/2, and 0 becomes s/2. A class's weight is that of its texts against the others.
+    """
+
+    def __call__(self, model: Classifier, batch: TextBatch) -> Tally:
+        """Sum over the texts and classes of a micro-batch."""
+        scores_BC, labels_BC = model(batch.text).float(), batch.labels
+        real_BC = (labels_BC >= 0).to(scores_BC.dtype)
+        aims_BC = labels_BC.clamp(min=0)
+        smoothed_BC = aims_BC * (1 - self.smoothing) + self.smoothing / 2
+        weights_C = self._weights_on(scores_BC.device)
+        loss = F.binary_cross_entropy_with_logits(
+            scores_BC, smoothed_BC, real_BC, pos_weight=weights_C, reduction="sum"
+        )
+        likelihood = F.binary_cross_entropy_with_logits(scores_BC.detach(), aims_BC, real_BC, reduction="sum")
+        return Tally(loss, likelihood)
+
+
+class MaskedTokens:
+    """Cross-entropy of each masked token, and of whether the second text follows the first      Devlin et al. 2019, A.2
+
+    loss = mean over masked tokens + mean over pairs, as a sum over masked tokens that the trainer divides.
+    """
+
+    def __init__(self, smoothing: float = 0.0) -> None:
+        self.smoothing = smoothing
+
+    def __call__(self, model: MaskedModel, batch: MaskedBatch) -> Tally:
+        """Sum over the masked tokens of a micro-batch."""
+        encoded, output = model(batch.text), model.head.output
+        states_PE = model.masked(encoded, batch.places)
+        loss, likelihood = smoothed_cross_entropy(states_PE, output.weight, output.bias, batch.labels, self.smoothing)
+        if model.follows is not None:
+            scores_B2 = model.following(encoded).float()
+            of_pairs = F.cross_entropy(scores_B2, batch.next, ignore_index=IGNORED, reduction="sum")
+            loss = loss + batch.balance * of_pairs
+        return Tally(loss, likelihood)
+
+    def units(self, batch: MaskedBatch) -> int:
+        """The masked tokens."""
+        return batch.masked
+
+    def tokens(self, batch: MaskedBatch) -> int:
+        """All real tokens, markers included."""
+        return batch.tokens

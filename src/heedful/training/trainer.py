@@ -1,0 +1,272 @@
+"""The loop: micro-batches to updates, updates to a trained model.
+
+An update sums the gradients of its micro-batches and divides once by the units (target tokens) of all of them. Nothing
+in a step asks the device for a value; losses are read when they are shown.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from heedful.data.epochs.loader import Feed, Loader, MicroBatch
+from heedful.errors import Stopped, UserError
+from heedful.training.checkpoints import Position
+from heedful.training.objectives import Objective, Tally
+from heedful.training.seeding import seed_micro_batch
+from heedful.training.signals import StopRequest
+from heedful.training.updates import BatchType, Computing, Eager
+
+_HOPELESS_UPDATES: Final = 5  # in a row without a finite gradient end a run
+_REFRESH_SECONDS: Final = 0.5  # between two live readings where reading costs nothing
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of a run."""
+
+    steps: int
+    accumulate: int
+    clip_norm: float | None
+    seed: int
+    log_every: int
+    checkpoint_every: int
+    validate_every: int
+    patience: int | None
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the progress line and the metrics say of the updates since the last reading."""
+
+    step: int
+    steps: int
+    epoch: int
+    loss: float  # the objective, per unit
+    perplexity: float
+    learning_rate: float
+    gradient_norm: float
+    tokens_per_second: float
+    data_wait: float  # the share of time spent waiting for batches
+    skipped: int  # updates whose gradient was not finite
+    seconds_left: float
+
+
+class Observer(Protocol):
+    """Whoever validates, saves and shows, outside the loop."""
+
+    def reading(self, reading: Reading, logged: bool) -> None:
+        """Show a reading; `logged` ones go to the metrics too."""
+        ...
+
+    def validate(self) -> Mapping[str, float]:
+        """Judge the model; the first score decides which model is best. Empty where there is nothing to judge by."""
+        ...
+
+    def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
+        """Show the scores, and keep the model where it is the best one so far."""
+        ...
+
+    def checkpoint(self, position: Position) -> None:
+        """Save everything a resumed run needs."""
+        ...
+
+
+class Trainer(Generic[BatchType]):
+    """Trains one model from a position to the last step."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective[BatchType],
+        optimizer: torch.optim.Optimizer,
+        learning_rate: Callable[[int], float],
+        feed: Feed[BatchType],
+        device: torch.device,
+        settings: Settings,
+        observer: Observer,
+        computation: Computing[BatchType] = Eager,
+        before_update: Callable[[int], None] = lambda step: None,
+    ) -> None:
+        """`before_update` is told how many updates are done, before each one: for what depends on that alone."""
+        self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
+        self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
+        self._computation = computation(lambda batch: objective(model, batch), optimizer, settings.clip_norm, device)
+        self._before_update = before_update
+        self._not_finite = 0  # updates in a row, as far as they were read
+
+    def run(self, position: Position, stop: StopRequest) -> Position:
+        """Train to the last step, or until patience or a signal ends it; return where it stands."""
+        self.model.train()
+        meter = _Meter(self.device, position.step)
+        began = time.perf_counter() - position.seconds
+        with Loader(self.feed, (position.epoch, position.micro_batch)) as loader:
+            updates = _updates(loader, self.settings.accumulate)
+            while position.step < self.settings.steps and not self._out_of_patience(position):
+                with meter.waiting():
+                    update = next(updates)
+                tokens, norm = self._update(update, position, meter)
+                position.step, position.score = position.step + 1, None
+                position.target_tokens += tokens
+                last = update[-1]
+                position.epoch = last.epoch + 1 if last.last else last.epoch
+                position.micro_batch = 0 if last.last else last.index + 1
+                self._after_update(position, meter, norm, stop, began)
+        return position
+
+    def _update(
+        self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: "_Meter"
+    ) -> tuple[int, Tensor]:
+        """Sum gradients over the micro-batches, and step; the tokens, and the norm of the gradient."""
+        self._before_update(position.step)
+        units = tokens = 0
+        for number, micro in enumerate(update):
+            seed_micro_batch(self.settings.seed, position.step, number)
+            meter.add(self._computation.add(micro.batch, first=number == 0))
+            units += self.objective.units(micro.batch)
+            tokens += self.objective.tokens(micro.batch)
+        meter.units += units
+        meter.tokens += tokens
+        norm = self._computation.step(units, self.learning_rate(position.step + 1))
+        meter.skipped += ~norm.isfinite()
+        return tokens, norm
+
+    def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
+        settings, step = self.settings, position.step
+        last = step == settings.steps
+        if step % settings.log_every == 0 or last:
+            self._read(position, meter, norm, logged=True)
+            meter.restart(step)
+        elif self.device.type == "cpu" and meter.since_shown > _REFRESH_SECONDS:
+            self._read(position, meter, norm, logged=False)
+        with meter.paused():
+            if step % settings.validate_every == 0 or last:
+                self._validate(position)
+            if step % settings.checkpoint_every == 0 or last or stop.signal or self._out_of_patience(position):
+                position.seconds = time.perf_counter() - began
+                self.observer.checkpoint(position)
+        if stop.signal and not last:
+            raise Stopped(
+                f"Stopped at step {step:,} of {settings.steps:,}, checkpoint saved. "
+                "Run the same command with --resume to go on.",
+                stop.signal,
+            )
+
+    def _read(self, position: Position, meter: "_Meter", norm: Tensor, logged: bool) -> None:
+        """Ask the device for the sums, and show them."""
+        skipped = int(meter.skipped)  # waits for the device: the clock is read behind it
+        units, updates, seconds = meter.units, position.step - meter.first_step, meter.seconds
+        perplexity = math.exp(min(float(meter.likelihood) / units, 700.0))
+        self.observer.reading(
+            Reading(
+                step=position.step,
+                steps=self.settings.steps,
+                epoch=position.epoch,
+                loss=float(meter.loss) / units,
+                perplexity=perplexity,
+                learning_rate=self.learning_rate(position.step),
+                gradient_norm=float(norm),
+                tokens_per_second=meter.tokens / seconds,
+                data_wait=meter.waited / seconds,
+                skipped=skipped,
+                seconds_left=seconds / updates * (self.settings.steps - position.step),
+            ),
+            logged,
+        )
+        meter.shown()
+        if not logged:
+            return
+        self._not_finite = self._not_finite + updates if skipped == updates else 0
+        if self._not_finite >= _HOPELESS_UPDATES:
+            raise UserError(
+                f"The gradient was not finite in any of the last {self._not_finite} updates (step {position.step:,}): "
+                "lower the learning rate, lengthen the warm-up or set `train.clip_norm`. "
+                "What was saved before is intact."
+            )
+
+    def _validate(self, position: Position) -> None:
+        self.model.eval()
+        scores = self.observer.validate()
+        self.model.train()
+        position.score = score = next(iter(scores.values()), None)
+        best = score is None or is_better(score, position.best_score, self.settings.higher_is_better)
+        if best:
+            position.best_score, position.best_step, position.worse_since = score, position.step, 0
+        else:
+            position.worse_since += 1
+        self.observer.validated(position, scores, best)
+
+    def _out_of_patience(self, position: Position) -> bool:
+        return self.settings.patience is not None and position.worse_since >= self.settings.patience
+
+
+def is_better(score: float, best: float | None, higher_is_better: bool) -> bool:
+    """Whether a score beats the best so far; what is not a number beats nothing and is beaten by everything."""
+    if best is None or math.isnan(best):
+        return True
+    return score > best if higher_is_better else score < best
+
+
+def _updates(loader: Iterator[MicroBatch[BatchType]], accumulate: int) -> Iterator[list[MicroBatch[BatchType]]]:
+    """Group micro-batches into updates; an epoch's last update may be smaller."""
+    update: list[MicroBatch[BatchType]] = []
+    for micro in loader:
+        update.append(micro)
+        if len(update) == accumulate or micro.last:
+            yield update
+            update = []
+
+
+class _Meter:
+    """Sums on the device since the last logged reading, and the clocks beside them."""
+
+    def __init__(self, device: torch.device, step: int) -> None:
+        self.device = device
+        self.restart(step)
+
+    def restart(self, step: int) -> None:
+        """Begin a new stretch after this step."""
+        self.first_step, self.units, self.tokens, self.waited = step, 0, 0, 0.0
+        self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        self.likelihood = torch.zeros_like(self.loss)
+        self.skipped = torch.zeros((), dtype=torch.int64, device=self.device)
+        self._began = self._shown = time.perf_counter()
+
+    def add(self, tally: Tally) -> None:
+        """Add a micro-batch, without asking the device."""
+        self.loss += tally.loss
+        self.likelihood += tally.likelihood
+
+    @property
+    def seconds(self) -> float:
+        """Training time of this stretch."""
+        return time.perf_counter() - self._began
+
+    @property
+    def since_shown(self) -> float:
+        """Seconds since something was last shown."""
+        return time.perf_counter() - self._shown
+
+    def shown(self) -> None:
+        """Note that something was shown."""
+        self._shown = time.perf_counter()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time of a block as waiting for data."""
+        began = time.perf_counter()
+        yield
+        self.waited += time.perf_counter() - began
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count the time of a block as no training."""
+        began = time.perf_counter()
+        yield
+        self._began += time.perf_counter() - began

@@ -1,0 +1,96 @@
+"""How an update is computed: gradients summed over micro-batches, then one step of the optimizer.
+
+Nothing here asks the device for a value, so that a GPU never waits for the host; `training.captured_updates` does the
+same from recorded CUDA graphs.
+"""
+
+from collections.abc import Callable
+from typing import Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from heedful.training.objectives import Tally
+
+
+class Batch(Protocol):
+    """What training asks of a batch, whatever is in it."""
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> Self:
+        """Copy to a device."""
+        ...
+
+    def copy_(self, other: Self) -> None:
+        """Take over the values of another batch of the same shape, in place."""
+        ...
+
+    def forget(self) -> None:
+        """Forget what was computed from the values."""
+        ...
+
+
+BatchType = TypeVar("BatchType", bound=Batch)
+GivenBatch = TypeVar("GivenBatch", bound=Batch, contravariant=True)
+Tallying = Callable[[BatchType], Tally]
+
+
+class Computation(Protocol[GivenBatch]):
+    """Computes updates, one after the other."""
+
+    def add(self, batch: GivenBatch, first: bool) -> Tally:
+        """Add the gradients of a micro-batch; the `first` of an update replaces those of the update before.
+
+        The sums are the device's, to be read before the next call; they have no gradients.
+        """
+        ...
+
+    def step(self, units: int, rate: float) -> Tensor:
+        """Divide the gradients by the units, clip, and step where all is finite; return the norm before clipping."""
+        ...
+
+
+# Makes the computation of a run, from a tally, the optimizer, the norm to clip at and the device.
+Computing = Callable[[Tallying[BatchType], torch.optim.Optimizer, float | None, torch.device], Computation[BatchType]]
+
+
+class Eager(Generic[BatchType]):
+    """Computes operation by operation, as it is written."""
+
+    def __init__(
+        self,
+        tallying: Tallying[BatchType],
+        optimizer: torch.optim.Optimizer,
+        clip_norm: float | None,
+        device: torch.device,
+    ) -> None:
+        self._tallying, self._optimizer, self._clip_norm, self._device = tallying, optimizer, clip_norm, device
+        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def add(self, batch: BatchType, first: bool) -> Tally:
+        """Run forward and backward."""
+        return self.differentiate(batch.to(self._device, non_blocking=True))
+
+    def step(self, units: int, rate: float) -> Tensor:
+        """Step the optimizer, and let the gradients go."""
+        norm = self.apply(torch.full((), float(units), device=self._device), rate)
+        self._optimizer.zero_grad()
+        return norm
+
+    def differentiate(self, batch: BatchType) -> Tally:
+        """Add the gradients of a batch on the device."""
+        tally = self._tallying(batch)
+        tally.loss.backward()
+        return Tally(tally.loss.detach(), tally.likelihood.detach())
+
+    def apply(self, units: Tensor, rate: float | Tensor) -> Tensor:
+        """Step the optimizer with the summed gradients."""
+        norm = torch.nn.utils.get_total_norm(p.grad for p in self._parameters if p.grad is not None) / units
+        finite = norm.isfinite()
+        scale = units if self._clip_norm is None else units * (norm / self._clip_norm).clamp(min=1)
+        # The fused kernels divide by `grad_scale` and pass over the update where `found_inf` is 1, on the device.
+        self._optimizer.grad_scale = torch.where(finite, scale, 1).float()  # type: ignore[attr-defined]
+        self._optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate * group.get("rate_scale", 1.0)
+        self._optimizer.step()
+        return norm

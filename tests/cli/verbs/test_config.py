@@ -1,0 +1,122 @@
+"""`heedful config` and `heedful recipes` as a user sees them."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import run
+from heedful.config.reading.load import load_recipe
+from heedful.config.reading.shipped_recipes import shipped_recipes
+
+NAME = "transformer-base-wmt14"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def heedful(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(arguments)
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def test_a_correct_recipe_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert heedful(capsys, "config", "check", NAME) == (0, f"{NAME}: a correct recipe.\n", "")
+
+
+def test_a_start_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = heedful(capsys, "config", "check", "imdb-few")
+    told = ", but runs/bert-reviews is not there, which `train.start_from` names"
+    assert (code, out, err) == (0, f"imdb-few: a correct recipe{told}.\n", "")
+    code, out, err = heedful(capsys, "config", "show", "imdb-few")
+    assert (code, 'start_from = "runs/bert-reviews"' in out) == (0, True)
+    assert err == (
+        "heedful: runs/bert-reviews is not there, which `train.start_from` names: what is taken over from it is not "
+        "shown.\n"
+    )
+
+
+def test_a_recipe_with_five_mistakes_shows_all_five(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my.toml").write_text(
+        """
+        [data]
+        train = { source = "train.en", targt = "train.de" }
+        [tokenizer]
+        kind = "bytebpe"
+        [model]
+        layer = 3
+        heads = 0
+        [train]
+        batch_tokens = 4096
+        """
+    )
+    code, out, err = heedful(capsys, "config", "check", "my.toml")
+    assert (code, out) == (2, "")
+    assert err == (
+        "heedful: 5 errors:\n"
+        "  my.toml: `data.train.targt` is not a key. Did you mean `target`?\n"
+        '  my.toml: `tokenizer.kind` is "bytebpe", but must be one of: byte_bpe, bpe, wordpiece, unigram, word, char.\n'
+        "  my.toml: `model.heads` is 0, but must be a whole number of at least 1.\n"
+        "  my.toml: `model.layer` is not a key of the family transformer. Did you mean `layers`?\n"
+        "  my.toml: `train.batch_tokens` is not a key. "
+        "Did you mean `data.batch_tokens` or `decode.batch_tokens`?\n"
+    )
+
+
+def test_a_bad_override_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert heedful(capsys, "config", "check", NAME, "--set", "model.heads=3", "--set", "train.steps=5") == (
+        2,
+        "",
+        "heedful: error: --set model.heads=3: in `model`, `width` must be a multiple of `heads` (3), but is 512.\n",
+    )
+
+
+def test_a_shown_recipe_is_the_recipe_with_its_overrides(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = heedful(capsys, "config", "show", NAME, "--set", "model.layers=2", "--set", "data.folder=x")
+    Path("shown.toml").write_text(out)
+    assert (code, err) == (0, "")
+    assert load_recipe("shown.toml") == load_recipe(NAME, ["model.layers=2", "data.folder=x"])
+
+
+def test_the_shipped_recipes_are_listed_with_their_summaries(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = heedful(capsys, "recipes", "list")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == sorted(shipped_recipes())
+    assert '  English -> German, the base Transformer of "Attention Is All You Need" (Vaswani et al. 2017).\n' in out
+
+
+def test_a_shipped_recipe_is_shown_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shipped_recipes()[NAME].read_text(encoding="utf-8")
+    assert heedful(capsys, "recipes", "show", NAME) == (0, text, "")
+
+
+@pytest.mark.parametrize("verb", ["show", "copy"])
+def test_an_unknown_shipped_recipe_gets_a_suggestion(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    line = f"heedful: error: `{NAME}x` is not a shipped recipe. Did you mean `{NAME}`?\n"
+    assert heedful(capsys, "recipes", verb, f"{NAME}x") == (2, "", line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target"),
+    [([], f"{NAME}.toml"), (["mine.toml"], "mine.toml"), (["folder"], f"folder/{NAME}.toml"), (["new/x"], "new/x")],
+)
+def test_a_copy_goes_where_it_should_and_says_where(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], target: str
+) -> None:
+    Path("folder").mkdir()
+    assert heedful(capsys, "recipes", "copy", NAME, *arguments) == (0, f"{target}\n", "")
+    assert Path(target).read_bytes() == shipped_recipes()[NAME].read_bytes()
+
+
+def test_a_copy_overwrites_nothing_unless_it_is_told_to(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text("precious")
+    assert heedful(capsys, "recipes", "copy", NAME, "mine.toml") == (
+        2,
+        "",
+        "heedful: error: mine.toml is there already: choose another name, or overwrite it with --force.\n",
+    )
+    assert Path("mine.toml").read_text() == "precious"
+    assert heedful(capsys, "recipes", "copy", NAME, "mine.toml", "--force")[0] == 0
+    assert Path("mine.toml").read_bytes() == shipped_recipes()[NAME].read_bytes()

@@ -1,0 +1,48 @@
+"""`heedful demo` from end to end, with a model too small to be good."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import run
+
+TINY = """
+[data]
+train = { builtin = "english-spanish", count = 300 }
+valid = { builtin = "english-spanish", part = "valid", count = 10 }
+test = { builtin = "english-spanish", part = "test", count = 8 }
+batch_tokens = 1000
+[tokenizer]
+size = 400
+[model]
+width = 16
+heads = 2
+layers = 1
+inner = 16
+[train]
+steps = 3
+device = "cpu"
+precision = "float32"
+[decode]
+beam = 1
+max_extra = 5
+"""
+
+
+def test_the_demo_trains_judges_shows_examples_and_says_what_comes_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.setattr("heedful.cli.verbs.demo.RECIPE", str(tmp_path / "tiny.toml"))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    typed = iter(["The cat sleeps.", ""])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    assert run(["demo", "--out", str(tmp_path / "run")]) == 0
+    shown = capsys.readouterr().out
+    assert "of 8 exactly right" in shown
+    assert "The two small cats did not see the red house." in shown
+    assert "Your turn" in shown
+    assert "heedful translate runs/mine < text.en" in shown
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    assert run(["demo", "--out", str(tmp_path / "run")]) == 0, "a second demo uses the model that is there"

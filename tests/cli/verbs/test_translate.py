@@ -1,0 +1,337 @@
+"""`heedful translate` as a user sees it."""
+
+import gzip
+import io
+import json
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.cli.input import Arriving
+from heedful.cli.main import run
+from heedful.data.tokenize.tokenizer import END, Tokenizer
+from heedful.models.bundle import read_bundle, write_weights
+from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.text_codec import Wording
+
+Sentences = Callable[[int], list[str]]
+Capture = pytest.CaptureFixture[str]
+
+
+def translate(model: Path, *arguments: str | int | Path) -> int:
+    return run(["translate", str(model), "--device", "cpu", *map(str, arguments)])
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Put bytes on standard input, which has no file descriptor then."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def file_of(path: Path, lines: Sequence[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+# --- lines in, lines out ----------------------------------------------------------------------------------------------
+
+
+def test_files_give_one_line_a_line_in_order(
+    reversing_folder: Path, reversing: Model, sentences: Sentences, tmp_path: Path, capsys: Capture
+) -> None:
+    texts = sentences(12)
+    first = file_of(tmp_path / "first", [*texts[:5], "", "  "])
+    second = tmp_path / "second.gz"
+    second.write_bytes(gzip.compress("\r\n".join(texts[5:]).encode()))  # and no newline at the end
+    assert translate(reversing_folder, first, second) == 0
+    shown = capsys.readouterr()
+    expected = [*reversing.translate(texts[:5]), "", "", *reversing.translate(texts[5:])]
+    assert shown.out == "".join(f"{line}\n" for line in expected)
+    assert shown.err == ""
+
+
+@pytest.mark.parametrize("arguments", [(), ("-",)])
+def test_standard_input_is_the_default_and_a_dash(
+    reversing_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, arguments: tuple[str, ...]
+) -> None:
+    type_in(monkeypatch, b"ant bee\n\ncat\n")
+    assert translate(reversing_folder, *arguments) == 0
+    assert capsys.readouterr().out == "bee ant\n\ncat\n"
+
+
+def test_a_regular_file_may_be_standard_input(
+    reversing_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    with file_of(tmp_path / "in", ["ant bee", "cat"]).open() as opened:
+        monkeypatch.setattr(sys, "stdin", opened)
+        assert translate(reversing_folder) == 0
+    assert capsys.readouterr().out == "bee ant\ncat\n"
+
+
+def test_no_lines_give_no_lines(reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert translate(reversing_folder, file_of(tmp_path / "in", [])) == 0
+    assert capsys.readouterr().out == ""
+
+
+# --- forms ------------------------------------------------------------------------------------------------------------
+
+
+def test_scores_stand_before_the_text(
+    reversing_folder: Path, reversing: Model, tmp_path: Path, capsys: Capture
+) -> None:
+    path = file_of(tmp_path / "in", ["ant bee", ""])
+    assert translate(reversing_folder, path, "--scores", "--beam", 2, "--length-penalty", 1) == 0
+    (best,) = reversing.translate_detailed(["ant bee"], beam=2, length_penalty=1.0)[0]
+    assert capsys.readouterr().out == f"{best.score:.4f}\tbee ant\n0.0000\t\n"
+
+
+def test_n_best_lines_have_the_number_of_their_line(
+    reversing_folder: Path, reversing: Model, tmp_path: Path, capsys: Capture
+) -> None:
+    first, second = file_of(tmp_path / "a", ["ant bee"]), file_of(tmp_path / "b", ["", "cat"])
+    assert translate(reversing_folder, first, second, "--n-best", 2) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    assert [row[2] for row in rows] == [
+        *(best.text for best in reversing.translate_detailed(["ant bee"], nbest=2)[0]),
+        "",
+        *(best.text for best in reversing.translate_detailed(["cat"], nbest=2)[0]),
+    ]
+
+
+def test_json_is_one_object_a_line(reversing_folder: Path, reversing: Model, tmp_path: Path, capsys: Capture) -> None:
+    path = file_of(tmp_path / "in", ["ant bee", ""])
+    assert translate(reversing_folder, path, "--json") == 0
+    spoken, blank = map(json.loads, capsys.readouterr().out.splitlines())
+    (best,) = reversing.translate_detailed(["ant bee"])[0]
+    assert list(spoken) == ["text", "score", "tokens", "complete", "log_probability"]
+    assert spoken["text"] == "bee ant"
+    assert spoken["score"] == pytest.approx(best.score, abs=1e-4)
+    assert spoken["tokens"] == list(best.tokens)
+    assert spoken["complete"] is True
+    assert blank == {"text": "", "score": 0.0, "tokens": [], "complete": True, "log_probability": 0.0}
+    assert translate(reversing_folder, path, "--json", "--n-best", 3) == 0
+    spoken, _ = map(json.loads, capsys.readouterr().out.splitlines())
+    assert spoken["text"] == spoken["nbest"][0]["text"]
+    assert len(spoken["nbest"]) == 3
+
+
+def test_a_line_stays_one_line_whatever_the_model_writes(
+    reversing_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(Tokenizer, "decode_batch", lambda self, batch: ["two\nlines\r\nor three"] * len(batch))
+    path = file_of(tmp_path / "in", ["ant", "bee"])
+    assert translate(reversing_folder, path) == 0
+    assert capsys.readouterr().out == "two lines or three\n" * 2
+
+
+@pytest.mark.parametrize(("option", "column"), [("--scores", 1), ("--alignments", 0), ("--n-best=1", 2)])
+def test_a_tab_that_the_model_writes_makes_no_column(
+    reversing_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    option: str,
+    column: int,
+) -> None:
+    path = file_of(tmp_path / "in", ["ant bee"])
+    assert translate(reversing_folder, path, option) == 0
+    columns = capsys.readouterr().out.rstrip("\n").split("\t")
+    texts = "one\tand\ntwo"
+    monkeypatch.setattr(Wording, "decode", lambda self, batch, languages, raw: iter([texts] * len(batch)))
+    assert translate(reversing_folder, path, option) == 0
+    assert columns[column] == "bee ant"
+    columns[column] = "one and two"
+    assert capsys.readouterr().out == "\t".join(columns) + "\n"
+    assert translate(reversing_folder, path) == 0
+    assert capsys.readouterr().out == "one\tand two\n"
+    assert translate(reversing_folder, path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["text"] == texts
+
+
+def test_output_goes_to_a_file_when_all_is_there(reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    path, out = file_of(tmp_path / "in", ["ant bee", "", "cat"]), tmp_path / "new" / "out"
+    assert translate(reversing_folder, path, "--output", out) == 0
+    assert out.read_text() == "bee ant\n\ncat\n"
+    assert capsys.readouterr().out == ""
+    (tmp_path / "bad").write_bytes(b"ant\n\xff\n")
+    assert translate(reversing_folder, tmp_path / "bad", "--output", out) == 2
+    assert out.read_text() == "bee ant\n\ncat\n"
+
+
+def test_cut_translations_are_counted_at_the_end(reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    endless = shutil.copytree(reversing_folder, tmp_path / "endless")
+    model = read_bundle(endless).model
+    end = model.decoder.output.weight.detach()[END]
+    with torch.no_grad():  # every state points away from `</s>`
+        model.get_parameter("decoder.final.bias").sub_(100 * end / end.norm())
+    write_weights(endless, model)
+    path = file_of(tmp_path / "in", ["ant bee cat dog", "", "hen"])
+    assert translate(endless, path, "--max-extra", 1, "--json") == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["complete"] for line in shown.out.splitlines()] == [False, True, False]
+    assert [len(json.loads(line)["tokens"]) for line in shown.out.splitlines()] == [5, 0, 2]
+    told = "2 of 3 translations were cut at the maximum length: raise --max-extra to see more of them."
+    assert shown.err == f"heedful: {told}\n"
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def read_until(descriptor: int, wanted: bytes, seconds: float = 60) -> bytes:
+    """What comes from a descriptor, until it holds something."""
+    seen, deadline = b"", time.monotonic() + seconds
+    while wanted not in seen:
+        assert time.monotonic() < deadline, f"nothing but {seen!r} came"
+        if select.select([descriptor], [], [], 0.1)[0]:
+            seen += os.read(descriptor, 1000)
+    return seen
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_each_line_is_answered_before_the_next_is_written(reversing_folder: Path, terminal: bool) -> None:
+    command = [sys.executable, "-m", "heedful", "translate", str(reversing_folder), "--device", "cpu"]
+    reader, writer = pty.openpty()[::-1] if terminal else os.pipe()
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    started = subprocess.Popen(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered)
+    with started as process, ExitStack() as stack:
+        stack.callback(process.kill)
+        stack.callback(os.close, reader)
+        assert process.stdout
+        for line, answer in ((b"ant bee\n", b"bee ant\n"), (b"\n", b"\n"), (b"cat\n", b"cat\n")):
+            os.write(writer, line)
+            assert read_until(process.stdout.fileno(), b"\n") == answer
+        if terminal:
+            os.write(writer, b"\x04")
+        else:
+            os.close(writer)
+        assert process.communicate(timeout=60) == (b"", b"")
+        assert process.returncode == 0
+    if terminal:
+        os.close(writer)
+
+
+def test_lines_arrive_whole_and_as_they_come() -> None:
+    reader, writer = os.pipe()
+    arriving = Arriving(reader)
+    lines = iter(arriving)
+    os.write(writer, b"one\ntw")
+    assert next(lines) == b"one\n"
+    assert not arriving.ready()
+    os.write(writer, b"o\r\nthree\n\nlast")
+    assert arriving.ready()
+    assert [next(lines), next(lines), next(lines)] == [b"two\r\n", b"three\n", b"\n"]
+    assert not arriving.ready()
+    os.close(writer)
+    assert arriving.ready()
+    assert list(lines) == [b"last"]
+    assert not arriving.ready()
+    os.close(reader)
+
+
+def test_a_fast_writer_is_taken_in_large_pieces() -> None:
+    reader, writer = os.pipe()
+    sent = b"".join(b"line %d\n" % number for number in range(50_000))
+
+    def send() -> None:
+        os.write(writer, sent)
+        os.close(writer)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    arriving = Arriving(reader)
+    received, waits = [], 0
+    for line in arriving:
+        received.append(line)
+        waits += not arriving.ready()
+    thread.join()
+    os.close(reader)
+    assert b"".join(received) == sent
+    assert waits < 100
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+def refused(capsys: Capture, model: Path, *arguments: str | Path) -> str:
+    assert translate(model, *arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("heedful: error: ")
+    assert shown.err.count("\n") == 1
+    return shown.err.removeprefix("heedful: error: ").rstrip("\n")
+
+
+def test_a_missing_file_is_refused_before_the_model_is_loaded(tmp_path: Path, capsys: Capture) -> None:
+    missing = tmp_path / "missing.txt"
+    assert refused(capsys, tmp_path / "no-model", missing) == f"{missing}: no such file."
+    assert refused(capsys, tmp_path / "no-model", tmp_path) == f"{tmp_path}: this is a folder, but must be a file."
+
+
+def test_a_missing_model_is_refused(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, b"")
+    model = tmp_path / "no-model"
+    expected = f"{model} is not a folder: a model is a folder that `heedful train` wrote."
+    assert refused(capsys, model) == expected
+
+
+def test_damaged_bundles_are_refused(
+    reversing_folder: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_in(monkeypatch, b"")
+    folder = shutil.copytree(reversing_folder, tmp_path / "bundle")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert refused(capsys, folder).startswith(f"{weights} is damaged (")
+    weights.unlink()
+    assert "holds no model.safetensors yet" in refused(capsys, folder)
+    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text().replace("hen", "hex"))
+    assert "is not the tokenizer that this model was trained with" in refused(capsys, folder)
+    (folder / "config.json").write_text("{")
+    assert refused(capsys, folder).startswith(f"{folder}/config.json is not JSON (")
+
+
+def test_invalid_utf8_is_refused_with_its_place_after_what_came_before(
+    reversing_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "in.txt"
+    path.write_bytes(b"ant bee\ncat\nhen \xff\n")
+    assert translate(reversing_folder, path) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "bee ant\ncat\n"
+    assert shown.err.startswith(f"heedful: error: {path}, line 3, byte 16: 0xff is not valid UTF-8 there.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--n-best", "8"], "--n-best is 8, but a beam of 4 finds no more than 4: add --beam 8."),
+        (["--n-best", "3", "--beam", "2"], "--n-best is 3, but a beam of 2 finds no more than 2: add --beam 3."),
+        (["--device", "tpu"], "`tpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
+        (["--precision", "int8"], "`int8` is not a precision: use `auto`, `float32` or `bfloat16`."),
+        (["--output", "."], ".: this is a folder, but must be a file."),
+    ],
+)
+def test_wrong_options_are_refused(
+    reversing_folder: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    type_in(monkeypatch, b"ant\n")
+    assert refused(capsys, reversing_folder, *arguments) == message
+
+
+@pytest.mark.parametrize("option", ["--beam", "--max-extra", "--batch-tokens", "--n-best"])
+def test_options_below_one_are_refused(reversing_folder: Path, capsys: Capture, option: str) -> None:
+    assert option in refused(capsys, reversing_folder, option, "0")

@@ -1,0 +1,448 @@
+"""Weights equal their definitions: loops in Python, all support sets, and the problem that entmax solves."""
+
+import math
+from collections.abc import Callable
+from itertools import chain, combinations
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import heedful.nn.alignments.distributions
+from heedful.nn.alignments.distributions import (
+    DISTRIBUTIONS,
+    DeAttention,
+    Distribution,
+    Entmax,
+    GumbelHard,
+    LearnedEntmax,
+    Sigmoid,
+    entmax15,
+    l1_distance,
+    normalised_sigmoid,
+    softmax,
+    sparsemax,
+)
+
+HEADS = 2
+NORMALISED: dict[str, Distribution] = {
+    "softmax": softmax,
+    "normalised_sigmoid": normalised_sigmoid,
+    "sparsemax": sparsemax,
+    "entmax15": entmax15,
+    "entmax 1.2": Entmax(1.2),
+    "entmax 3": Entmax(3.0),
+    "learned_entmax": LearnedEntmax(HEADS),
+}
+# Gates of de-attention with scores for distances: to see what they do with masks, types and nothing at all.
+ALL: dict[str, Distribution] = NORMALISED | {
+    "sigmoid": Sigmoid(),
+    "sigmoid with a bias": Sigmoid(-1.5),
+    "de_attention": lambda scores_XL, seen_XL=None: DeAttention()(scores_XL, -scores_XL.abs(), seen_XL),
+    "de_attention, not centred": lambda scores_XL, seen_XL=None: DeAttention(centred=False)(
+        scores_XL, -scores_XL.abs(), seen_XL
+    ),
+}
+SPARSE = {"sparsemax": 2.0, "entmax15": 1.5, "entmax 1.2": 1.2, "entmax 3": 3.0, "learned_entmax": 1.505}
+
+every = pytest.mark.parametrize("distribution", ALL.values(), ids=ALL)
+every_normalised = pytest.mark.parametrize("distribution", NORMALISED.values(), ids=NORMALISED)
+
+Row = list[float]
+
+
+def naive_softmax(x: Row) -> Row:
+    total = sum(math.exp(score) for score in x)
+    return [math.exp(score) / total for score in x]
+
+
+def naive_sigmoid(x: Row, bias: float = 0.0) -> Row:
+    return [1 / (1 + math.exp(-score - bias)) for score in x]
+
+
+def naive_normalised_sigmoid(x: Row) -> Row:
+    gates = naive_sigmoid(x)
+    return [gate / sum(gates) for gate in gates]
+
+
+def supports(size: int) -> chain[tuple[int, ...]]:
+    return chain.from_iterable(combinations(range(size), count) for count in range(1, size + 1))
+
+
+def sparsemax_by_support(x: Row) -> Row:
+    """The one support set whose threshold is below its own scores and not below the others."""
+    for support in supports(len(x)):
+        threshold = (sum(x[key] for key in support) - 1) / len(support)
+        if all((score > threshold) == (key in support) for key, score in enumerate(x)):
+            return [max(score - threshold, 0.0) for score in x]
+    raise AssertionError("no support set")
+
+
+def entmax15_by_support(x: Row) -> Row:
+    """The same with sum over the support of (x / 2 - t)^2 = 1, a quadratic equation for t."""
+    for support in supports(len(x)):
+        linear, square = sum(x[key] / 2 for key in support), sum((x[key] / 2) ** 2 for key in support)
+        discriminant = linear**2 - len(support) * (square - 1)
+        if discriminant < 0:
+            continue
+        threshold = (linear - math.sqrt(discriminant)) / len(support)
+        if all((score / 2 > threshold) == (key in support) for key, score in enumerate(x)):
+            return [max(score / 2 - threshold, 0.0) ** 2 for score in x]
+    raise AssertionError("no support set")
+
+
+def entmax_by_bisection(x: Row, alpha: float) -> Row:
+    """The threshold by halving an interval that is surely wide enough, 200 times."""
+
+    def weights(threshold: float) -> Row:
+        return [max((alpha - 1) * score - threshold, 0.0) ** (1 / (alpha - 1)) for score in x]
+
+    low, high = (alpha - 1) * min(x) - 2, (alpha - 1) * max(x)
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(weights(middle)) > 1 else (low, middle)
+    return weights(low)
+
+
+DEFINITIONS: list[tuple[str, Distribution, Callable[[Row], Row]]] = [
+    ("softmax", softmax, naive_softmax),
+    ("sigmoid", Sigmoid(), naive_sigmoid),
+    ("sigmoid with a bias", Sigmoid(-1.5), lambda x: naive_sigmoid(x, -1.5)),
+    ("normalised_sigmoid", normalised_sigmoid, naive_normalised_sigmoid),
+    ("sparsemax", sparsemax, sparsemax_by_support),
+    ("entmax15", entmax15, entmax15_by_support),
+    *(
+        (f"entmax {alpha}", Entmax(alpha), lambda x, alpha=alpha: entmax_by_bisection(x, alpha))
+        for alpha in (1.05, 1.3, 1.5, 1.9, 2.0, 2.5, 4.0)
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "definition"), [row[1:] for row in DEFINITIONS], ids=[row[0] for row in DEFINITIONS]
+)
+@given(keys=st.integers(1, 6), scale=st.sampled_from([0.1, 1.0, 4.0]), seed=st.integers(0, 2**16))
+@example(keys=1, scale=1.0, seed=0)
+@settings(max_examples=15)
+def test_weights_equal_their_definition_over_what_is_seen(
+    distribution: Distribution, definition: Callable[[Row], Row], keys: int, scale: float, seed: int
+) -> None:
+    scores, seen = batch((2, 3, keys), scale, seed)
+    found = distribution(scores, seen)
+    assert found.dtype == torch.float64
+    for row, mask, weights in zip(scores.view(-1, keys), seen.view(-1, keys), found.view(-1, keys), strict=True):
+        expected = definition(row[mask].tolist()) if mask.any() else []
+        torch.testing.assert_close(weights[mask].tolist(), expected, atol=1e-9, rtol=0)
+        assert (weights[~mask] == 0).all()
+
+
+@pytest.mark.parametrize(("name", "alpha"), SPARSE.items(), ids=SPARSE)
+def test_no_other_point_of_the_simplex_has_a_greater_value_plus_entropy(name: str, alpha: float) -> None:
+    scores, _ = batch((50, HEADS, 1, 5), 1.5)
+
+    def value(p: Tensor) -> Tensor:
+        return (p * scores).sum(-1) + (p - p**alpha).sum(-1) / (alpha * (alpha - 1))
+
+    best = NORMALISED[name](scores)
+    for other in (torch.rand_like(scores), torch.rand_like(scores) ** 8, best + 1e-3 * torch.rand_like(best)):
+        assert (value(other / other.sum(-1, keepdim=True)) <= value(best) + 1e-12).all()
+
+
+def test_bisection_and_sorting_agree_and_small_alphas_approach_softmax() -> None:
+    scores, seen = batch((2000, 7), 2.0)  # of which some have a key that is almost in the support
+    torch.testing.assert_close(Entmax(2.0)(scores, seen), sparsemax(scores, seen), atol=1e-12, rtol=0)
+    torch.testing.assert_close(Entmax(1.5)(scores, seen), entmax15(scores, seen), atol=1e-12, rtol=0)
+    far, near = ((Entmax(alpha)(scores, seen) - softmax(scores, seen)).abs().max() for alpha in (1.01, 1.0001))
+    assert near < 1e-3
+    assert near < far / 50
+
+
+@every
+def test_gradients_are_those_of_finite_differences(distribution: Distribution) -> None:
+    scores, seen = batch((2, HEADS, 2, 4), 1.0)
+    assert torch.autograd.gradcheck(lambda x: distribution(x, seen), scores.requires_grad_())
+    assert torch.autograd.gradcheck(distribution, scores[:1].detach().requires_grad_())
+
+
+@pytest.mark.parametrize("distribution", [sparsemax, entmax15, Entmax(1.3)])
+def test_second_derivatives_of_sparse_weights_are_refused_not_wrong(distribution: Distribution) -> None:
+    scores = torch.randn(3, 4, requires_grad=True)
+    (gradient,) = torch.autograd.grad(distribution(scores).square().sum(), scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+# --- laws of all ------------------------------------------------------------------------------------------------------
+
+
+@every_normalised
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_normalised_weights_are_not_negative_and_sum_to_one(distribution: Distribution, dtype: torch.dtype) -> None:
+    scores, seen = batch((5, HEADS, 3, 9), 3.0)
+    weights = distribution(scores.to(dtype), seen)
+    assert weights.dtype == dtype
+    assert (weights >= 0).all()
+    sums = weights.double().sum(-1)
+    torch.testing.assert_close(sums, seen.any(-1).double(), atol=8 * torch.finfo(dtype).eps, rtol=0)
+
+
+@every
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sixteen_bits_are_computed_in_float32_and_rounded_once(distribution: Distribution, dtype: torch.dtype) -> None:
+    scores, seen = batch((5, HEADS, 3, 9), 3.0)
+    narrow = scores.to(dtype)
+    wide = narrow.float().requires_grad_()
+    narrow.requires_grad_()
+    weights, expected = distribution(narrow, seen), distribution(wide, seen)
+    torch.testing.assert_close(weights, expected.to(dtype), atol=0, rtol=0)
+    weights.backward(torch.ones_like(weights).cumsum(-1))
+    expected.backward(torch.ones_like(expected).cumsum(-1))
+    assert narrow.grad is not None
+    assert wide.grad is not None
+    bits = torch.finfo(dtype).eps  # the gradients of scores and distances meet in the narrow type
+    torch.testing.assert_close(narrow.grad.float(), wide.grad, atol=2 * bits, rtol=2 * bits)
+
+
+@every
+@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf, 1e30])
+def test_what_is_not_seen_weighs_nothing_and_moves_nothing(distribution: Distribution, poison: float) -> None:
+    scores, seen = batch((4, HEADS, 3, 6), 2.0)
+    assert not seen.any(-1).all()  # some rows see nothing
+    results = []
+    for hidden in (scores, scores.masked_fill(~seen, poison)):
+        leaf = hidden.float().requires_grad_()
+        with torch.autograd.set_detect_anomaly(True):  # not a single NaN on the way back either
+            weights = distribution(leaf, seen)
+            weights.backward(torch.ones_like(weights).cumsum(-1))
+        assert leaf.grad is not None
+        assert (weights[~seen] == 0).all()
+        assert (leaf.grad[~seen] == 0).all()
+        results.append((weights, leaf.grad))
+    for clean, poisoned in zip(*results, strict=True):
+        assert torch.equal(clean, poisoned)
+        assert clean.isfinite().all()
+
+
+@every
+def test_a_mask_of_keys_serves_all_heads_and_queries(distribution: Distribution) -> None:
+    scores, _ = batch((3, HEADS, 4, 5))
+    keep = torch.tensor([[True] * 5, [True, True, False, True, False], [False] * 5])[:, None, None]
+    whole = keep.expand(scores.shape)
+    assert torch.equal(distribution(scores, keep), distribution(scores, whole))
+    assert torch.equal(distribution(scores, keep[0, 0, 0]), distribution(scores))
+
+
+@every
+def test_rows_are_independent(distribution: Distribution) -> None:
+    scores, seen = batch((3, HEADS, 4, 5))
+    weights = distribution(scores, seen)
+    alone = torch.stack([distribution(row, mask) for row, mask in zip(scores, seen, strict=True)])
+    torch.testing.assert_close(weights, alone, atol=1e-14, rtol=0)
+
+
+@every
+def test_no_keys_have_no_weights(distribution: Distribution) -> None:
+    scores = torch.zeros(3, HEADS, 2, 0, requires_grad=True)
+    weights = distribution(scores, torch.zeros(3, HEADS, 2, 0, dtype=torch.bool))
+    assert weights.shape == scores.shape
+    assert distribution(torch.zeros(0, HEADS, 2, 4)).shape == (0, HEADS, 2, 4)
+
+
+@every_normalised
+@pytest.mark.parametrize("score", [0.0, 1e4, -1e4])
+def test_equal_scores_have_equal_weights_and_one_key_has_them_all(distribution: Distribution, score: float) -> None:
+    for keys in (1, 2, 7, 300):
+        weights = distribution(torch.full((HEADS, 1, keys), score))
+        torch.testing.assert_close(weights, torch.full_like(weights, 1 / keys), atol=1e-6, rtol=0)
+
+
+@every_normalised
+def test_tied_keys_share_and_far_ones_get_nothing(distribution: Distribution) -> None:
+    if distribution is normalised_sigmoid:
+        return  # bounded: ties at the top share with all that is above zero
+    weights = distribution(torch.tensor([1e4, -1e4, 1e4, 0.0, 1e4 - 50]).expand(HEADS, 1, 5))
+    expected = torch.tensor([0.5, 0.0, 0.5, 0.0, 0.0]).expand(HEADS, 1, 5)
+    torch.testing.assert_close(weights, expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_weights_have_exact_zeros_and_zero_gradients_there(name: str) -> None:
+    scores = torch.tensor([3.0, 2.99, -60.0, -150.0, 2.97]).repeat(HEADS, 1, 1).requires_grad_()
+    weights = NORMALISED[name](scores)
+    weights.backward(torch.randn_like(weights))
+    assert scores.grad is not None
+    for tensor in (weights, scores.grad):
+        assert ((tensor == 0) == torch.tensor([False, False, True, True, False])).all()
+
+
+@every_normalised
+@pytest.mark.parametrize("scale", [0.01, 1.0, 5.0])
+def test_long_rows_are_as_exact_as_short_ones(distribution: Distribution, scale: float) -> None:
+    """Ten thousand keys in float32 against float64: long sums may not make keys of what has no weight."""
+    scores, _ = batch((HEADS, 6, 10_000), scale)
+    scores = scores.float()
+    weights, expected = distribution(scores), distribution(scores.double())
+    assert (weights - expected).abs().max() <= 1e-5 * expected.max()
+    torch.testing.assert_close(weights.double().sum(-1), torch.ones(HEADS, 6).double(), atol=5e-6, rtol=0)
+
+
+# --- single ones ------------------------------------------------------------------------------------------------------
+
+
+def test_a_sigmoid_weighs_each_key_by_itself() -> None:
+    scores, _ = batch((3, 5))
+    other = scores.clone()
+    other[:, 1:] += 3
+    assert torch.equal(Sigmoid()(scores)[:, 0], Sigmoid()(other)[:, 0])
+
+
+def test_a_normalised_sigmoid_survives_scores_whose_sigmoids_vanish() -> None:
+    weights = normalised_sigmoid(torch.tensor([-1e4, -1e4, -1e4 - 200]))
+    torch.testing.assert_close(weights, torch.tensor([0.5, 0.5, 0.0]))
+
+
+def test_each_head_learns_its_own_alpha() -> None:
+    learned = LearnedEntmax(3).double()
+    with torch.no_grad():
+        learned.a_H.copy_(torch.tensor([-3.0, 0.0, 4.0]))
+    scores, seen = batch((2, 3, 4, 5), 2.0)
+    weights = learned(scores, seen)
+    for head, alpha in enumerate(learned.alpha_H.tolist()):
+        assert alpha == pytest.approx(1.01 + 0.99 / (1 + math.exp(-(-3.0, 0.0, 4.0)[head])))
+        torch.testing.assert_close(weights[:, head], Entmax(alpha)(scores[:, head], seen[:, head]))
+
+
+def test_gradients_of_alpha_are_those_of_finite_differences() -> None:
+    learned = LearnedEntmax(HEADS).double()
+    scores, seen = batch((2, HEADS, 2, 4), 1.0)
+
+    def weights(a: Tensor, x: Tensor) -> Tensor:
+        found: Tensor = torch.func.functional_call(learned, {"a_H": a}, (x, seen))
+        return found
+
+    for a in (-2.5, 0.0, 2.0):
+        inputs = (torch.full((HEADS,), a, dtype=torch.float64, requires_grad=True), scores.requires_grad_())
+        assert torch.autograd.gradcheck(weights, inputs, atol=1e-6)
+
+
+@pytest.mark.parametrize("a", [-100.0, 100.0])
+def test_an_alpha_at_its_bounds_is_still_finite(a: float) -> None:
+    learned = LearnedEntmax(HEADS)
+    torch.nn.init.constant_(learned.a_H, a)
+    scores, seen = batch((3, HEADS, 2, 30), 5.0)
+    leaf = scores.float().requires_grad_()
+    weights = learned(leaf, seen)
+    weights.square().sum().backward()
+    assert leaf.grad is not None
+    assert learned.a_H.grad is not None
+    assert all(tensor.isfinite().all() for tensor in (weights, leaf.grad, learned.a_H.grad))
+    expected = softmax(scores, seen) if a < 0 else sparsemax(scores, seen)
+    torch.testing.assert_close(weights.double(), expected, atol=0.1 if a < 0 else 1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, math.nan])
+def test_an_alpha_of_one_or_less_is_refused(alpha: float) -> None:
+    with pytest.raises(ValueError, match=rf"^entmax has an alpha of {alpha:g}; it must be above 1 \(at 1 it is softm"):
+        Entmax(alpha)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan])
+def test_a_temperature_that_is_not_positive_is_refused(temperature: float) -> None:
+    with pytest.raises(ValueError, match=rf"^hard attention has a temperature of {temperature:g}; it must be above 0$"):
+        GumbelHard(softmax, temperature)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_de_attention_equals_a_loop_over_queries_and_keys(centred: bool) -> None:
+    scores, seen = batch((2, 3, 4))
+    queries, keys = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 4, 5, dtype=torch.float64)
+    weights = DeAttention(0.7, 0.3, centred)(scores, l1_distance(queries, keys), seen)
+    assert (weights < 0).any()
+    for sentence in range(2):
+        for query in range(3):
+            visible = [key for key in range(4) if seen[sentence, query, key]]
+            far = {
+                key: -sum(abs(float(queries[sentence, query, e] - keys[sentence, key, e])) for e in range(5))
+                for key in visible
+            }
+            for key in range(4):
+                expected = 0.0
+                if key in visible:
+                    middle = sum(far.values()) / len(far) if centred else 0.0
+                    gate = (1 if centred else 2) / (1 + math.exp(-0.3 * (far[key] - middle)))
+                    expected = math.tanh(0.7 * scores[sentence, query, key]) * gate
+                assert float(weights[sentence, query, key]) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_de_attention_stays_between_minus_one_and_one(centred: bool) -> None:
+    scores, seen = batch((4, 3, 6), 1e4)
+    distance = -torch.rand_like(scores) * 1e4
+    weights = DeAttention(centred=centred)(scores, distance, seen)
+    assert weights.abs().max() <= 1
+    assert DeAttention(centred=centred)(scores, 0 * distance).abs().max() == (0.5 if centred else 1)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_gradients_of_de_attention_are_those_of_finite_differences(centred: bool) -> None:
+    scores, seen = batch((1, 2, 4))
+    distance = -torch.rand_like(scores)
+    weigh = DeAttention(0.7, 1.3, centred)
+    inputs = (scores.requires_grad_(), distance.requires_grad_())
+    assert torch.autograd.gradcheck(lambda x, n: weigh(x, n, seen), inputs)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1000])
+def test_distances_and_their_gradients_equal_the_definition_in_chunks_of_any_size(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = torch.randn(2, 3, 5, 4, dtype=torch.float64, requires_grad=True)
+    keys = torch.randn(2, 3, 6, 4, dtype=torch.float64, requires_grad=True)
+    monkeypatch.setattr(heedful.nn.alignments.distributions, "_CHUNK_BYTES", rows * keys.numel() * 8)
+    found = l1_distance(queries, keys)
+    expected = -(queries.unsqueeze(3) - keys.unsqueeze(2)).abs().sum(-1)
+    torch.testing.assert_close(found, expected)
+    upstream = torch.randn_like(found)
+    for gradient, wanted in zip(
+        torch.autograd.grad(found, (queries, keys), upstream),
+        torch.autograd.grad(expected, (queries, keys), upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(gradient, wanted)
+
+
+def test_distances_of_sixteen_bits_are_float32_and_of_nothing_are_none() -> None:
+    queries, keys = torch.randn(3, 300).bfloat16(), torch.randn(4, 300).bfloat16()
+    found = l1_distance(queries, keys)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, l1_distance(queries.float(), keys.float()))
+    assert l1_distance(queries[:0], keys).shape == (0, 4)
+    assert l1_distance(queries, keys[:0]).shape == (3, 0)
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_says_what_each_kind_demands() -> None:
+    scores, _ = batch((2, HEADS, 3, 6))
+    options: dict[str, dict[str, float]] = {"learned_entmax": {"heads": HEADS}, "entmax": {"alpha": 1.7}}
+    for name, kind in DISTRIBUTIONS.items():
+        made = kind.make(**options.get(name, {}))
+        extra = (-torch.rand_like(scores),) if kind.needs_distance else ()
+        weights = made(scores, *extra)
+        sums_to_one = torch.allclose(weights.sum(-1), torch.ones(()).double()) and bool((weights >= 0).all())
+        assert sums_to_one == kind.normalised, name
+        fused = torch.allclose(weights, scores.softmax(-1))
+        assert fused == kind.fused, name
+    assert [name for name, kind in DISTRIBUTIONS.items() if kind.needs_distance] == ["de_attention"]
+
+
+def batch(shape: tuple[int, ...], scale: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Scores, and what is seen: about two keys of three, and nothing in the last row."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(shape, generator=generator, dtype=torch.float64) * scale
+    seen = torch.rand(shape, generator=generator) < 0.67
+    seen.view(-1, shape[-1])[-1] = False
+    return scores, seen

@@ -1,0 +1,130 @@
+"""A step of beam search: the kernel against the plain reference, step after step, and the reference against lists."""
+
+import copy
+import math
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.nn.decoding.beam_step import BeamState, beam_step_reference, trace
+
+pytest.importorskip("triton", reason="Triton is not installed here")
+from heedful.nn.kernels.beam_step import beam_step_kernel
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # there in Triton's interpreter
+END, BEGIN, ROOM = 2, 1, 14
+
+
+def started(slots: int, beams: int, best: int, min_length: int = 0, alpha: float = 0.6) -> BeamState:
+    """All slots in use but the last."""
+    ancestors = torch.zeros((slots, beams, ROOM), dtype=torch.int32, device=DEVICE)
+    positions = torch.zeros(slots, dtype=torch.int32, device=DEVICE)
+    penalties = [((5 + max(1, length)) / 6) ** alpha for length in range(ROOM + 2)]
+    state = BeamState.idle(ancestors, positions, best, penalties, min_length, END)
+    busy = torch.arange(slots - 1, device=DEVICE)
+    limits = ROOM - busy % (ROOM - 2)
+    ceilings = torch.tensor([penalties[int(limit)] for limit in limits], device=DEVICE)
+    state.begin(busy, limits, ceilings, BEGIN)
+    return state
+
+
+def candidates(state: BeamState, size: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Distinct tokens of every row in some order, with scores; `</s>` is often among the best."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = state.log_p_SK.numel()
+    logits = torch.randn(rows, size, generator=generator) * 2
+    logits[:, END] += 2
+    sums = logits.logsumexp(1)
+    logits[:, END] = logits[:, END].masked_fill(~state.ends_R.cpu(), -math.inf)
+    order = torch.rand(rows, size, generator=generator).argsort(1)
+    return logits.gather(1, order).to(DEVICE), order.to(DEVICE), sums.to(DEVICE)
+
+
+def tensors(state: BeamState) -> dict[str, Tensor]:
+    return {f.name: getattr(state, f.name) for f in fields(state) if isinstance(getattr(state, f.name), Tensor)}
+
+
+def copied(state: BeamState) -> BeamState:
+    return replace(state, **{name: tensor.clone() for name, tensor in tensors(state).items()})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("beams", "best", "size", "min_length"), [(1, 1, 6, 0), (2, 1, 7, 0), (3, 3, 11, 2), (4, 2, 20, 0), (5, 4, 33, 3)]
+)
+def test_the_kernel_does_what_the_reference_does_step_after_step(
+    beams: int, best: int, size: int, min_length: int
+) -> None:
+    state = started(6, beams, best, min_length)
+    for step in range(ROOM):
+        given = candidates(state, size, seed=100 * beams + step)
+        plain = copied(state)
+        beam_step_reference(plain, *given)
+        beam_step_kernel(state, *given)
+        done = plain.done_S
+        for name, tensor in tensors(state).items():
+            wanted = tensors(plain)[name]
+            if name.startswith("ended"):  # of those that there are
+                there = plain.score_SJ > -math.inf
+                assert torch.allclose(tensor[there].double(), wanted[there].double(), atol=1e-5), (step, name)
+            elif name == "ancestors_SKP":  # of those that go on, up to where they stand
+                used = torch.arange(ROOM, device=DEVICE) < plain.positions_S.view(-1, 1, 1)
+                used = used.expand_as(tensor) & ~done.view(-1, 1, 1)
+                assert torch.equal(tensor[used], wanted[used]), (step, name)
+            elif name in ("last_SK", "ends_R"):
+                live = ~done if name == "last_SK" else (~done).repeat_interleave(beams)
+                assert torch.equal(tensor[live], wanted[live]), (step, name)
+            else:
+                assert torch.allclose(tensor.double(), wanted.double(), atol=1e-5, rtol=1e-5), (step, name)
+    assert state.done_S.all()
+
+
+@pytest.mark.parametrize("step_by", [beam_step_reference, beam_step_kernel])
+def test_a_slot_that_is_done_or_idle_stays_as_it_is(step_by: object) -> None:
+    state = started(3, 2, 2)
+    state.done_S[0] = True
+    before = copied(state)
+    step_by(state, *candidates(state, 9, seed=1))  # type: ignore[operator]
+    for name in ("log_p_SK", "length_S", "score_SJ", "ended_log_p_SJ", "count_S", "positions_S", "tokens_SPK"):
+        for slot in (0, 2):
+            assert torch.equal(tensors(state)[name][slot], tensors(before)[name][slot]), name
+    assert int(state.length_S[1]) == 1
+
+
+@pytest.mark.parametrize("step_by", [beam_step_reference, beam_step_kernel])
+def test_where_nothing_may_follow_a_slot_is_done_with_what_stands(step_by: object) -> None:
+    state = started(2, 2, 1)
+    scores, tokens, sums = candidates(state, 5, seed=1)
+    step_by(state, torch.full_like(scores, -math.inf), tokens, sums)  # type: ignore[operator]
+    assert state.done_S.all()
+    assert state.length_S.tolist() == [0, 0]
+    assert state.log_p_SK[0].tolist() == [0.0, -math.inf]
+
+
+def test_pointers_lead_back_to_what_lists_remember() -> None:
+    """Beams as lists of tokens, by hand, beside the reference."""
+    state = started(2, 3, 2, min_length=9)  # nothing ends: the rows alone
+    state.limit_S[0] = ROOM
+    rows: list[list[int]] = [[], [], []]
+    for step in range(6):
+        scores, tokens, sums = candidates(state, 12, seed=step)
+        log_p = state.log_p_SK[0].tolist()
+        beam_step_reference(state, scores, tokens, sums)
+        ranked = sorted(
+            (
+                (log_p[row] + float(scores[row, place] - sums[row]), [*rows[row], int(tokens[row, place])])
+                for row in range(3)
+                for place in range(12)
+                if log_p[row] > -math.inf
+            ),
+            reverse=True,
+        )
+        rows = copy.deepcopy([tokens for _, tokens in ranked[:3]])
+        assert state.log_p_SK[0].tolist() == pytest.approx([value for value, _ in ranked[:3]], abs=1e-4)
+    slot = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    found = trace(state, slot, torch.arange(3).unsqueeze(0), torch.full((1, 3), 6))
+    assert found[0].tolist() == rows
+    for row in range(3):  # what each row sees at a position is what its ancestor wrote there
+        written = [int(state.tokens_SPK[0, p, int(state.ancestors_SKP[0, row, p + 1])]) for p in range(5)]
+        assert written == rows[row][:5]

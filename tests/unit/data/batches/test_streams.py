@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from heedful.data.batches.streams import StreamBatch, Streams
+from heedful.data.epochs.loader import Feed, Loader
+from heedful.errors import UserError
+from heedful.packed import Packed
+
+
+@given(size=st.integers(2, 60), rows=st.integers(1, 9), length=st.integers(1, 70))
+@example(size=9, rows=2, length=3)
+@example(size=3, rows=2, length=5)
+@example(size=12, rows=3, length=2)
+@settings(max_examples=60)
+def test_segments_put_together_are_the_text_cut_into_streams(size: int, rows: int, length: int) -> None:
+    rows = min(rows, size - 1)
+    text = np.random.default_rng(0).integers(0, 65_536, size).astype(np.uint16)
+    streams = Streams.of(text, rows, length)
+    inputs: list[list[int]] = [[] for _ in range(rows)]
+    labels: list[list[int]] = [[] for _ in range(rows)]
+    for index in range(len(streams)):
+        batch = streams.segment(index)
+        assert batch.inputs.values.dtype == batch.labels.dtype == torch.int64
+        assert batch.fresh.tolist() == [index == 0] * rows
+        assert 0 < batch.tokens == len(batch.labels) <= rows * length
+        if index < len(streams) - 1:  # only the last is shorter
+            assert batch.inputs.layout.lengths.tolist() == [length] * rows
+        for row, (values, next_ones) in enumerate(zip(batch.inputs.split(), labelled(batch).split(), strict=True)):
+            assert len(values) <= length
+            inputs[row] += values.tolist()
+            labels[row] += next_ones.tolist()
+    assert [token for stream in inputs for token in stream] == text[:-1].tolist()
+    assert [token for stream in labels for token in stream] == text[1:].tolist()
+    sizes = [len(stream) for stream in inputs]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_text_is_cut_as_the_picture_shows() -> None:
+    streams = Streams.of([ord(letter) for letter in "abcdefghi"], rows=2, length=3)
+    shown = [
+        [["".join(map(chr, row.tolist())) for row in side.split()] for side in (batch.inputs, labelled(batch))]
+        for batch in map(streams.segment, range(len(streams)))
+    ]
+    assert shown == [[["abc", "efg"], ["bcd", "fgh"]], [["d", "h"], ["e", "i"]]]
+
+
+def labelled(batch: StreamBatch) -> Packed:
+    return batch.inputs.with_values(batch.labels)
+
+
+def test_a_loader_serves_every_segment_of_every_epoch_in_order_from_anywhere() -> None:
+    streams = Streams.of(list(range(100, 132)), rows=3, length=4)
+    assert isinstance(streams, Feed)
+    assert len(streams) == 3
+    expected = [(epoch, index) for epoch in range(3) for index in range(3)]
+    for start in (0, 2, 4):
+        with Loader(streams, expected[start]) as loader:
+            for place in expected[start:]:
+                made = next(loader)
+                assert (made.epoch, made.index) == place
+                assert made.last == (made.index == 2)
+                assert torch.equal(made.batch.inputs.values, streams.segment(made.index).inputs.values)
+
+
+def test_a_batch_takes_over_another_of_its_shape() -> None:
+    first, second = (
+        StreamBatch(Packed.of(rows), torch.tensor(labels), torch.tensor(fresh)).to(torch.device("cpu"))
+        for rows, labels, fresh in (([[1, 2], [3]], [4, 5, 6], [True, True]), ([[7], [8, 9]], [1, 2, 3], [False, True]))
+    )
+    assert first.inputs.layout.keep.tolist() == [[True, True], [True, False]]
+    first.copy_(second)
+    assert [row.tolist() for row in first.inputs.split()] == [[7], [8, 9]]
+    assert first.inputs.layout.keep.tolist() == [[True, False], [True, True]]
+    assert first.labels.tolist() == [1, 2, 3]
+    assert first.fresh.tolist() == [False, True]
+
+
+def test_a_text_too_short_for_its_streams_is_refused() -> None:
+    message = r"^A text of 4 tokens is too short for 5 streams: it must have 6 tokens at least, or there must be fewer"
+    with pytest.raises(UserError, match=message):
+        Streams.of([1, 2, 3, 4], rows=5, length=2)
+    assert Streams.of([1, 2], rows=1, length=9).segment(0).labels.tolist() == [2]

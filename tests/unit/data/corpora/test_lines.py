@@ -1,0 +1,193 @@
+import gzip
+import io
+import lzma
+import os
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from heedful.data.corpora.lines import decode_lines, locate, read_lines
+from heedful.errors import MachineError, UserError
+
+
+def decoded(data: bytes) -> list[str]:
+    return list(decode_lines(io.BytesIO(data), "some.txt"))
+
+
+def zipped(path: Path, **members: str) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_only_a_newline_ends_a_line(separator: str) -> None:
+    assert decoded(f"a{separator}b\nc".encode()) == [f"a{separator}b", "c"]
+
+
+def test_line_ends_and_byte_order_mark_are_no_text() -> None:
+    assert decoded(b"\xef\xbb\xbfone\r\ntwo\n\nfour") == ["one", "two", "", "four"]
+
+
+def test_a_byte_order_mark_later_on_is_text() -> None:
+    assert decoded("a\n\ufeffb".encode()) == ["a", "\ufeffb"]
+
+
+def test_nothing_has_no_lines() -> None:
+    assert decoded(b"") == []
+
+
+def test_lines_come_as_soon_as_they_are_there() -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as stream, os.fdopen(write, "wb", buffering=0) as sink:
+        lines = decode_lines(stream, "standard input")
+        sink.write(b"first\n")
+        assert next(lines) == "first"
+        sink.write(b"second\n")
+        assert next(lines) == "second"
+
+
+def test_invalid_utf8_says_file_line_byte_and_the_way_out() -> None:
+    message = (
+        "some.txt, line 2, byte 5: 0xfc is not valid UTF-8 there. Convert the text, for example with `iconv -f ISO"
+    )
+    with pytest.raises(UserError, match=f"^{re.escape(message)}"):
+        decoded(b"abc\nd\xfcr\n")
+
+
+def test_utf16_is_named() -> None:
+    with pytest.raises(
+        UserError, match="line 1, byte 0: the text is UTF-16, but must be UTF-8: convert it with `iconv"
+    ):
+        decoded("Hallo\n".encode("utf-16"))
+
+
+@pytest.mark.parametrize("suffix", ["", ".txt", ".gz", ".GZ", ".xz", ".zip"])
+def test_every_form_of_file_reads_the_same(tmp_path: Path, suffix: str) -> None:
+    text = "eins\nzwei\u2028drei\n"
+    path = tmp_path / f"text{suffix}"
+    match suffix.lower():
+        case ".gz":
+            path.write_bytes(gzip.compress(text.encode()))
+        case ".xz":
+            path.write_bytes(lzma.compress(text.encode()))
+        case ".zip":
+            zipped(path, only=text)
+        case _:
+            path.write_text(text, encoding="utf-8")
+    assert list(read_lines(path)) == ["eins", "zwei\u2028drei"]
+
+
+def test_a_member_of_an_archive(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "two.zip", en="one\n", de="eins\n")
+    assert list(read_lines(f"{path}:de")) == ["eins"]
+
+
+def test_a_wrong_member_lists_the_members(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "two.zip", en="one\n", de="eins\n")
+    with pytest.raises(UserError, match=r"two.zip has no member `fr`. Its members: en, de\.$"):
+        list(read_lines(f"{path}:fr"))
+
+
+def test_an_archive_of_several_files_needs_a_member(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "two.zip", en="one\n", de="eins\n")
+    with pytest.raises(UserError, match=r"has 2 members: name one, as in `two.zip:en`. Its members: en, de\.$"):
+        list(read_lines(path))
+
+
+def test_a_long_list_of_members_is_cut(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "many.zip", **{f"m{i}": "" for i in range(12)})
+    with pytest.raises(UserError, match=r"m8, m9, …\.$"):
+        list(read_lines(path))
+
+
+def test_an_empty_archive(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "none.zip")
+    with pytest.raises(UserError, match=r"none.zip is an empty archive\.$"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("folder", "hint"),
+    [
+        ("", " (looked up from {cwd}; `data.folder` is empty)"),
+        ("corpora", " (looked up from {cwd}; `data.folder` is `corpora`)"),
+        ("/corpora", " (`data.folder` is `/corpora`)"),
+    ],
+)
+def test_a_missing_file_shows_where_it_was_looked_up(folder: str, hint: str) -> None:
+    path = Path(folder) / "train.en"
+    with pytest.raises(UserError) as error:
+        list(read_lines(locate("train.en", folder)))
+    assert str(error.value) == f"{path}: no such file{hint.format(cwd=Path.cwd())}."
+
+
+def test_a_missing_absolute_path_needs_no_hint(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nowhere/x.gz: no such file\.$"):
+        list(read_lines(tmp_path / "nowhere" / "x.gz"))
+
+
+def test_a_file_is_no_folder_of_files(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"file/x: no such file\.$"):
+        list(read_lines(tmp_path / "file" / "x"))
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r" is a folder, but must be a file\.$"):
+        list(read_lines(tmp_path))
+
+
+def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(MachineError, match=r"secret: no permission: choose another place or change its permissions\.$"):
+        list(read_lines(tmp_path / "secret"))
+
+
+def test_a_folder_goes_before_relative_names_only() -> None:
+    assert locate("a.zip:b/c.txt", "data").name == "data/a.zip:b/c.txt"
+    assert locate("/x/a.gz", "data").path == Path("/x/a.gz")
+    assert locate("~/a.gz", "data").path == Path.home() / "a.gz"
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zip"])
+@pytest.mark.parametrize("fault", ["truncated", "garbled", "plain text"])
+def test_a_damaged_archive_is_one_line(tmp_path: Path, suffix: str, fault: str) -> None:
+    text = "".join(f"{i} {i * i} {i**3}\n" for i in range(20_000))
+    path = tmp_path / f"text{suffix}"
+    match suffix:
+        case ".gz":
+            path.write_bytes(gzip.compress(text.encode()))
+        case ".xz":
+            path.write_bytes(lzma.compress(text.encode()))
+        case _:
+            zipped(path, only=text)
+    whole = path.read_bytes()
+    match fault:
+        case "truncated":
+            path.write_bytes(whole[: len(whole) // 2])
+        case "garbled":
+            middle = len(whole) // 2
+            path.write_bytes(
+                whole[:middle] + bytes(255 - byte for byte in whole[middle : middle + 64]) + whole[middle + 64 :]
+            )
+        case _:
+            path.write_text(text)
+    with pytest.raises(UserError, match=r"text\.\w+ cannot be unpacked \([^\n]+\): download or copy it again\.$"):
+        list(read_lines(path))
+
+
+def test_a_disk_that_fails_while_reading_is_the_machines_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(io.BytesIO):
+        def __next__(self) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "open", lambda *_: Failing())
+    with pytest.raises(MachineError, match=r"text: the disk reported an input/output error\.$"):
+        list(read_lines(tmp_path / "text"))

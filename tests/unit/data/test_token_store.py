@@ -1,0 +1,128 @@
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.data.token_store import Ragged, Sentences, TokenStore, open_store, write_store
+
+SOURCE = [[5, 6, 7], [], [8], [9, 10]]
+TARGET = [[1], [2, 3], [4, 5, 6], [7]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def chunk(**streams: Sentences) -> dict[str, Ragged]:
+    return {stream: Ragged.of(sentences) for stream, sentences in streams.items()}
+
+
+def written(folder: Path, vocabulary: int = 100) -> TokenStore:
+    chunks = [
+        chunk(source=SOURCE[:1], target=TARGET[:1]),
+        chunk(source=[], target=[]),
+        chunk(source=SOURCE[1:], target=TARGET[1:]),
+    ]
+    write_store(folder, "key", {"source": vocabulary, "target": 100}, chunks, Counter({"too long": 3}))
+    store = open_store(folder, "key")
+    assert store is not None
+    return store
+
+
+def test_what_was_written_is_read(folder: Path) -> None:
+    store = written(folder)
+    assert len(store) == 4
+    assert [store.sentence("source", i).tolist() for i in range(4)] == SOURCE
+    assert [store.sentence("target", i).tolist() for i in range(4)] == TARGET
+    assert store.lengths("source").tolist() == [3, 0, 1, 2]
+    assert (store.key, store.dropped) == ("key", {"too long": 3})
+
+
+@pytest.mark.parametrize("rows", [[3, 0, 0, 1, 2], [1], []])
+def test_gathering_equals_one_by_one(folder: Path, rows: list[int]) -> None:
+    for store in (written(folder), TokenStore.of(source=SOURCE, target=TARGET)):
+        values, lengths = store.gather("source", np.array(rows, np.int64))
+        assert values.tolist() == [token for row in rows for token in SOURCE[row]]
+        assert lengths.tolist() == [len(SOURCE[row]) for row in rows]
+        assert store.lengths("source", np.array(rows, np.int64)).tolist() == lengths.tolist()
+
+
+@pytest.mark.parametrize(("vocabulary", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
+def test_ids_take_two_bytes_where_they_fit(folder: Path, vocabulary: int, dtype: type) -> None:
+    store = written(folder, vocabulary)
+    assert store.streams["source"].values.dtype == dtype
+    assert [store.sentence("source", i).tolist() for i in range(4)] == SOURCE
+
+
+def test_the_largest_id_survives(folder: Path) -> None:
+    write_store(folder, "key", {"text": 65_536}, [chunk(text=[[65_535]])], Counter())
+    store = open_store(folder, "key")
+    assert store is not None
+    assert store.sentence("text", 0).tolist() == [65_535]
+
+
+def test_values_are_mapped_not_read(folder: Path) -> None:
+    values = written(folder).streams["source"].values
+    assert isinstance(values.base, np.memmap)
+    assert not values.flags.writeable
+
+
+def test_an_empty_store(folder: Path) -> None:
+    write_store(folder, "key", {"source": 9, "target": 9}, [], Counter())
+    store = open_store(folder, "key")
+    assert store is not None
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("file", ["meta.json", "source.values", "target.offsets"])
+@pytest.mark.parametrize("fault", ["missing", "cut", "longer"])
+def test_a_damaged_store_is_none(folder: Path, file: str, fault: str) -> None:
+    written(folder)
+    path = folder / file
+    data = path.read_bytes()
+    match fault:
+        case "missing":
+            path.unlink()
+        case "cut":
+            path.write_bytes(data[:-3])
+        case _:
+            path.write_bytes(data + b"12345678")
+    assert open_store(folder, "key") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"format": 1', '"format": 0'),
+        ('"key": "key"', '"key": "other"'),
+        ('"sentences": 4', '"sentences": 3'),
+        ('"uint16"', '"float64"'),
+        ('"uint16"', '"object"'),
+        ('"streams"', '"rivers"'),
+        ('"tokens": 6', '"tokens": "6"'),
+        ('"dropped": {', '"dropped": 5, "x": {'),
+    ],
+)
+def test_a_strange_description_is_none(folder: Path, old: str, new: str) -> None:
+    written(folder)
+    meta = folder / "meta.json"
+    assert old in meta.read_text()
+    meta.write_text(meta.read_text().replace(old, new))
+    assert open_store(folder, "key") is None
+
+
+def test_offsets_that_do_not_end_with_the_values_are_none(folder: Path) -> None:
+    written(folder)
+    np.array([0, 3, 3, 4, 5], np.int64).tofile(folder / "source.offsets")
+    assert open_store(folder, "key") is None
+
+
+def test_streams_of_different_sizes_are_none(folder: Path) -> None:
+    write_store(folder, "key", {"source": 9, "target": 9}, [chunk(source=[[1]], target=[[1], [2]])], Counter())
+    assert open_store(folder, "key") is None
+
+
+def test_a_folder_that_is_not_there_is_none(folder: Path) -> None:
+    assert open_store(folder / "nowhere", "key") is None

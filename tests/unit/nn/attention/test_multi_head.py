@@ -1,0 +1,50 @@
+import torch
+from torch import nn
+
+from heedful.nn.attention.backends import explicit
+from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.padding import pad
+from heedful.packed import Layout
+
+WIDTH, HEADS = 8, 2
+
+
+def test_heads_are_separate_attentions_over_slices_of_the_width() -> None:
+    """Concat(head_1 .. head_H) W_O: with H times a smaller attention, each over its own rows of the projections."""
+    attention = SelfAttention(WIDTH, HEADS, causal=True).double()
+    layout = Layout.of([4, 2])
+    x = torch.randn(6, WIDTH, dtype=torch.float64)
+    q, k, v = (x @ attention.project.weight.T + attention.project.bias).chunk(3, dim=1)
+    size = WIDTH // HEADS
+    heads = [
+        explicit(q[:, None, part], k[:, None, part], v[:, None, part], layout, layout, True, 0.0)
+        for part in (slice(start, start + size) for start in range(0, WIDTH, size))
+    ]
+    expected = torch.cat(heads, dim=2).squeeze(1) @ attention.output.weight.T + attention.output.bias
+    torch.testing.assert_close(attention(x, layout), expected)
+
+
+def test_stepping_through_cross_attention_equals_all_at_once_for_every_beam() -> None:
+    """K rows a sentence share its memory, of which the shorter ones are padded."""
+    attention = CrossAttention(WIDTH, HEADS).double()
+    beams, lengths = 2, [4, 1, 3]
+    layout = Layout.of(lengths)
+    memory = torch.randn(sum(lengths), WIDTH, dtype=torch.float64)
+    x = torch.randn(len(lengths) * beams, WIDTH, dtype=torch.float64)
+    whole = attention(x, Layout.of([beams] * len(lengths)), memory, layout)
+    keys, values = (pad(part, layout).transpose(1, 2) for part in attention.keys_and_values(memory))
+    found = attention.step(x, torch.stack((keys, values)), layout.keep[:, None, None, :])
+    torch.testing.assert_close(found, whole)
+
+
+def test_weights_are_dropped_in_training_alone() -> None:
+    layout = Layout.of([6])
+    x = torch.randn(6, WIDTH)
+    attention: nn.Module
+    for attention, inputs in (
+        (SelfAttention(WIDTH, HEADS, dropout=0.5), (x, layout)),
+        (CrossAttention(WIDTH, HEADS, dropout=0.5), (x, layout, x, layout)),
+    ):
+        assert not torch.equal(attention(*inputs), attention(*inputs))
+        attention.eval()
+        assert torch.equal(attention(*inputs), attention(*inputs))

@@ -1,0 +1,29 @@
+from collections.abc import Callable
+
+import pytest
+
+from heedful.config.corpora import TextCorpus
+from heedful.config.models import TransformerModel
+from heedful.config.schema import Data, Recipe, Words
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.models.build.network import build_model
+from heedful.models.bundle import Bundle, Tokenizers
+from heedful.tasks.translate.model import Model
+
+
+@pytest.fixture
+def untrained() -> Callable[..., Model]:
+    """Makes tiny models of nine learned positions with fresh weights; the options are those of [model]."""
+
+    def make(nfc: bool = False, **options: object) -> Model:
+        config = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "positions": "learned", "max_positions": 9}
+        recipe = Recipe(
+            data=Data(train=(TextCorpus(source="a", target="b"),), nfc=nfc, max_length=8),
+            tokenizer=Words(kind="word"),
+            model=TransformerModel.model_validate({**config, **options}),
+        )
+        tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog \u00e9"])
+        model = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
+        return Model(Bundle(recipe, Tokenizers(tokenizer, tokenizer), model))
+
+    return make

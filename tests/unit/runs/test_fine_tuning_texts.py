@@ -1,0 +1,537 @@
+"""Fine-tuning classifiers and masked language models: what they have from their start, and what they refuse."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+from torch import Tensor
+
+from heedful.cli.main import run
+from heedful.config.encoders import BertModel, ClassifierModel
+from heedful.config.reading.load import load_recipe, recipe_from_json
+from heedful.config.schema import Recipe
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.errors import UserError
+from heedful.models.bundle import Tokenizers, build_network, read_description, write_description, write_weights
+from heedful.runs.dry_run import dry_run
+from heedful.runs.fine_tuning import read_start
+from heedful.runs.job import first_job
+from heedful.runs.progress import Progress
+from heedful.runs.training_run import train
+
+Values = dict[str, Any]
+BERT: Values = {"family": "bert", "width": 8, "heads": 2, "layers": 2, "inner": 12, "max_positions": 20}
+CLASSIFIER: Values = {"family": "classifier", "encoder": {**BERT, "family": "transformer"}}
+LABELS = ("neg", "neutral", "pos")
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    rows = [{"text": "ant bee", "second": "cat", "label": "pos"}, {"text": "dog", "second": "ant", "label": "neg"}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 10))
+
+
+def start(folder: Path, model: Values, mask: bool = True) -> Path:
+    """A bundle with fresh weights, none of them zero, and a vocabulary of five animals."""
+    classifies = model["family"] == "classifier"
+    corpus = {"jsonl": "x", "text": "t", "label": "l"} if classifies else {"text": "x"}
+    recipe = Recipe.model_validate(
+        {"data": {"train": corpus, "max_length": 12}, "tokenizer": {"kind": "word"}, "model": model}
+    )
+    tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog eel"], mask=mask)
+    tokenizers = Tokenizers(tokenizer, tokenizer, LABELS if classifies else ())
+    made = build_network(recipe.model, tokenizers)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    write_description(folder / "start", recipe, tokenizers)
+    write_weights(folder / "start", made)
+    return folder / "start"
+
+
+def values(folder: Path, model: Values | None, second: bool = False, steps: int = 3, **train: Any) -> Values:
+    """A recipe that starts from there."""
+    corpus = {"jsonl": "t.jsonl", "text": "text", "label": "label"} | ({"second": "second"} if second else {})
+    return {
+        "data": {"folder": str(folder), "train": [corpus], "valid": [corpus], "batch_tokens": 40, "max_length": 12},
+        "train": {
+            "steps": steps,
+            "start_from": str(folder / "start"),
+            "schedule": {"kind": "constant", "lr": 0.01},
+            "precision": "float32",
+            "device": "cpu",
+            **train,
+        },
+        **({} if model is None else {"model": model}),
+    }
+
+
+def recipe(values: Values) -> Recipe:
+    return recipe_from_json(values, "my.toml")
+
+
+def silent() -> Console:
+    return Console(file=StringIO(), width=300)
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def state(folder: Path, step: int) -> list[bytes]:
+    files = ("model.safetensors", "optimizer.safetensors")
+    return [(folder / f"checkpoints/step-{step:08d}" / file).read_bytes() for file in files]
+
+
+def at_first(values: Values) -> tuple[Recipe, Mapping[str, Tensor], Tokenizers]:
+    """A run before its first step."""
+    with Progress(silent()) as progress:
+        job = first_job(recipe(values), progress)
+    return job.recipe, dict(job.model.named_parameters()), job.tokenizers
+
+
+def refused(values: Values, out: Path, resume: bool = False) -> str:
+    with pytest.raises(UserError) as caught:
+        train(recipe(values), out, resume=resume, console=silent())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def moved(name: str) -> str:
+    """What a weight of BERT is called in a classifier."""
+    return f"pooled.{name}" if name.startswith("encoder.") else name
+
+
+ON_BERT: Values = {"family": "classifier"}
+
+# --- a classifier on BERT ---------------------------------------------------------------------------------------------
+
+
+def test_a_classifier_begins_with_the_encoder_the_pooler_and_the_vocabulary_of_bert(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    made, own, tokenizers = at_first(values(tmp_path, ON_BERT))
+    theirs = weights(folder)
+    taken = [name for name in theirs if name.startswith(("encoder.", "pooler."))]
+    assert {moved(name) for name in taken} == own.keys() - {"output.weight", "output.bias"}
+    assert all(torch.equal(own[moved(name)], theirs[name]) for name in taken)
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.encoder == read_description(folder)[0].model
+    assert made.model.pooler
+    assert tokenizers.source.to_json() == (folder / "tokenizer.json").read_bytes()
+    assert tokenizers.labels == ("neg", "pos")
+
+
+def test_the_head_is_fresh_and_as_large_as_there_are_classes(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    first, other = (at_first(values(tmp_path, ON_BERT, seed=seed))[1] for seed in (1, 2))
+    assert first["output.weight"].shape == (2, 8)
+    assert first["output.weight"].any()
+    assert not torch.equal(first["output.weight"], other["output.weight"])
+    assert torch.equal(first["pooler.linear.weight"], other["pooler.linear.weight"])
+
+
+@pytest.mark.parametrize(
+    ("bert", "said", "pooler"),
+    [
+        ({}, {}, True),
+        ({}, {"pool": "first"}, True),
+        ({}, {"pool": "mean"}, False),
+        ({}, {"pooler": False}, False),
+        ({}, {"pool": "mean", "pooler": True}, True),
+        ({"next_sentence": False}, {}, False),
+        ({"next_sentence": False}, {"pooler": True}, True),  # a fresh one
+    ],
+)
+def test_the_pooler_comes_with_the_class_token_unless_the_recipe_says_otherwise(
+    tmp_path: Path, bert: Values, said: Values, pooler: bool
+) -> None:
+    folder = start(tmp_path, BERT | bert)
+    made, own, _ = at_first(values(tmp_path, ON_BERT | said))
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.pooler == pooler == ("pooler.linear.weight" in own)
+    if pooler and "pooler.linear.weight" in weights(folder):
+        assert torch.equal(own["pooler.linear.weight"], weights(folder)["pooler.linear.weight"])
+
+
+def test_a_recipe_may_say_a_key_of_the_encoder_and_leave_the_rest_to_its_start(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    (tmp_path / "my.toml").write_text(
+        f'[data]\nmax_length = 12\ntrain = {{ jsonl = "t.jsonl", text = "text", label = "label" }}\n'
+        f'[model]\nfamily = "classifier"\nencoder = {{ family = "bert", dropout = 0.3 }}\n'
+        f'[train]\nstart_from = "{folder}"\n'
+    )
+    made = read_start(load_recipe(tmp_path / "my.toml")).recipe.model
+    assert isinstance(made, ClassifierModel)
+    assert made.encoder == read_description(folder)[0].model.model_copy(update={"dropout": 0.3})
+
+
+@pytest.mark.parametrize("freeze", ["encoder", 1])
+def test_what_is_frozen_keeps_the_bits_of_the_start_and_the_rest_learns(tmp_path: Path, freeze: Any) -> None:
+    folder = start(tmp_path, BERT)
+    run = train(recipe(values(tmp_path, ON_BERT, freeze=freeze)), tmp_path / "run", console=silent())
+    before, after = weights(folder), weights(run)
+    stays = ("encoder.",) if freeze == "encoder" else ("encoder.embedding.", "encoder.blocks.0.")
+    for name in (name for name in before if name.startswith(("encoder.", "pooler."))):
+        assert torch.equal(after[moved(name)], before[name]) == name.startswith(stays), name
+
+
+def test_the_rates_of_a_run_fall_from_the_head_down_to_the_embedding(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    with Progress(silent()) as progress:
+        job = first_job(recipe(values(tmp_path, ON_BERT, layer_decay=0.5)), progress)
+    shares = {p: group["rate_scale"] for group in job.optimizer.param_groups for p in group["params"]}
+    own = dict(job.model.named_parameters())
+    names = (
+        "output.weight",
+        "pooler.linear.bias",
+        "pooled.encoder.embedding.weight",
+        "pooled.encoder.embedding.segments",
+    )
+    assert [shares[own[name]] for name in names] == [1, 1, 0.125, 0.125]
+    blocks = {name: shares[weight] for name, weight in own.items() if name.startswith("pooled.encoder.blocks.")}
+    assert blocks == {name: {"0": 0.25, "1": 0.5}[name.split(".")[3]] for name in blocks}
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"freeze": "encoder"}, {"layer_decay": 0.5, "optimizer": {"kind": "adamw"}, "freeze": 0}]
+)
+def test_resume_is_exact_and_needs_the_start_no_more(tmp_path: Path, more: Values) -> None:
+    start(tmp_path, BERT)
+    said = ON_BERT | {"encoder": {"family": "bert", "dropout": 0.3}}
+    whole = train(recipe(values(tmp_path, said, steps=4, **more)), tmp_path / "whole", console=silent())
+    train(recipe(values(tmp_path, said, steps=2, **more)), tmp_path / "run", console=silent())
+    shutil.rmtree(tmp_path / "start")
+    run = train(recipe(values(tmp_path, said, steps=4, **more)), tmp_path / "run", resume=True, console=silent())
+    assert state(run, 4) == state(whole, 4)
+    assert read_description(run)[1].labels == ("neg", "pos")
+
+
+def test_pairs_are_read_where_bert_tells_two_texts_apart(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    run = train(recipe(values(tmp_path, ON_BERT, second=True)), tmp_path / "run", console=silent())
+    assert read_description(run)[0].data.train[0].model_dump()["second"] == "second"
+
+
+def test_a_dry_run_starts_there_too(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    forecast = dry_run(recipe(values(tmp_path, ON_BERT)), console=silent())
+    taken = sum(tensor.numel() for name, tensor in weights(folder).items() if name.startswith(("encoder.", "pooler.")))
+    assert forecast.parameters == taken + 8 * 2 + 2
+
+
+def test_only_what_differs_is_told(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    written = values(tmp_path, ON_BERT) | {"tokenizer": {"kind": "char"}}
+    written["data"] |= {"lowercase": True, "temperature": 2.0}
+    assert read_start(recipe(written)).differences == (
+        "`data.lowercase` was false and is true",
+        '`tokenizer.kind` stays "word", as the vocabulary is kept; the recipe says "char"',
+        "`tokenizer.min_count` stays 1, as the vocabulary is kept; the recipe says nothing",
+        "`tokenizer.size` stays 50000, as the vocabulary is kept; the recipe says 5000",
+    )
+
+
+# --- a classifier on a classifier -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", [None, {"family": "classifier"}, {"family": "classifier", "dropout": 0.5}])
+def test_a_classifier_keeps_the_classes_and_all_weights_of_its_start(tmp_path: Path, said: Values | None) -> None:
+    folder = start(tmp_path, CLASSIFIER, mask=False)
+    made, own, tokenizers = at_first(values(tmp_path, said))
+    theirs = weights(folder)
+    assert own.keys() == theirs.keys()
+    assert all(torch.equal(own[name], theirs[name]) for name in own)
+    assert tokenizers.labels == LABELS
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.dropout == (said or {}).get("dropout", 0.1)
+
+
+def test_a_model_that_the_recipe_says_in_part_is_the_starts_in_all_else(tmp_path: Path) -> None:
+    encoder = {"family": "hierarchical", "words": {"family": "recurrent", "width": 4}, "sentences": {"width": 3}}
+    start(tmp_path, {"family": "classifier", "encoder": encoder}, mask=False)
+    said = {"family": "classifier", "encoder": {"family": "hierarchical", "sentences": {"dropout": 0.4}}}
+    made, _, _ = at_first(values(tmp_path, said))
+    assert isinstance(made.model, ClassifierModel)
+    table = made.model.encoder.model_dump()
+    assert (table["words"]["width"], table["sentences"]["width"], table["sentences"]["dropout"]) == (4, 3, 0.4)
+
+
+def test_berts_second_head_may_be_left_out(tmp_path: Path) -> None:
+    """So that it can go on with documents of one sentence."""
+    folder = start(tmp_path, BERT)
+    _, own, _ = at_first(filling(tmp_path, family="bert", next_sentence=False))
+    theirs = weights(folder)
+    assert {name.split(".")[0] for name in theirs.keys() - own.keys()} == {"pooler", "follows"}
+    assert all(torch.equal(own[name], theirs[name]) for name in own)
+
+
+def test_what_the_recipe_does_not_say_is_checked_as_the_start_has_it(tmp_path: Path) -> None:
+    """The length of 600 fits the start, and not the 512 positions of a BERT that says nothing of them."""
+    start(tmp_path, BERT | {"max_positions": 600})
+    for said in (ON_BERT | {"encoder": {"family": "bert", "dropout": 0.2}}, ON_BERT):
+        written = values(tmp_path, said)
+        written["data"] |= {"max_length": 600, "batch_tokens": 600}
+        made, _, _ = at_first(written)
+        assert isinstance(made.model, ClassifierModel)
+        assert made.model.longest == (600, "encoder.max_positions")
+    written["data"] |= {"max_length": 601, "batch_tokens": 601}
+    assert refused(written, tmp_path / "run") == (
+        f"a recipe that starts from {tmp_path}/start: `data.max_length` (601), markers included, must fit into "
+        "`model.encoder.max_positions`, but that is 600."
+    )
+
+
+def test_another_number_of_labels_is_refused(tmp_path: Path) -> None:
+    folder = start(tmp_path, CLASSIFIER, mask=False)
+    said = {"family": "classifier", "labels": "several"}
+    assert refused(values(tmp_path, said), tmp_path / "run") == other_function(folder, "labels", "several", "one")
+
+
+def test_resume_of_a_classifier_on_a_classifier_is_exact(tmp_path: Path) -> None:
+    start(tmp_path, CLASSIFIER, mask=False)
+    whole = train(recipe(values(tmp_path, None, steps=4)), tmp_path / "whole", console=silent())
+    train(recipe(values(tmp_path, None, steps=2)), tmp_path / "run", console=silent())
+    run = train(recipe(values(tmp_path, None, steps=4)), tmp_path / "run", resume=True, console=silent())
+    assert state(run, 4) == state(whole, 4)
+    assert read_description(run)[1].labels == LABELS
+
+
+def test_a_label_that_the_start_does_not_know_is_refused(tmp_path: Path) -> None:
+    start(tmp_path, CLASSIFIER, mask=False)
+    (tmp_path / "t.jsonl").write_text('{"text": "ant", "label": "netural"}\n')
+    assert refused(values(tmp_path, None), tmp_path / "run") == (
+        "t.jsonl, line 1 has the label `netural`, which is not a class of the model. Did you mean `neutral`?"
+    )
+
+
+# --- BERT on BERT -----------------------------------------------------------------------------------------------------
+
+
+def filling(folder: Path, **model: Any) -> Values:
+    (folder / "t.txt").write_text("Ant bee .\nCat dog .\n\nDog eel .\nAnt ant .\n")
+    written = values(folder, {"family": "bert", **model} if model else None)
+    corpus = {"text": "t.txt", "sentences": "line"}
+    return {**written, "data": written["data"] | {"train": [corpus], "valid": []}}
+
+
+def test_what_a_recipe_takes_over_is_shown_and_can_be_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start(tmp_path, BERT)
+    Path("my.toml").write_text(
+        '[data]\nmax_length = 12\ntrain = { jsonl = "t.jsonl", text = "text", label = "label" }\n'
+        '[model]\nfamily = "classifier"\npool = "mean"\n[train]\nstart_from = "start"\nsteps = 3\n'
+    )
+    assert run(["config", "show", "my.toml"]) == 0
+    Path("shown.toml").write_text(capsys.readouterr().out)
+    shown = load_recipe("shown.toml")
+    assert isinstance(shown.model, ClassifierModel)
+    assert shown.model.encoder == read_description(Path("start"))[0].model
+    assert shown.tokenizer.kind == "word"
+    assert read_start(shown).recipe == read_start(load_recipe("my.toml")).recipe
+    shutil.rmtree("start")
+    assert run(["config", "show", "my.toml"]) == 0  # which is all there is to show then
+
+
+def test_a_masked_model_goes_on_from_another(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    made, own, tokenizers = at_first(filling(tmp_path))
+    assert isinstance(made.model, BertModel)
+    assert tokenizers.source.mask == 4
+    assert all(torch.equal(own[name], tensor) for name, tensor in weights(folder).items())
+    assert own.keys() == weights(folder).keys()
+
+
+def test_a_vocabulary_without_a_mask_cannot_be_filled(tmp_path: Path) -> None:
+    start(tmp_path, BERT, mask=False)
+    assert refused(filling(tmp_path), tmp_path / "run").startswith("The vocabulary has no `<mask>`: ")
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def other_function(folder: Path, key: str, now: object, was: object) -> str:
+    ways = {"family": f'Write `family = "{was}"`', "encoder.family": f'Write `family = "{was}"` in [model.encoder]'}
+    way_out = ways.get(key, "Leave the key out")
+    return (
+        f"`model.{key}` is {json.dumps(now)}, but {folder} was trained with {json.dumps(was)}: its weights would "
+        f"mean nothing. {way_out} to take the start's."
+    )
+
+
+@pytest.mark.parametrize(
+    ("begun", "said", "key", "now", "was"),
+    [
+        (CLASSIFIER, BERT, "family", "bert", "classifier"),
+        (BERT, CLASSIFIER, "encoder.family", "transformer", "bert"),
+        (BERT, {"family": "classifier", "encoder": {"family": "recurrent"}}, "encoder.family", "recurrent", "bert"),
+        (
+            CLASSIFIER,
+            {"family": "classifier", "encoder": {"family": "hierarchical"}},
+            "encoder.family",
+            "hierarchical",
+            "transformer",
+        ),
+        (BERT, {"family": "classifier", "encoder": {"family": "bert", "heads": 4}}, "encoder.heads", 4, 2),
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "embedding_scale": True}},
+            "encoder.embedding_scale",
+            True,
+            False,
+        ),
+        (BERT, {"family": "bert", "activation": "relu"}, "activation", "relu", "gelu"),
+        (CLASSIFIER, {"family": "classifier", "pool": "mean"}, "pool", "mean", "first"),
+        (
+            CLASSIFIER,
+            {"family": "classifier", "encoder": {"family": "transformer", "norm": "pre"}},
+            "encoder.norm",
+            "pre",
+            "post",
+        ),
+    ],
+)
+def test_a_model_that_would_compute_otherwise_is_refused(
+    tmp_path: Path, begun: Values, said: Values, key: str, now: object, was: object
+) -> None:
+    folder = start(tmp_path, begun)
+    written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
+    assert refused(written, tmp_path / "run") == other_function(folder, key, now, was)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_usual_pool_may_be_said(tmp_path: Path) -> None:
+    start(tmp_path, CLASSIFIER, mask=False)
+    made, _, _ = at_first(values(tmp_path, {"family": "classifier", "pool": "first"}))
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.pooled_by == "first"
+
+
+@pytest.mark.parametrize(
+    ("begun", "said", "told"),
+    [
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "layers": 3}},
+            "`model.encoder.layers` is 2 there and 3 in the recipe",
+        ),
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "layers": 1}},
+            "`model.encoder.layers` is 2 there and 1 in the recipe",
+        ),
+        (
+            BERT,
+            {"family": "classifier", "encoder": {"family": "bert", "inner": 16, "dropout": 0.5}},
+            "`model.encoder.inner` is 12 there and 16 in the recipe",
+        ),
+        (BERT, {"family": "bert", "inner": 16}, "`model.inner` is 12 there and 16 in the recipe"),
+        (
+            BERT | {"next_sentence": False},
+            {"family": "bert", "next_sentence": True},
+            "`model.next_sentence` is false there and true in the recipe",
+        ),
+        (
+            CLASSIFIER,
+            {"family": "classifier", "encoder": {"family": "transformer", "segments": 2}},
+            "`model.encoder.segments` is 0 there and 2 in the recipe",
+        ),
+        (CLASSIFIER, {"family": "classifier", "pooler": True}, "`model.pooler` is false there and true in the recipe"),
+    ],
+)
+def test_other_shapes_are_refused_with_the_difference(tmp_path: Path, begun: Values, said: Values, told: str) -> None:
+    folder = start(tmp_path, begun)
+    written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
+    assert refused(written, tmp_path / "run") == (
+        f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
+    )
+
+
+@pytest.mark.parametrize("family", ["transformer", "classifier"])
+def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Path, family: str) -> None:
+    tiny = {"width": 8, "heads": 2, "layers": 1, "inner": 8}
+    translator = {"family": "transformer", **tiny}
+    if family == "classifier":
+        made = Recipe.model_validate(
+            {"data": {"train": {"source": "a", "target": "b"}}, "tokenizer": {"kind": "word"}, "model": translator}
+        )
+        tokenizer = train_tokenizer(made.tokenizer, ["ant bee"])
+        tokenizers = Tokenizers(tokenizer, tokenizer)
+        write_description(tmp_path / "start", made, tokenizers)
+        write_weights(tmp_path / "start", build_network(made.model, tokenizers))
+        assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (
+            f'{tmp_path}/start is no start for a classifier: `model.family` is "transformer" there, but must be "bert" '
+            'or "classifier".'
+        )
+        return
+    start(tmp_path, CLASSIFIER)
+    written = values(tmp_path, translator)
+    written["data"] |= {"train": [{"source": "t.jsonl", "target": "t.jsonl"}], "valid": []}
+    assert refused(written, tmp_path / "run") == other_function(tmp_path / "start", "family", family, "classifier")
+
+
+def test_labels_are_needed_where_the_model_is_the_starts(tmp_path: Path) -> None:
+    """The recipe is right by itself: only together with its start it does not fit."""
+    folder = start(tmp_path, CLASSIFIER)
+    written = values(tmp_path, None)
+    written["data"]["valid"] = [{"jsonl": "t.jsonl", "text": "text"}]
+    assert refused(written, tmp_path / "run") == (
+        f"a recipe that starts from {folder}: `data.valid` does not fit `model.family`: a classifier learns from texts "
+        "with labels: give `text` and `label`."
+    )
+
+
+def test_texts_must_fit_into_the_positions_of_the_start(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT)
+    written = values(tmp_path, ON_BERT)
+    written["data"]["max_length"] = 21
+    assert refused(written, tmp_path / "run") == (
+        f"a recipe that starts from {folder}: `data.max_length` (21), markers included, must fit into "
+        "`model.encoder.max_positions`, but that is 20."
+    )
+
+
+def test_pairs_are_refused_where_bert_has_one_segment(tmp_path: Path) -> None:
+    folder = start(tmp_path, BERT | {"segments": 1, "next_sentence": False})
+    assert refused(values(tmp_path, ON_BERT, second=True), tmp_path / "run") == (
+        f"a recipe that starts from {folder}: `model.encoder.segments` must be 2 where `second` makes pairs of texts, "
+        "or 0 to tell them by their markers alone, but is 1."
+    )
+
+
+def test_a_bert_without_segments_tells_pairs_by_their_markers(tmp_path: Path) -> None:
+    start(tmp_path, BERT | {"segments": 0, "next_sentence": False})
+    made, _, _ = at_first(values(tmp_path, ON_BERT, second=True))
+    assert made.data.paired
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"freeze": 3}, "`train.freeze` is 3, but the encoder has 2 layers: use a smaller number, or "),
+        ({"class_weights": {"bad": 2.0}}, "`train.class_weights` names `bad`, but no training text has that label."),
+    ],
+)
+def test_what_training_cannot_do_with_the_start_is_refused(tmp_path: Path, more: Values, line: str) -> None:
+    start(tmp_path, BERT)
+    assert refused(values(tmp_path, ON_BERT, **more), tmp_path / "run").startswith(line)
+
+
+def test_resume_with_another_encoder_is_refused(tmp_path: Path) -> None:
+    start(tmp_path, BERT)
+    run = train(recipe(values(tmp_path, ON_BERT, steps=1)), tmp_path / "run", console=silent())
+    said = ON_BERT | {"encoder": {"family": "bert", "dropout": 0.4}}
+    assert refused(values(tmp_path, said), run, resume=True) == (
+        f"{run} was trained with `model.encoder.dropout` = 0.1, but the recipe says 0.4: resume with the same recipe, "
+        "or train into another folder."
+    )
+    other = {"family": "classifier", "encoder": {"family": "recurrent"}}
+    assert refused(values(tmp_path, other), run, resume=True).startswith(f"{run} was trained with `model.encoder.")

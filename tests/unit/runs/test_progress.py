@@ -1,0 +1,80 @@
+"""What a run shows and records."""
+
+import json
+import os
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from heedful.runs.progress import Progress, describe, duration
+from heedful.training.trainer import Reading
+
+READING = Reading(
+    step=1500,
+    steps=8000,
+    epoch=3,
+    loss=2.3456,
+    perplexity=4.321,
+    learning_rate=0.00123,
+    gradient_norm=0.5,
+    tokens_per_second=12345.6,
+    data_wait=0.02,
+    skipped=0,
+    seconds_left=3700,
+)
+
+
+def test_the_line_says_step_loss_rate_speed_wait_and_time_left() -> None:
+    line = describe(READING)
+    for part in ("step 1,500/8,000", "loss 2.346", "lr 1.2e-03", "12,346 tok/s", "wait 2%", "62 min left"):
+        assert part in line
+    assert len(line) <= 80
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(45, "45 s"), (720, "12 min"), (12000, "3 h 20 min")])
+def test_times_are_said_the_way_people_do(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_elsewhere_than_on_a_terminal_logged_readings_are_plain_lines() -> None:
+    out = StringIO()
+    with Progress(Console(file=out, width=200)) as progress:
+        progress.reading(READING, logged=False)
+        progress.reading(READING, logged=True)
+    assert out.getvalue().count("\n") == 1
+
+
+def test_a_terminal_has_one_live_line_that_disappears() -> None:
+    out = StringIO()
+    with Progress(Console(file=out, width=200, force_terminal=True)) as progress:
+        progress.reading(READING, logged=False)
+        progress.say("a line above it")
+    assert "step 1,500" in out.getvalue()
+    assert "a line above it" in out.getvalue()
+
+
+def test_metrics_go_on_where_nobody_reads_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as pipe:
+        monkeypatch.setattr(sys, "stderr", pipe)
+        with Progress() as progress:
+            progress.begin(tmp_path, 0)
+            progress.reading(READING, logged=True)
+            assert b"step 1,500/8,000" in os.read(reader, 1000)
+            os.close(reader)
+            for _ in range(3):
+                progress.reading(READING, logged=True)
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
+
+
+def test_metrics_after_the_resumed_step_are_forgotten_even_a_torn_line(tmp_path: Path) -> None:
+    lines = [json.dumps({"step": step, "part": "train"}) for step in (100, 200, 300)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + '\n{"step": 40')
+    with Progress(Console(file=StringIO())) as progress:
+        progress.begin(tmp_path, 200)
+        progress.validation(200, {"loss": 1.5}, best=True)
+    entries = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [(entry["step"], entry["part"]) for entry in entries] == [(100, "train"), (200, "train"), (200, "valid")]

@@ -1,0 +1,417 @@
+"""Masks filled: by the model's own scores, in texts whose pieces are those of training, and put back as text."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import tokenizers
+import torch
+from tests.unit.tasks.masked_models import TEXTS, WEEK, masked_bundle, week_bundle
+from tokenizers import decoders, models, pre_tokenizers
+
+from heedful.config.schema import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
+from heedful.data.text_form import TextForm
+from heedful.data.tokenize.tokenizer import BEGIN, END, MASK, SPECIALS, UNKNOWN, Tokenizer
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.errors import UserError
+from heedful.models.bundle import Bundle, Tokenizers, write_description, write_weights
+from heedful.packed import Packed
+from heedful.tasks.fill.mask_text import MaskWording, parted
+from heedful.tasks.fill.model import Candidate, MaskFiller, load_filler
+from heedful.tasks.translate.model import Model
+
+KINDS: dict[str, AnyTokenizer] = {
+    "byte_bpe": ByteBpe(size=340),
+    "bpe": Bpe(kind="bpe", size=140),
+    "wordpiece": WordPiece(kind="wordpiece", size=140),
+    "unigram": Unigram(kind="unigram", size=60),
+    "word": Words(kind="word", size=100),
+    "char": Characters(kind="char", size=100),
+}
+
+
+def unigram_by_hand() -> Tokenizer:
+    """The trainer finds hardly a word in so little text."""
+    words = ("the", "cat", "sat", "on", "mat", "a", "un", "dog", "saw", "ball", ".", ",", "able")
+    whole = [*(f"▁{word}" for word in words), "able", "believ", ".", ","]
+    letters = sorted({letter for text in TEXTS for letter in text} - {" ", ".", ","})
+    pieces = [*((piece, -2.0) for piece in whole), *((letter, -5.0) for letter in ("▁", *letters))]
+    markers = (*SPECIALS, MASK)
+    library = tokenizers.Tokenizer(models.Unigram([*((marker, 0.0) for marker in markers), *pieces], UNKNOWN, False))
+    library.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    library.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    library.add_special_tokens(list(markers))
+    return Tokenizer.from_json(Tokenizer(library).to_json(), "by hand")
+
+
+TOKENIZERS = {kind: train_tokenizer(config, TEXTS, mask=True) for kind, config in KINDS.items()}
+TOKENIZERS["unigram"] = unigram_by_hand()
+all_kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module")
+def week() -> MaskFiller:
+    return MaskFiller(week_bundle())
+
+
+def wording(kind: str, lowercase: bool = False, tokenizer: Tokenizer | None = None) -> MaskWording:
+    tokenizer = tokenizer or TOKENIZERS[kind]
+    return MaskWording(tokenizer, kind, TextForm(lowercase=lowercase), mask_of(tokenizer))
+
+
+def mask_of(tokenizer: Tokenizer) -> int:
+    assert tokenizer.mask is not None
+    return tokenizer.mask
+
+
+# --- what is found ----------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_learned_the_week_fills_in_the_day(week: MaskFiller) -> None:
+    assert week.fill("monday [MASK] wednesday").text == "monday tuesday wednesday"
+    best, *others = week.fill("[MASK] saturday sunday monday").masks[0]
+    assert best.text == "friday"
+    assert best.probability > 0.5 > sum(other.probability for other in others)
+
+
+def test_several_masks_are_filled_in_one_pass(week: MaskFiller) -> None:
+    found = week.fill("monday [MASK] wednesday thursday [MASK]", top=2)
+    assert found.text == "monday tuesday wednesday thursday friday"
+    assert [len(candidates) for candidates in found.masks] == [2, 2]
+
+
+@all_kinds
+def test_candidates_are_the_best_of_the_softmax_over_all_pieces(kind: str) -> None:
+    bundle = masked_bundle(KINDS[kind])
+    tokenizer, text = bundle.tokenizers.source, "the [MASK] saw a [MASK] ."
+    (pieces,) = wording(kind, tokenizer=tokenizer).encode([parted(text)])
+    tokens = [BEGIN, *pieces, END]
+    with torch.no_grad():
+        scores = bundle.model.eval().head(bundle.model(Packed.of([tokens])).values)
+    places = [place for place, token in enumerate(tokens) if token == tokenizer.mask]
+    found = MaskFiller(bundle).fill(text, top=7)
+    for place, candidates in zip(places, found.masks, strict=True):
+        shares = scores[place].softmax(dim=0).tolist()
+        ranked = sorted(range(tokenizer.markers, tokenizer.size), key=lambda token: -shares[token])
+        assert [candidate.token for candidate in candidates] == ranked[:7]
+        assert [candidate.probability for candidate in candidates] == pytest.approx(
+            [shares[token] for token in ranked[:7]], rel=1e-5
+        )
+        assert [candidate.piece for candidate in candidates] == tokenizer.pieces(ranked[:7])
+
+
+def test_special_pieces_are_never_proposed_but_keep_their_share() -> None:
+    bundle = masked_bundle()
+    tokenizer = bundle.tokenizers.source
+    with torch.no_grad():
+        bundle.model.head.output.bias[: tokenizer.markers] += 20.0  # type: ignore[index]
+    (candidates,) = MaskFiller(bundle).fill("the [MASK] sat", top=10_000).masks
+    assert [candidate.token for candidate in candidates if candidate.token < tokenizer.markers] == []
+    assert len(candidates) == tokenizer.size - tokenizer.markers
+    assert sum(candidate.probability for candidate in candidates) < 1e-3
+
+
+def test_both_marks_are_masks_and_the_text_may_begin_or_end_with_one(week: MaskFiller) -> None:
+    assert week.fill("monday <mask> wednesday") == week.fill("  monday [MASK] wednesday ")
+    assert week.fill("[MASK] tuesday wednesday <mask>").text == "monday tuesday wednesday thursday"
+
+
+def test_texts_keep_their_order_and_neighbours_change_nothing(week: MaskFiller) -> None:
+    texts = [" ".join([*(WEEK * 2)[first : first + length], "[MASK]"]) for first in range(7) for length in (4, 1, 3, 2)]
+    together = week.fill(texts, top=3)  # more than one batch
+    for text, found in zip(texts, together, strict=True):
+        alone = week.fill(text, top=3)
+        assert found.text == alone.text
+        for ours, expected in zip(found.masks[0], alone.masks[0], strict=True):
+            assert ours.token == expected.token
+            assert ours.probability == pytest.approx(expected.probability, rel=1e-4)
+
+
+def test_many_masks_are_scored_some_at_a_time(week: MaskFiller, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["monday [MASK] [MASK] thursday [MASK]", "[MASK] friday"]
+    at_once = week.fill(texts)
+    monkeypatch.setattr("heedful.tasks.fill.model._SCORED", 1)
+    assert [found.text for found in week.fill(texts)] == [found.text for found in at_once]
+
+
+def test_dropout_is_off_and_the_network_stays_as_it_was() -> None:
+    bundle = masked_bundle(dropout=0.5)
+    bundle.model.train()
+    filler = MaskFiller(bundle)
+    assert filler.fill("the [MASK]") == filler.fill("the [MASK]")
+    assert bundle.model.training
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_text_is_read_behind_the_first_in_its_own_segment() -> None:
+    bundle = masked_bundle()
+    tokenizer, filler = bundle.tokenizers.source, MaskFiller(bundle)
+    encode, mask = tokenizer.encode, mask_of(tokenizer)
+    tokens = [BEGIN, *encode("the cat"), mask, END, *encode("a dog saw"), mask, END]
+    segments = [0] * 5 + [1] * 5
+    plain = Packed.of([tokens])
+    with torch.no_grad():
+        encoded = bundle.model.eval()(Packed(plain.values, plain.layout, torch.tensor(segments)))
+        scores = bundle.model.head(encoded.values)
+    shares = scores[[3, 8]].softmax(dim=1)
+    shares[:, : tokenizer.markers] = 0
+    found = filler.fill("the cat [MASK]", second="a dog saw [MASK]", top=1)
+    best = [candidates[0].token for candidates in found.masks]
+    assert best == shares.argmax(dim=1).tolist()
+    assert [candidates[0].probability for candidates in found.masks] == pytest.approx(shares.amax(dim=1).tolist())
+    assert found.text == f"the cat {tokenizer.decode(best[:1])}"
+    assert found.second == f"a dog saw {tokenizer.decode(best[1:])}"
+    assert filler.fill(["the cat [MASK]"], 1, ["a dog saw [MASK]"]) == [found]
+    assert filler.fill("the cat", second="a [MASK]").text == "the cat"
+
+
+# --- pieces around masks ----------------------------------------------------------------------------------------------
+
+
+def masked_one_by_one(tokenizer: Tokenizer, text: str) -> Iterator[tuple[str, list[int]]]:
+    """The text with each of its words masked that is one piece, and the text's own pieces with a mask for that one."""
+    ids = tokenizer.encode(text)
+    for word in re.finditer(r"[^\s.,☃]+", text):
+        with_word = len(tokenizer.encode(text[: word.end()]))
+        without = (text[: word.start()], text[: word.start()].removesuffix(" "))  # the piece may hold a space
+        if any(tokenizer.encode(before) == ids[: with_word - 1] for before in without):
+            masked = text[: word.start()] + "[MASK]" + text[word.end() :]
+            yield masked, [*ids[: with_word - 1], mask_of(tokenizer), *ids[with_word:]]
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "bpe", "wordpiece", "unigram", "word"])
+@pytest.mark.parametrize("text", [*TEXTS[:4], "the  cat   sat", "a cat\tsat on the\n mat", "the ☃ cat ☃ saw ☃"])
+def test_a_mask_takes_the_place_of_a_word_and_nothing_else_changes(kind: str, text: str) -> None:
+    cases = list(masked_one_by_one(TOKENIZERS[kind], text))
+    for masked, expected in cases:
+        assert wording(kind).encode([parted(masked)]) == [expected], masked
+    if text == TEXTS[0]:
+        assert len(cases) == 6
+
+
+@all_kinds
+def test_a_text_without_masks_is_encoded_as_it_is(kind: str) -> None:
+    for text in TEXTS:
+        assert wording(kind).encode([[text]]) == [TOKENIZERS[kind].encode(text)]
+
+
+def shown(kind: str, text: str) -> list[str]:
+    (ids,) = wording(kind).encode([parted(text)])
+    return TOKENIZERS[kind].pieces(ids)
+
+
+def test_byte_level_masks_hold_the_space_before_them() -> None:
+    assert shown("byte_bpe", "the cat [MASK] on") == ["the", "▁cat", "<mask>", "▁on"]
+    assert shown("byte_bpe", "the cat  [MASK]on") == ["the", "▁cat", "▁", "<mask>", "on"]
+    assert shown("byte_bpe", "the [MASK] [MASK][MASK].") == ["the", "<mask>", "<mask>", "<mask>", "."]
+    assert shown("byte_bpe", "[MASK] cat") == ["<mask>", "▁cat"]
+    assert shown("byte_bpe", "the\n[MASK]") == ["the", "<0x0A>", "<mask>"]
+
+
+def test_unigram_masks_hold_the_space_before_them_and_what_follows_goes_on_with_the_word() -> None:
+    assert shown("unigram", "the cat [MASK]. a") == ["▁the", "▁cat", "<mask>", ".", "▁a"]
+    assert shown("unigram", "the [MASK] [MASK] a") == ["▁the", "<mask>", "<mask>", "▁a"]
+    assert shown("unigram", "[MASK] [MASK], a") == ["<mask>", "<mask>", ",", "▁a"]
+    assert shown("unigram", "un[MASK]able") == ["▁un", "<mask>", "able"]
+    assert shown("unigram", "the [MASK]☃. a") == ["▁the", "<mask>", "<unk>", ".", "▁a"]
+    assert shown("unigram", "the cat☃[MASK]able") == ["▁the", "▁cat", "<unk>", "<mask>", "able"]
+
+
+def test_pieces_before_a_mask_inside_a_word_do_not_end_it() -> None:
+    assert shown("bpe", "un [MASK] able")[:2] != shown("bpe", "un[MASK] able")[:2]
+    before = shown("bpe", "cat un[MASK]able .")
+    place = before.index("<mask>")
+    assert "".join(before[:place]) == "cat</w>un"
+    assert "".join(before[place + 1 :]) == "able</w>.</w>"
+    assert shown("bpe", "cat ☃[MASK]") == ["cat</w>", "<unk>", "<mask>"]
+    assert shown("bpe", "cat\n[MASK]") == ["cat</w>", "<mask>"]
+
+
+def test_wordpiece_and_word_masks_are_words_by_themselves() -> None:
+    assert shown("wordpiece", "the cat[MASK], the") == ["the", "cat", "<mask>", ",", "the"]
+    assert shown("word", "the cat[MASK]. the") == ["the", "cat", "<mask>", ".", "the"]
+
+
+def test_character_masks_are_one_character() -> None:
+    assert shown("char", "a c[MASK]t[MASK]a") == ["a", "▁", "c", "<mask>", "t", "<mask>", "a"]
+    assert shown("char", "a [MASK]") == ["a", "▁", "<mask>"]
+
+
+@all_kinds
+def test_no_other_text_is_a_mask(kind: str) -> None:
+    for text in ("[mask] < mask> [ MASK ] <MASK>", "</s> <s> <unk> <pad>"):
+        (ids,) = wording(kind).encode([parted(text)])
+        assert all(token == UNKNOWN or token >= TOKENIZERS[kind].markers for token in ids)
+
+
+def test_the_form_of_text_is_given_to_what_is_around_masks_and_the_answer_keeps_the_users() -> None:
+    tokenizer = TOKENIZERS["word"]
+    lower = wording("word", lowercase=True)
+    assert lower.encode([parted("THE [MASK] Sat")]) == [
+        [*tokenizer.encode("the"), mask_of(tokenizer), *tokenizer.encode("sat")]
+    ]
+    filler = MaskFiller(masked_bundle(lowercase=True))
+    found, small = filler.fill(["THE [MASK] Sat", "the [MASK] sat"])
+    assert found.masks == small.masks
+    assert found.text == f"THE {found.masks[0][0].text} Sat"
+
+
+# --- back to text -----------------------------------------------------------------------------------------------------
+
+
+def token_of(kind: str, shown_as: str) -> int:
+    tokenizer = TOKENIZERS[kind]
+    (token,) = (token for token in range(tokenizer.size) if tokenizer.pieces([token]) == [shown_as])
+    return token
+
+
+PUT_BACK = [
+    ("byte_bpe", "the [MASK] sat", ["▁cat"], "the cat sat"),
+    ("byte_bpe", "the [MASK] sat", ["."], "the. sat"),
+    ("byte_bpe", "the[MASK] sat", ["▁cat"], "the cat sat"),
+    ("byte_bpe", "[MASK] sat", ["▁cat"], "cat sat"),
+    ("byte_bpe", "H[MASK][MASK]he", ["<0xC3>", "<0xB6>"], "Höhe"),
+    ("byte_bpe", "the [MASK] [MASK].", ["▁cat", "▁sat"], "the cat sat."),
+    ("bpe", "the [MASK] sat", ["cat</w>"], "the cat sat"),
+    ("bpe", "the [MASK] sat", ["c"], "the csat"),
+    ("bpe", "the [MASK]at sat", ["c"], "the cat sat"),
+    ("wordpiece", "the [MASK] sat.", ["cat"], "the cat sat."),
+    ("wordpiece", "the c [MASK] sat", ["##a"], "the ca sat"),
+    ("wordpiece", "the cat [MASK] the", [","], "the cat, the"),
+    ("wordpiece", "the ([MASK]) [MASK]", ["cat", "sat"], "the (cat) sat"),
+    ("wordpiece", "the [MASK][MASK] on", ["cat", "sat"], "the cat sat on"),
+    ("unigram", "a [MASK] b", ["▁un"], "a un b"),
+    ("unigram", "[MASK] b", ["▁un"], "un b"),
+    ("unigram", "a [MASK] b", ["t"], "at b"),
+    ("word", "the [MASK] sat [MASK]", ["cat", "."], "the cat sat ."),
+    ("char", "the c[MASK]t", ["a"], "the cat"),
+    ("char", "the[MASK]cat", ["▁"], "the cat"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "pieces", "expected"), PUT_BACK)
+def test_pieces_are_put_into_the_users_own_text(kind: str, text: str, pieces: list[str], expected: str) -> None:
+    assert wording(kind).filled(parted(text), [token_of(kind, piece) for piece in pieces]) == expected
+
+
+@all_kinds
+def test_what_is_filled_in_is_what_the_pieces_spell(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    for text in TEXTS[:2]:
+        ids = tokenizer.encode(text)
+        for masked, pieces in masked_one_by_one(tokenizer, text):
+            (own,) = (token for token, piece in zip(ids, pieces, strict=True) if piece == tokenizer.mask)
+            assert wording(kind).filled(parted(masked), [own]) == text
+
+
+def test_words_that_the_vocabulary_does_not_have_stay_in_the_answer(week: MaskFiller) -> None:
+    assert week.fill("Montag monday [MASK] wednesday").text.startswith("Montag monday ")
+
+
+def test_a_candidates_text_has_no_spaces_around_it_unless_it_is_one() -> None:
+    bundle = masked_bundle(KINDS["byte_bpe"])
+    (candidates,) = MaskFiller(bundle).fill("the [MASK]", top=10_000).masks
+    texts = {candidate.piece: candidate.text for candidate in candidates}
+    assert texts["▁cat"] == "cat"
+    assert texts["▁"] == " "
+    assert texts["a"] == "a"
+
+
+# --- mistakes and streams ---------------------------------------------------------------------------------------------
+
+
+def refusal(filler: MaskFiller, text: str | Sequence[str], **options: object) -> str:
+    with pytest.raises(UserError) as caught:
+        filler.fill(text, **options)  # type: ignore[call-overload]
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_text_without_a_mask_is_refused(week: MaskFiller) -> None:
+    way_out = "has no mask: write [MASK] where a piece is to be filled in."
+    assert refusal(week, ["a [MASK]", "monday [mask]"]) == f"texts, line 2 {way_out}"
+    assert refusal(week, "") == f"texts, line 1 {way_out}"
+
+
+def test_a_text_that_is_too_long_is_refused_by_its_length() -> None:
+    filler = MaskFiller(masked_bundle())  # of 40 positions
+    assert filler.fill("the " * 37 + "[MASK]").masks
+    assert refusal(filler, ["[MASK]", "the " * 38 + "[MASK]"]) == (
+        "texts, line 2 has 41 tokens with its markers, but this model has positions for 40 (`model.max_positions`): "
+        "shorten it."
+    )
+    endless = MaskFiller(masked_bundle(positions="rope"))
+    assert endless.fill("the " * 80 + "[MASK]").masks
+
+
+def test_other_mistakes(week: MaskFiller) -> None:
+    assert refusal(week, "a [MASK]", top=0) == "`top` is 0, but must be 1 or more."
+    pairs = MaskFiller(masked_bundle())
+    assert refusal(pairs, ["a [MASK]", "b"], second=["c"]) == ("There are 2 texts but 1 second ones: each needs one.")
+    for text, second in (("a [MASK]", ["b"]), (["a [MASK]"], "b")):
+        assert refusal(pairs, text, second=second) == (
+            "`text` and `second` must be one text each, or a list of texts each."
+        )
+    assert refusal(pairs, "caf\udce9 [MASK]") == r"The text 'caf\udce9 ' is not Unicode: give it in UTF-8."
+    single = MaskFiller(masked_bundle(segments=0, next_sentence=False))
+    assert refusal(single, "a [MASK]", second="b") == (
+        "This model reads single texts (`model.segments` is 0): leave out `second`."
+    )
+
+
+def test_a_vocabulary_without_a_mask_is_refused() -> None:
+    bundle = masked_bundle()
+    tokenizer = train_tokenizer(bundle.recipe.tokenizer, TEXTS)
+    with pytest.raises(UserError, match=r"^The vocabulary of this model has no `<mask>`: it can fill in nothing\.$"):
+        MaskFiller(Bundle(bundle.recipe, Tokenizers(tokenizer, tokenizer), bundle.model))
+
+
+def test_a_stream_keeps_blank_lines_and_yields_what_comes_before_a_mistake(week: MaskFiller) -> None:
+    lines = ["monday [MASK] wednesday", "", "[MASK] saturday sunday", "nothing", "monday [MASK]"]
+    before = ["monday tuesday wednesday", "", "friday saturday sunday"]
+    assert [found.text for found in week.stream(lines[:3])] == before
+    for chunk in (1, 2, 4, 1000):
+        streamed = week.stream(lines, top=1, chunk=chunk, name="file")
+        assert [next(streamed).text for _ in before] == before
+        with pytest.raises(UserError, match=r"^file, line 4 has no mask: "):
+            next(streamed)
+
+
+def test_nothing_is_made_of_nothing(week: MaskFiller) -> None:
+    assert week.fill([]) == []
+    assert [found.text for found in week.stream(["", " "])] == ["", ""]
+
+
+def test_a_stream_answers_when_the_next_line_would_have_to_be_awaited(week: MaskFiller) -> None:
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in ("monday [MASK]", "[MASK]"):
+            taken.append(line)
+            yield line
+
+    next(week.stream(lines(), ready=lambda: False))
+    assert taken == ["monday [MASK]"]
+
+
+# --- from a folder ----------------------------------------------------------------------------------------------------
+
+
+def test_a_bundle_on_disk_answers_as_it_did(week: MaskFiller, tmp_path: Path) -> None:
+    write_description(tmp_path, week.recipe, week.tokenizers)
+    write_weights(tmp_path, week.network)
+    again = load_filler(tmp_path, "cpu")
+    assert again.fill("monday [MASK] wednesday") == week.fill("monday [MASK] wednesday")
+    half = load_filler(tmp_path, "cpu", "bfloat16").fill("monday [MASK] wednesday")
+    assert half.text == "monday tuesday wednesday"
+    assert isinstance(half.masks[0][0], Candidate)
+
+
+def test_a_translator_is_refused(untrained: Callable[..., Model], tmp_path: Path) -> None:
+    translator = untrained()
+    write_description(tmp_path, translator.recipe, translator.tokenizers)
+    with pytest.raises(UserError, match=r"is a model that translates: use `heedful translate`\.$"):
+        load_filler(tmp_path, "cpu")

@@ -1,0 +1,271 @@
+"""Texts and tokens as vectors, of every kind of encoder, beside a plain loop over one text at a time."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tests.unit.tasks.masked_models import masked_bundle
+
+from heedful.config.corpora import TsvTexts
+from heedful.config.encoders import ClassifierModel
+from heedful.config.schema import ByteBpe, Data, Recipe, Words
+from heedful.data.corpora.sentence_splitting import split_sentences
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.errors import UserError
+from heedful.models.build.encoder_only import build_classifier
+from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.hierarchical import HierarchicalEncoder
+from heedful.models.transformer.encoder import TransformerEncoder
+from heedful.packed import Nested, Packed
+from heedful.tasks.classify.model import TextClassifier
+from heedful.tasks.fill.model import MaskFiller
+from heedful.tasks.shared.embeddings import HasEncoder, embed
+
+TEXTS = [
+    "the cat sat .",
+    "the dog saw the ball . the cat sat on the mat . a ball",
+    "dog",
+    "the mat the mat the mat the mat , the cat",
+    "Saw ☃",
+] * 3
+TRANSFORMER = {"family": "transformer", "width": 16, "heads": 2, "layers": 3, "inner": 24, "norm": "pre"}
+ENCODERS: dict[str, dict[str, Any]] = {
+    "transformer": TRANSFORMER,
+    "gru": {"family": "recurrent", "width": 8},
+    "lstm one way": {"family": "recurrent", "cell": "lstm", "width": 12, "bidirectional": False, "layers": 2},
+    "bert": {"family": "bert", "preset": "tiny", "width": 16, "inner": 16},
+}
+HIERARCHICAL = {
+    "family": "hierarchical",
+    "words": {"family": "recurrent", "width": 6},
+    "sentences": {"family": "recurrent", "width": 5},
+    "max_sentence": 4,
+}
+
+
+def classifier(encoder: dict[str, Any], lowercase: bool = False, max_length: int = 24) -> TextClassifier:
+    recipe = Recipe(
+        data=Data(
+            train=(TsvTexts(tsv="a.tsv", text=1, label=2),),
+            max_length=max_length,
+            batch_tokens=40,
+            cut="middle",
+            lowercase=lowercase,
+        ),
+        tokenizer=Words(kind="word"),
+        model=ClassifierModel.model_validate({"family": "classifier", "encoder": encoder}),
+    )
+    assert isinstance(recipe.model, ClassifierModel)
+    tokenizer = train_tokenizer(recipe.tokenizer, TEXTS)
+    network = build_classifier(recipe.model, tokenizer.size, 2)
+    return TextClassifier(Bundle(recipe, Tokenizers(tokenizer, tokenizer, ("no", "yes")), network))
+
+
+def any_reader(name: str) -> HasEncoder:
+    return MaskFiller(masked_bundle()) if name == "masked" else classifier(ENCODERS[name])
+
+
+all_readers = pytest.mark.parametrize("name", ["masked", *ENCODERS])
+
+
+def encoder_of(model: HasEncoder) -> torch.nn.Module:
+    encoder = model.network.encoder
+    assert isinstance(encoder, torch.nn.Module)
+    return encoder
+
+
+def states(model: HasEncoder, text: str) -> NDArray[np.float32]:
+    """Of one text alone, markers included."""
+    ids = [BEGIN, *model.tokenizers.source.encode(text), END]
+    encoded: NDArray[np.float32] = evaluated(model, encoder_of(model), Packed.of([ids])).numpy()
+    return encoded
+
+
+@torch.no_grad()
+def evaluated(model: HasEncoder, encoder: torch.nn.Module, text: Packed | Nested) -> torch.Tensor:
+    model.network.eval()
+    values: torch.Tensor = encoder(text).values
+    model.network.train()
+    return values
+
+
+def assert_close(found: NDArray[np.float32], expected: NDArray[np.float32] | Sequence[NDArray[np.float32]]) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+@all_readers
+@pytest.mark.parametrize("pool", ["mean", "max", "first"])
+@pytest.mark.parametrize("markers", [False, True])
+def test_vectors_of_texts_are_those_of_each_text_alone(
+    name: str, pool: Literal["mean", "max", "first"], markers: bool
+) -> None:
+    model = any_reader(name)
+    inner = slice(None) if markers else slice(1, -1)
+    of_pool = {
+        "mean": lambda x: x[inner].mean(axis=0),
+        "max": lambda x: x[inner].max(axis=0),
+        "first": lambda x: x[0],
+    }
+    found = embed(model, TEXTS, pool=pool, markers=markers)
+    assert found.dtype == np.float32
+    assert_close(found, [of_pool[pool](states(model, text)) for text in TEXTS])
+    assert model.network.training  # as it was
+
+
+def test_the_mean_without_markers_is_the_default() -> None:
+    model = any_reader("masked")
+    assert np.array_equal(embed(model, TEXTS), embed(model, TEXTS, "text", pool="mean", layer=-1, markers=False))
+
+
+def test_one_text_and_none_are_rows_too() -> None:
+    model = any_reader("gru")
+    assert_close(embed(model, TEXTS[0]), embed(model, [TEXTS[0]]))
+    assert embed(model, TEXTS[0]).shape == (1, 16)
+    assert embed(model, []).shape == (0, 16)
+    assert embed(model, [], of="tokens") == []
+
+
+@all_readers
+@pytest.mark.parametrize("markers", [False, True])
+@pytest.mark.parametrize("pool", ["mean", "max", "first"])
+def test_a_blank_text_is_zeros_and_has_no_tokens(
+    name: str, pool: Literal["mean", "max", "first"], markers: bool
+) -> None:
+    model = any_reader(name)
+    for texts in (["", "the cat", " \t"], ["", " "]):
+        found = embed(model, texts, pool=pool, markers=markers)
+        assert not found[[0, -1]].any()
+        assert len(texts) == 2 or found[1].any()
+    assert found.shape == (2, 16 if name != "lstm one way" else 12)
+    first, _, last = embed(model, ["", "the cat", " "], of="tokens")
+    assert first.pieces == last.pieces == []
+    assert first.vectors.shape == (0, found.shape[1])
+
+
+def test_white_space_alone_is_blank_even_where_spaces_are_pieces() -> None:
+    filler = MaskFiller(masked_bundle(ByteBpe(size=300)))
+    assert not filler.embed(["  "]).any()
+    assert filler.embed(["  "], of="tokens")[0].pieces == []
+
+
+def test_a_masked_model_embeds_by_a_method_too() -> None:
+    filler = MaskFiller(masked_bundle())
+    assert np.array_equal(filler.embed(TEXTS, pool="max"), embed(filler, TEXTS, pool="max"))
+    assert filler.embed("the cat", of="tokens")[0].pieces == ["the", "cat"]
+
+
+def test_texts_are_given_their_form_and_cut_as_in_training() -> None:
+    model = classifier(TRANSFORMER, lowercase=True, max_length=7)
+    assert_close(embed(model, ["THE Cat"]), embed(model, ["the cat"]))
+    long, short = embed(model, ["the cat sat on the mat dog", "the cat sat mat dog"], of="tokens")  # cut in the middle
+    assert long.pieces == short.pieces == ["the", "cat", "sat", "mat", "dog"]
+    assert_close(long.vectors, short.vectors)
+
+
+# --- tokens -----------------------------------------------------------------------------------------------------------
+
+
+@all_readers
+def test_vectors_of_tokens_are_those_of_each_text_alone(name: str) -> None:
+    model = any_reader(name)
+    tokenizer = model.tokenizers.source
+    for text, (pieces, vectors) in zip(TEXTS, embed(model, TEXTS, of="tokens"), strict=True):
+        assert pieces == tokenizer.pieces(tokenizer.encode(text))
+        assert vectors.dtype == np.float32
+        assert_close(vectors, states(model, text)[1:-1])
+    marked = embed(model, TEXTS[0], of="tokens", markers=True)[0]
+    assert marked.pieces == ["<s>", "the", "cat", "sat", ".", "</s>"]
+    assert_close(marked.vectors, states(model, TEXTS[0]))
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["masked", "transformer", "bert"])
+def test_a_layer_is_what_a_block_puts_out(name: str) -> None:
+    model = any_reader(name)
+    encoder = encoder_of(model)
+    assert isinstance(encoder, TransformerEncoder)
+    seen: list[torch.Tensor] = []
+    parts = [encoder.embedding, *encoder.blocks]
+    hooks = [part.register_forward_hook(lambda module, given, out: seen.append(out)) for part in parts]
+    last = states(model, TEXTS[1])
+    for hook in hooks:
+        hook.remove()
+    blocks = len(encoder.blocks)
+    expected = [*(state.numpy() for state in seen[:-1]), last]  # with the norm at the end
+    for layer in range(blocks + 1):
+        for number in (layer, layer - blocks - 1):
+            (found,) = embed(model, TEXTS[1], of="tokens", markers=True, layer=number)
+            assert_close(found.vectors, expected[layer])
+    assert not np.allclose(expected[-1], expected[-2], atol=1e-3)
+    assert_close(embed(model, TEXTS[1], layer=1), [expected[1][1:-1].mean(axis=0)])
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+def nested(model: HasEncoder, text: str) -> Nested:
+    """Sentences of four words at most, each with its end marker."""
+    sentences = [model.tokenizers.source.encode(sentence) for sentence in split_sentences(text)]
+    parts = [sentence[begin : begin + 4] for sentence in sentences for begin in range(0, len(sentence), 4)]
+    return Nested.of([[[*part, END] for part in parts]])
+
+
+def test_a_documents_vector_is_made_of_its_sentences() -> None:
+    model = classifier(HIERARCHICAL)
+    texts = [*TEXTS, "", "dog . cat"]
+    for pool in ("mean", "max", "first"):
+        found = embed(model, texts, pool=pool)
+        assert found.shape == (len(texts), 10)
+        for text, vector in zip(texts, found, strict=True):
+            sentences = evaluated(model, encoder_of(model), nested(model, text)).numpy()
+            expected = {"mean": np.mean, "max": np.max, "first": lambda x, axis: x[0]}[pool]
+            assert_close(vector, expected(sentences, axis=0) if len(sentences) else np.zeros(10, np.float32))  # type: ignore[operator]
+
+
+def test_a_documents_tokens_are_those_of_its_sentences() -> None:
+    model = classifier(HIERARCHICAL)
+    encoder = encoder_of(model)
+    assert isinstance(encoder, HierarchicalEncoder)
+    texts = [*TEXTS, "", "dog . cat"]
+    for text, (pieces, vectors), (marked, all_vectors) in zip(
+        texts, embed(model, texts, of="tokens"), embed(model, texts, of="tokens", markers=True), strict=True
+    ):
+        document = nested(model, text).words
+        expected = evaluated(model, encoder.words.encoder, document).numpy() if text else np.zeros((0, 12), np.float32)
+        words = document.values.numpy() != END
+        assert pieces == model.tokenizers.source.pieces(document.values[words].tolist())
+        assert_close(vectors, expected[words])
+        assert marked == model.tokenizers.source.pieces(document.values.tolist())
+        assert_close(all_vectors, expected)
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+def refusal(model: HasEncoder, **options: object) -> str:
+    with pytest.raises(UserError) as caught:
+        embed(model, ["the cat"], **options)  # type: ignore[call-overload]
+    return str(caught.value)
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    model = any_reader("masked")
+    assert refusal(model, of="words") == '`of` is "words", but must be "text" or "tokens".'
+    assert refusal(model, pool="sum") == '`pool` is "sum", but must be "mean", "first" or "max".'
+    for layer in (3, -4):
+        assert refusal(model, layer=layer) == (
+            f"`layer` is {layer}, but the encoder has 2 layers: use 0, the embedding, to 2, or -1 for the last."
+        )
+    for encoder in (ENCODERS["gru"], HIERARCHICAL):
+        assert refusal(classifier(encoder), layer=1) == (
+            "`layer` is 1, but only Transformers have layers to choose from: leave it out."
+        )

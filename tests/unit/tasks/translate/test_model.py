@@ -1,0 +1,219 @@
+"""`load` and the model: text in, text out."""
+
+import itertools
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import heedful
+from heedful.errors import UserError
+from heedful.tasks.translate.model import Model, Translation, load
+
+Sentences = Callable[[int], list[str]]
+Make = Callable[..., Model]
+
+
+# --- translate --------------------------------------------------------------------------------------------------------
+
+
+def test_a_loaded_model_translates(reversing_folder: Path, sentences: Sentences, reverse: Callable[[str], str]) -> None:
+    model = heedful.load(reversing_folder, device="cpu")
+    texts = sentences(100)
+    right = sum(found == reverse(text) for found, text in zip(model.translate(texts), texts, strict=True))
+    assert right > 80
+
+
+def test_one_text_in_is_one_text_out(reversing: Model) -> None:
+    assert reversing.translate("ant bee") == "bee ant"
+    assert reversing.translate(["ant bee"]) == ["bee ant"]
+    assert reversing.translate([]) == []
+
+
+def test_order_and_blank_lines_are_kept(reversing: Model, sentences: Sentences) -> None:
+    texts = sentences(9)
+    mixed = [texts[0], "", texts[1], "   ", "\t", *texts[2:], ""]
+    expected = [reversing.translate(text) if text.strip() else "" for text in mixed]
+    assert reversing.translate(mixed, batch_tokens=40) == expected
+
+
+def test_a_blank_text_is_never_sent_to_the_model(reversing: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*call: object) -> None:
+        raise AssertionError("the model was asked")
+
+    monkeypatch.setattr(type(reversing.network.encoder), "forward", refuse)
+    (blank,) = reversing.translate_detailed([" "])[0]
+    assert (blank.text, blank.score, blank.tokens, blank.complete) == ("", 0.0, (), True)
+
+
+def test_details_are_scores_tokens_and_the_best_first(reversing: Model) -> None:
+    (nbest,) = reversing.translate_detailed(["ant bee cat"], nbest=3)
+    assert len(nbest) == 3
+    assert nbest[0].text == reversing.translate("ant bee cat")
+    assert [best.score for best in nbest] == sorted((best.score for best in nbest), reverse=True)
+    assert all(best.complete for best in nbest)
+    assert [reversing.tokenizers.target.decode(best.tokens) for best in nbest] == [best.text for best in nbest]
+    assert len({best.text for best in nbest}) == 3
+
+
+def test_options_overrule_the_recipe(reversing: Model) -> None:
+    scores = [
+        reversing.translate_detailed(["ant bee"], length_penalty=alpha, beam=beam)[0][0].score
+        for alpha, beam in ((None, None), (reversing.recipe.decode.length_penalty, 4), (0.0, 1), (2.0, 4))
+    ]
+    assert scores[0] == scores[1]
+    assert len(set(scores)) == 3
+    cut = reversing.translate_detailed(["ant"], max_extra=1)[0][0]
+    assert len(cut.tokens) + cut.complete <= 2
+
+
+def test_wrong_options_are_refused(reversing: Model) -> None:
+    with pytest.raises(TypeError, match=r"^`beem` is not an option. Did you mean `beam`\?$"):
+        reversing.translate("ant", beem=3)  # type: ignore[call-overload]
+    with pytest.raises(UserError, match=r"^`beam` is 0, but must be at least 1\.$"):
+        reversing.translate("ant", beam=0)
+    with pytest.raises(UserError, match=r"^`nbest` is 9, but a beam of 4 finds no more than 4"):
+        reversing.stream_detailed(["ant"], nbest=9)  # at once, not with the first text
+
+
+def test_a_model_in_training_goes_on_training_afterwards(untrained: Make) -> None:
+    model = untrained(dropout=0.5)
+    model.network.train()
+    assert model.translate_detailed(["ant bee"]) == model.translate_detailed(["ant bee"])
+    assert model.network.training
+
+
+def test_text_is_composed_where_the_model_was_trained_so(untrained: Make) -> None:
+    decomposed = "e\u0301"
+    assert untrained(nfc=True).encode([decomposed]) == untrained().encode(["\u00e9"])
+    assert untrained(nfc=False).encode([decomposed]) != untrained().encode(["\u00e9"])
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def test_streaming_equals_translating_at_once(reversing: Model, sentences: Sentences) -> None:
+    texts = [*sentences(20), "", *sentences(5)]
+    expected = reversing.translate(texts)
+    assert list(reversing.stream(texts)) == expected
+    streamed = reversing.stream_detailed(iter(texts), chunk=7, beam=4)
+    assert [nbest[0].text for nbest in streamed] == expected
+
+
+def test_an_endless_stream_is_translated_as_it_comes(reversing: Model) -> None:
+    taken: list[str] = []
+
+    def endless() -> Iterator[str]:
+        for text in itertools.cycle(["ant bee", "cat"]):
+            taken.append(text)
+            yield text
+
+    stream = reversing.stream_detailed(endless(), chunk=3)
+    assert [next(stream)[0].text for _ in range(4)] == ["bee ant", "cat", "bee ant", "cat"]
+    assert len(taken) == 6
+
+
+def test_a_stream_takes_what_is_ready(reversing: Model) -> None:
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for text in ("ant bee", "cat"):
+            taken.append(text)
+            yield text
+
+    stream = reversing.stream_detailed(lines(), ready=lambda: False)
+    assert next(stream)[0].text == "bee ant"
+    assert taken == ["ant bee"]
+
+
+# --- length -----------------------------------------------------------------------------------------------------------
+
+TOO_LONG = (
+    "{name}, line {line} has 10 tokens with `</s>`, but this model has positions for 9 (`model.max_positions`): "
+    "split the line."
+)
+
+
+def test_a_text_that_the_model_has_no_positions_for_is_refused_with_its_line(untrained: Make) -> None:
+    model = untrained()
+    assert model.translate(["ant " * 8], max_extra=1)
+    with pytest.raises(UserError) as caught:
+        model.translate(["ant", "ant " * 9])
+    assert str(caught.value) == TOO_LONG.format(name="texts", line=2)
+
+
+def test_a_stream_gives_everything_before_the_line_that_is_too_long(untrained: Make) -> None:
+    model, seen = untrained(), list[list[Translation]]()
+    texts = ["ant", "bee", "", "cat", "dog", "ant " * 9, "bee"]
+    with pytest.raises(UserError) as caught:
+        seen.extend(iter(model.stream_detailed(texts, chunk=4, name="in.txt")))
+    assert str(caught.value) == TOO_LONG.format(name="in.txt", line=6)
+    assert len(seen) == 5
+
+
+def test_sinusoidal_models_take_any_length(untrained: Make) -> None:
+    assert untrained(positions="sinusoidal").translate(["ant " * 600], max_extra=1, beam=1)
+
+
+def test_a_translation_that_was_cut_says_so(untrained: Make) -> None:
+    model = untrained(positions="sinusoidal", norm="pre", tie="none")
+    with torch.no_grad():
+        model.network.decoder.output.weight.zero_()
+        model.network.get_parameter("decoder.final.bias").fill_(1.0)
+        model.network.decoder.output.weight[2].fill_(-9.0)
+    (best,) = model.translate_detailed(["ant bee"], max_extra=3)[0]
+    assert not best.complete
+    assert len(best.tokens) == 5
+
+
+# --- load -------------------------------------------------------------------------------------------------------------
+
+
+def test_bfloat16_keeps_matrices_in_bfloat16_and_norms_in_float32(reversing_folder: Path, sentences: Sentences) -> None:
+    exact, rough = load(reversing_folder, device="cpu"), load(reversing_folder, device="cpu", precision="bfloat16")
+    types = {name: parameter.dtype for name, parameter in rough.network.named_parameters()}
+    assert types["encoder.embedding.weight"] == torch.bfloat16
+    assert types["encoder.blocks.0.attention.project.bias"] == torch.bfloat16
+    assert types["encoder.final.weight"] == torch.float32
+    assert rough.network.encoder.embedding.weight is rough.network.decoder.output.weight  # type: ignore[attr-defined]
+    texts = sentences(50)
+    same = sum(a == b for a, b in zip(exact.translate(texts), rough.translate(texts), strict=True))
+    assert same > 40
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "gpu"}, "`gpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
+        ({"device": "cuda:x"}, "`cuda:x` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
+        ({"precision": "float8"}, "`float8` is not a precision: use `auto`, `float32` or `bfloat16`."),
+    ],
+)
+def test_unknown_devices_and_precisions_are_refused(
+    reversing_folder: Path, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        load(reversing_folder, **options)
+    assert str(caught.value) == message
+
+
+def test_automatic_precision_is_float32_on_the_cpu(reversing_folder: Path) -> None:
+    model = load(str(reversing_folder), device="cpu")
+    assert {parameter.dtype for parameter in model.network.parameters()} == {torch.float32}
+    assert model.recipe.decode.max_extra == 6
+    assert model.tokenizers.joint
+
+
+def test_a_bundle_may_be_moved(reversing_folder: Path, tmp_path: Path) -> None:
+    moved = shutil.copytree(reversing_folder, tmp_path / "moved")
+    assert load(moved, device="cpu").translate("ant bee") == "bee ant"
+
+
+def test_the_public_functions_stay_themselves_whichever_is_asked_for_first() -> None:
+    code = "import heedful; heedful.load; print(callable(heedful.training), callable(heedful.average))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "True True\n"

@@ -1,0 +1,112 @@
+"""Options of a call: what they change, what they leave to the recipe, and what is refused."""
+
+import pytest
+
+from heedful.config.schema import ByteBpe, Decode
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.decode.frontiers.sampling import Sampling
+from heedful.decode.penalties import Shifted, Wu
+from heedful.errors import UserError
+from heedful.models.bundle import Tokenizers
+from heedful.tasks.translate.alignment import align
+from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.options import Options, resolve
+
+
+def test_what_is_left_out_is_the_recipes() -> None:
+    decode = Decode(beam=7, length_penalty=0.3, coverage=0.2, no_repeat=3, min_length=2, max_extra=9, batch_tokens=99)
+    request = resolve({"beam": None}, decode, nbest=2, never=[5])
+    settings = request.settings
+    assert (settings.beam, settings.nbest, settings.max_extra, settings.penalty) == (7, 2, 9, Wu(0.3))
+    assert (settings.coverage, settings.no_repeat, settings.min_length, settings.never) == (0.2, 3, 2, (5,))
+    assert (request.to, request.raw, request.prefix, request.batch_tokens) == (None, False, None, 99)
+
+
+def test_options_come_before_the_recipe() -> None:
+    options: Options = {"length_penalty": 1.0, "length_penalty_kind": "shifted", "length_shift": 2.0, "aligned": True}
+    settings = resolve(options, Decode(), 1, ()).settings
+    assert settings.penalty == Shifted(1.0, 2.0)
+    assert settings.aligned
+
+
+def test_sampling_takes_no_beam_from_the_recipe() -> None:
+    assert resolve({"sampling": Sampling(samples=3)}, Decode(beam=5), 1, ()).settings.rows == 3
+    with pytest.raises(UserError, match="sampling has no beam"):
+        resolve({"sampling": Sampling(), "beam": 5}, Decode(), 1, ())
+
+
+def test_an_unknown_kind_of_penalty_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^`length_penalty_kind` is `x`, but must be one of wu, shifted\.$"):
+        resolve({"length_penalty_kind": "x"}, Decode(), 1, ())
+
+
+def test_an_unknown_option_is_a_mistake_of_the_program(reversing: Model) -> None:
+    with pytest.raises(TypeError, match=r"`beem` is not an option. Did you mean `beam`\?"):
+        reversing.translate("ant", beem=3)  # type: ignore[call-overload]
+
+
+# --- through the model ------------------------------------------------------------------------------------------------
+
+
+def test_a_prefix_is_what_translations_begin_with(reversing: Model) -> None:
+    assert reversing.translate(["ant bee", "cat", ""], prefix="hen ")[0].startswith("hen")
+    assert reversing.translate(["ant bee", "cat"], prefix=["", "gnu gnu"])[0] == "bee ant"
+    assert reversing.translate(["ant bee", "cat"], prefix=["", "gnu gnu"])[1].startswith("gnu gnu")
+
+
+def test_a_prefix_that_cannot_be_tokenized_is_refused(reversing: Model) -> None:
+    message = r"^The prefix of line 2 cannot be tokenized: a part of `hen yak` is not in the vocabulary\.$"
+    with pytest.raises(UserError, match=message):
+        reversing.translate(["ant", "bee"], prefix=["", "hen yak"])
+
+
+def test_each_text_needs_its_prefix(reversing: Model) -> None:
+    with pytest.raises(UserError, match=r"^There are 2 texts but 1 prefixes: each needs one, which may be empty\.$"):
+        reversing.translate(["ant", "bee"], prefix=["cat"])
+
+
+def test_a_stream_has_one_prefix(reversing: Model) -> None:
+    assert next(reversing.stream(["ant bee"], prefix="hen")).startswith("hen")
+    with pytest.raises(TypeError, match="a stream has one target language and one prefix"):
+        reversing.stream(["ant"], prefix=["hen"])
+
+
+def test_samples_are_the_same_whatever_stands_beside_them(reversing: Model) -> None:
+    drawn = Sampling(temperature=2.0, samples=4, seed=3)
+    alone = reversing.translate_detailed(["ant bee cat"], sampling=drawn)[0]
+    texts = ["ant bee cat", "dog", "eel fox gnu hen ant", ""]
+    beside = reversing.translate_detailed(texts, sampling=drawn)
+    streamed = list(reversing.stream_detailed(texts, sampling=drawn, chunk=2))
+    assert [best.text for best in beside[0]] == [best.text for best in alone]
+    assert [[best.text for best in found] for found in streamed] == [[best.text for best in found] for found in beside]
+    assert len({best.text for best in alone}) > 1
+
+
+def test_an_ensemble_of_one_model_twice_is_the_model(reversing: Model, reversing_folder: str) -> None:
+    from heedful.tasks.translate.model import load
+
+    both = load(reversing_folder, device="cpu", ensemble=[reversing_folder])
+    texts = ["ant bee cat", "dog", ""]
+    for one, other in zip(reversing.translate_detailed(texts), both.translate_detailed(texts), strict=True):
+        assert one[0].text == other[0].text
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
+
+
+def test_alignments_are_between_pieces_and_between_words(reversing: Model) -> None:
+    (best,) = reversing.translate_detailed(["ant bee cat dog"], aligned=True)[0]
+    assert best.alignment is not None
+    assert best.alignment.source_pieces == ("ant", "bee", "cat", "dog")
+    assert best.alignment.target_pieces == ("dog", "cat", "bee", "ant")
+    assert best.alignment.pieces == tuple((place, number) for place, number in best.alignment.pieces if place < 4)
+    assert best.alignment.words == tuple(sorted(best.alignment.pieces))  # here every word is a piece
+    assert reversing.translate_detailed(["ant"])[0][0].alignment is None
+
+
+def test_an_alignment_of_byte_level_pieces_is_readable_and_of_words() -> None:
+    bytes_of = train_tokenizer(ByteBpe(size=275), ["five dogs", "fünf Hunde"] * 5)
+    source, target = bytes_of.encode("five dogs"), bytes_of.encode("fünf Hunde 漢")
+    last = len(source) - 1
+    found = align(Tokenizers(bytes_of, bytes_of), source, target, [0] * (len(target) - 3) + [last] * 3)
+    assert "".join(found.source_pieces) == "five▁dogs"
+    assert "".join(found.target_pieces) == "fünf▁Hunde▁<0xE6><0xBC><0xA2>"
+    assert found.words == ((0, 0), (0, 1), (1, 2))

@@ -1,0 +1,87 @@
+"""Forced decoding: log probabilities of given targets, alone and by an ensemble."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.errors import UserError
+from heedful.models.bundle import Bundle
+from heedful.packed import Packed
+from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.scoring import score, score_stream
+
+SOURCES = ["ant bee cat", "dog", "ant ant bee dog cat", ""]
+TARGETS = ["cat bee", "dog dog dog ant", "", "bee"]
+
+
+def naive(models: list[Model], source: str, target: str) -> list[float]:
+    """One pair at a time, full scores, float64 sums."""
+    inputs, outputs = models[0].encode([source])[0], models[0].tokenizers.target.encode(target)
+    each = []
+    for model in models:
+        model.network.eval()
+        with torch.inference_mode():
+            logits = model.network(Packed.of([[*inputs, END]]), Packed.of([[BEGIN, *outputs]]))
+        each.append(logits.double().softmax(1))
+    mean = torch.stack(each).mean(0)
+    return [math.log(mean[place, token]) for place, token in enumerate([*outputs, END])]
+
+
+def test_scores_equal_one_pair_at_a_time(untrained: Callable[..., Model]) -> None:
+    model = untrained()
+    for scored, source, target in zip(model.score(SOURCES, TARGETS), SOURCES, TARGETS, strict=True):
+        assert scored.log_probabilities == pytest.approx(naive([model], source, target), abs=1e-4)
+        assert scored.pieces == (*target.split(), "</s>")
+        assert scored.log_probability == pytest.approx(sum(scored.log_probabilities))
+        assert scored.per_piece == pytest.approx(scored.log_probability / (len(target.split()) + 1))
+
+
+def test_several_models_speak_with_their_mean_probability(untrained: Callable[..., Model]) -> None:
+    one, other = untrained(), untrained(layers=2)
+    both = Model(*(Bundle(model.recipe, one.tokenizers, model.network) for model in (one, other)))
+    for scored, source, target in zip(score(both, SOURCES, TARGETS), SOURCES, TARGETS, strict=True):
+        assert scored.log_probabilities == pytest.approx(naive([one, other], source, target), abs=1e-4)
+
+
+def test_what_a_search_finds_has_the_score_of_forced_decoding(reversing: Model) -> None:
+    for source in ["ant bee cat dog", "hen"]:
+        for found in reversing.translate_detailed([source], nbest=3)[0]:
+            (scored,) = reversing.score([source], [found.text])
+            assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-3)
+
+
+def test_a_stream_gives_the_same_in_pieces(reversing: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.tasks.translate.scoring.CHUNK", 2)
+    pairs = list(zip(SOURCES, TARGETS, strict=True))
+    whole = reversing.score(SOURCES, TARGETS)
+    for streamed, scored in zip(score_stream(reversing, iter(pairs)), whole, strict=True):
+        assert streamed.log_probabilities == pytest.approx(scored.log_probabilities, abs=1e-4)
+
+
+def test_dropout_is_off_while_scoring_and_back_afterwards(untrained: Callable[..., Model]) -> None:
+    model = untrained(dropout=0.5)
+    model.network.train()
+    assert model.score(SOURCES, TARGETS) == model.score(SOURCES, TARGETS)
+    assert model.network.training
+
+
+def test_unequal_lists_are_refused(reversing: Model) -> None:
+    with pytest.raises(UserError, match=r"^There are 2 sources but 1 targets: each needs one\.$"):
+        reversing.score(["ant", "bee"], ["cat"])
+
+
+def test_a_target_without_enough_positions_is_refused(untrained: Callable[..., Model]) -> None:
+    message = r"^here, line 2: the reference has 10 tokens with `</s>`, but this model has positions for 9"
+    with pytest.raises(UserError, match=message):
+        list(score_stream(untrained(), [("ant", "bee"), ("ant", " ".join(["bee"] * 9))], name="here"))
+
+
+def test_what_comes_before_a_mistake_is_scored(untrained: Callable[..., Model]) -> None:
+    pairs = [("ant", "bee"), ("bee", "cat"), ("ant", " ".join(["bee"] * 9)), ("ant", "ant")]
+    stream = score_stream(untrained(), pairs, name="here")
+    assert [next(stream).pieces, next(stream).pieces] == [("bee", "</s>"), ("cat", "</s>")]
+    with pytest.raises(UserError, match=r"^here, line 3: "):
+        next(stream)
