@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from heedful.data.corpora.lines import read_lines
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.scorer import OneModel
+from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.build.network import build_model
@@ -81,7 +81,7 @@ def sources(scale: Scale, count: int) -> Tensor:
 # --- ours -------------------------------------------------------------------------------------------------------------
 
 
-def translator(scale: Scale, precision: torch.dtype, device: torch.device) -> OneModel:
+def translator(scale: Scale, precision: torch.dtype, device: torch.device) -> SingleModel:
     """A random model that puts out different sentences. With one tied matrix it would repeat one piece for ever; three
     matrices cost a step the same."""
     torch.manual_seed(0)
@@ -93,16 +93,16 @@ def translator(scale: Scale, precision: torch.dtype, device: torch.device) -> On
                 module.weight.mul_(DECISIVE)
     store_in(model, precision)  # as `heedful.load` does
     set_precision(model, precision)
-    return OneModel(model)
+    return SingleModel(model)
 
 
-def found(model: OneModel, pieces: Sequence[Sequence[int]], beam: int) -> list[Hypothesis]:
+def found(model: SingleModel, pieces: Sequence[Sequence[int]], beam: int) -> list[Hypothesis]:
     """The best of each sentence, all of them in one batch."""
-    settings = Settings(beam=beam, min_length=OUTPUT - 1, max_extra=OUTPUT - (SOURCE - 1))
+    settings = SearchSettings(beam=beam, min_length=OUTPUT - 1, max_extra=OUTPUT - (SOURCE - 1))
     return [best for best, *_ in search(model, pieces, settings, batch_tokens=len(pieces) * beam * SOURCE)]
 
 
-def our_rate(model: OneModel, scale: Scale, case: Case) -> float:
+def our_rate(model: SingleModel, scale: Scale, case: Case) -> float:
     pieces = sources(scale, case.batch).tolist()
 
     def step() -> int:

@@ -23,7 +23,7 @@ from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.files import read_json, write_json
 from heedful.metrics.recorded_results import record, result_file
 from heedful.training.checkpoints import Position
-from heedful.training.trainer import Reading
+from heedful.training.trainer import StepMetrics
 
 FIRST_PIECE = 4  # the ids before it are markers
 GIB = 1 << 30
@@ -69,9 +69,9 @@ class Listener:
     """Collects the readings of a run, and neither validates nor saves."""
 
     def __init__(self) -> None:
-        self.readings: list[Reading] = []
+        self.readings: list[StepMetrics] = []
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         if logged:
             self.readings.append(reading)
 

@@ -47,12 +47,12 @@ from heedful.devices import choose_device, keep_freed_memory
 from heedful.metrics.recorded_results import RESULTS, machine
 from heedful.nn.attention.backends import automatic
 from heedful.nn.attention.multi_head import SelfAttention
-from heedful.nn.recurrent.stack import Kind, RecurrentStack
+from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 from heedful.packed import Layout
 
 NAME = "layer_cost"
 HEAD_WIDTH = 64
-RECURRENT: tuple[Kind, ...] = ("lstm", "gru")
+RECURRENT: tuple[CellKind, ...] = ("lstm", "gru")
 ATTENTION = ("attention_alone", "self_attention")
 LAYERS = (*RECURRENT, *ATTENTION)
 PASSES = ("forward", "both")

@@ -35,7 +35,7 @@ from heedful.training.objectives import NextToken
 from heedful.training.optimizers import build_optimizer
 from heedful.training.schedules import learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Reading, Settings, Trainer
+from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 
 WIDTH, INNER, HEADS, LAYERS, VOCABULARY = 256, 1024, 4, 3, 8000
 BATCH_TOKENS, BATCHES, THREADS = 2048, 8, 2
@@ -82,7 +82,7 @@ class FixedFeed:
 class Silent:
     """Watches and says nothing."""
 
-    def reading(self, reading: Reading, logged: bool) -> None: ...
+    def reading(self, reading: StepMetrics, logged: bool) -> None: ...
     def validate(self) -> Mapping[str, float]:
         return {}
 
@@ -96,7 +96,7 @@ def ours(batches: Sequence[Sequence[Pair]], precision: torch.dtype) -> Callable[
     model = build_model(config, VOCABULARY, VOCABULARY)
     set_precision(model, precision)
     never = 10**9
-    settings = Settings(len(batches), 1, None, 0, never, never, never, None, False)
+    settings = TrainerSettings(len(batches), 1, None, 0, never, never, never, None, False)
     rate = learning_rate(Constant(kind="constant", lr=1e-4), WIDTH, len(batches))
     optimizer = build_optimizer(Adam(), model)
     trainer = Trainer(

@@ -63,7 +63,7 @@ from heedful.training.objectives import NextToken
 from heedful.training.optimizers import build_optimizer
 from heedful.training.schedules import learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Settings, Trainer
+from heedful.training.trainer import Trainer, TrainerSettings
 
 NAME = "train_cpu_recurrent"
 DROPOUT, SMOOTHING, RATE, THREADS = 0.2, 0.1, 1e-4, 2
@@ -158,7 +158,7 @@ def ours(config: RecurrentModel, scale: Scale, batches: Sequence[Sequence[Pair]]
     torch.manual_seed(0)
     model = build_model(config, scale.vocabulary, scale.vocabulary)
     set_precision(model, precision)
-    settings = Settings(len(batches), 1, None, 0, NEVER, NEVER, NEVER, None, False)
+    settings = TrainerSettings(len(batches), 1, None, 0, NEVER, NEVER, NEVER, None, False)
     rate = learning_rate(Constant(kind="constant", lr=RATE), config.width, len(batches))
     trainer = Trainer(
         model, NextToken(SMOOTHING), build_optimizer(Adam(), model), rate, FixedFeed(batches), torch.device("cpu"),

@@ -42,12 +42,12 @@ from heedful.models.build.network import build_model
 from heedful.nn.kernels import without_kernels
 from heedful.runs.job import Job, set_up
 from heedful.runs.run import build_trainer
-from heedful.tasks.translate.task import Translating
+from heedful.tasks.translate.task import TranslateTask
 from heedful.training.objectives import NextToken
 from heedful.training.optimizers import build_optimizer
 from heedful.training.seeding import seed_for
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Reading
+from heedful.training.trainer import StepMetrics
 
 DROPOUT, SMOOTHING = 0.1, 0.1
 SHORTEST, LONGEST = 3, 128  # tokens of a sentence, `</s>` included
@@ -202,7 +202,7 @@ class Way:
     dropout_seed: int = 0  # weights and order have their own, which is always 0
 
 
-def ours(work: Work, device: torch.device, steps: int, log_every: int, way: Way) -> list[Reading]:
+def ours(work: Work, device: torch.device, steps: int, log_every: int, way: Way) -> list[StepMetrics]:
     """Train as `heedful train` does, and return what it would show."""
     if way.fast:
         return _trained(work, device, steps, log_every, way)
@@ -210,7 +210,7 @@ def ours(work: Work, device: torch.device, steps: int, log_every: int, way: Way)
         return _trained(work, device, steps, log_every, way)
 
 
-def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: Way) -> list[Reading]:
+def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: Way) -> list[StepMetrics]:
     in_memory = TextCorpus(source="none", target="none")  # a recipe needs one; nothing reads it
     recipe = Recipe(
         data=Data(train=(in_memory,), batch_tokens=work.batch_tokens, max_length=work.longest - 1),
@@ -235,7 +235,7 @@ def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: 
     torch.manual_seed(seed_for(0, "weights"))
     model = build_model(recipe.pair_model, work.shape.vocabulary, work.shape.vocabulary).to(device)
     optimizer = build_optimizer(recipe.train.optimizer, model)
-    task = Translating()
+    task = TranslateTask()
     feed = task.feed(recipe, prepared)
     job = Job(recipe, task, prepared, device, model, optimizer, NextToken(SMOOTHING), feed)
     position = job.begin()

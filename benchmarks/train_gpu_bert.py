@@ -44,7 +44,7 @@ from heedful.models.build.encoder_only import build_masked_model
 from heedful.packed import IGNORED
 from heedful.runs.job import Job, set_up
 from heedful.runs.run import build_trainer
-from heedful.tasks.fill.task import Filling
+from heedful.tasks.fill.task import FillTask
 from heedful.training.optimizers import build_optimizer
 from heedful.training.signals import StopRequest
 
@@ -124,7 +124,7 @@ def our_rate(scale: Scale, store: TokenStore, length: int, device: torch.device)
     """Tokens in a second, and the share of time spent waiting for batches."""
     recipe = recipe_for(scale, length, device, scale.warm + scale.stretches * scale.steps)
     set_up(recipe)
-    prepared, task = prepared_for(scale, store), Filling()
+    prepared, task = prepared_for(scale, store), FillTask()
     torch.manual_seed(0)
     model = build_masked_model(scale.model, scale.vocabulary).to(device)
     optimizer = build_optimizer(recipe.train.optimizer, model)
@@ -150,7 +150,7 @@ class Padded:
 def padded_batches(scale: Scale, store: TokenStore, length: int, device: torch.device, full: bool) -> list[Padded]:
     """Some batches of ours, as rows; `full` ones all of one shape."""
     recipe = recipe_for(scale, length, device, 1)
-    feed: MaskedFeed = Filling().feed(recipe, prepared_for(scale, store))
+    feed: MaskedFeed = FillTask().feed(recipe, prepared_for(scale, store))
     rows = scale.batch_tokens // length
     batches = (feed.batch(spans) for spans in feed.plan(0))
     chosen = islice(_of_rows(batches, rows) if full else batches, scale.peer_batches)

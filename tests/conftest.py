@@ -16,7 +16,7 @@ from jaxtyping import install_import_hook
 if TYPE_CHECKING:
     from heedful.data.tokenize.tokenizer import Tokenizer
     from heedful.models.networks import EncoderDecoder
-    from heedful.tasks.translate.model import Model
+    from heedful.tasks.translate.model import Translator
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before anything imports Triton: the kernels then run on the CPU
@@ -136,7 +136,7 @@ def _learn_to_reverse(model: "EncoderDecoder", tokenizer: "Tokenizer", updates: 
 
 
 @pytest.fixture(scope="session")
-def reversing(reversing_folder: Path) -> "Model":
+def reversing(reversing_folder: Path) -> "Translator":
     """The model of `reversing_folder`, on the CPU."""
     from heedful.tasks.translate.model import load
 

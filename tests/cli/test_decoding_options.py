@@ -13,7 +13,7 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Tokenizers, read_description, write_description, write_weights
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
 
@@ -30,7 +30,7 @@ def lines(capsys: Capture, model: Path, *arguments: str) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_sampling(reversing_folder: Path, reversing: Model, text: str, capsys: Capture) -> None:
+def test_sampling(reversing_folder: Path, reversing: Translator, text: str, capsys: Capture) -> None:
     wild = ["--sample", "--temperature", "3", "--top-k", "6", "--top-p", "0.9", "--seed", "4", "--n-best", "3"]
     shown = [line.split("\t") for line in lines(capsys, reversing_folder, text, *wild)]
     drawn = Sampling(3.0, 6, 0.9, 3, 4)

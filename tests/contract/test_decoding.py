@@ -19,19 +19,19 @@ from heedful.decode.constraints import NEVER
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.attended import Attended
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, Walk
+from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.make import constraints_of
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.scorer import OneModel
+from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
 from heedful.packed import Packed
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 WORDS = 24
 SOURCES = [[5, 9, 7], [4], [8, 8, 10, 11, 6, 6], [9, 7, 5]]
@@ -45,17 +45,19 @@ def packed(sources: Sequence[Sequence[int]]) -> Packed:
     return Packed.of([[*source, END] for source in sources])
 
 
-def beam_of(limits: Sequence[int], settings: Settings, sources: Sequence[Sequence[int]]) -> Beam:
+def beam_of(limits: Sequence[int], settings: SearchSettings, sources: Sequence[Sequence[int]]) -> Beam:
     """A beam, also where the settings would make it greedy search."""
     return Beam.begin(limits, settings, constraints_of(settings, CPU), CPU, attended_of(settings, sources))
 
 
-def greedy_of(limits: Sequence[int], settings: Settings, sources: Sequence[Sequence[int]]) -> Walk:
+def greedy_of(limits: Sequence[int], settings: SearchSettings, sources: Sequence[Sequence[int]]) -> IndependentRows:
     """Greedy search."""
-    return Walk.begin(limits, settings, Greedy(), constraints_of(settings, CPU), CPU, attended_of(settings, sources))
+    return IndependentRows.begin(
+        limits, settings, Greedy(), constraints_of(settings, CPU), CPU, attended_of(settings, sources)
+    )
 
 
-def attended_of(settings: Settings, sources: Sequence[Sequence[int]]) -> Attended | None:
+def attended_of(settings: SearchSettings, sources: Sequence[Sequence[int]]) -> Attended | None:
     return Attended.begin(packed(sources).layout, settings.rows) if settings.attentive else None
 
 
@@ -138,7 +140,7 @@ def test_attention_of_a_bfloat16_model_is_float32(model_of: ModelOf) -> None:
 
 
 def every_hypothesis(
-    foresee: Foresee, model: EncoderDecoder, source: list[int], words: int, limit: int, settings: Settings
+    foresee: Foresee, model: EncoderDecoder, source: list[int], words: int, limit: int, settings: SearchSettings
 ) -> list[Hypothesis]:
     """All allowed sequences of at most `limit` tokens by score: those that end, then those that are cut."""
     pieces = [token for token in range(words) if token not in (*NEVER, END)]
@@ -203,11 +205,12 @@ def test_a_wide_enough_beam_equals_brute_force(
     model = model_of(families[seed], seed, words)
     sources = [[4, 6], [5], [6, 6, 5]]
     expected = [
-        every_hypothesis(foresee, model, source, words, limit, Settings(beam=128, **options)) for source in sources
+        every_hypothesis(foresee, model, source, words, limit, SearchSettings(beam=128, **options))
+        for source in sources
     ]
     for nbest in (1, 7, 121):
-        settings = Settings(beam=128, nbest=nbest, **options)
-        found = decode(OneModel(model), packed(sources), beam_of([limit] * 3, settings, sources))
+        settings = SearchSettings(beam=128, nbest=nbest, **options)
+        found = decode(SingleModel(model), packed(sources), beam_of([limit] * 3, settings, sources))
         for mine, wanted in zip(found, expected, strict=True):
             assert same(mine, wanted[:nbest])
 
@@ -217,11 +220,11 @@ def test_a_wide_enough_beam_equals_brute_force(
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 def test_greedy_search_equals_a_beam_of_one_whatever_the_penalty(model_of: ModelOf, alpha: float) -> None:
-    model = OneModel(model_of("post-sinusoidal"))
+    model = SingleModel(model_of("post-sinusoidal"))
     limits = [7, 3, 12, 7]
     for settings in (
-        Settings(beam=1, penalty=Wu(alpha)),
-        Settings(beam=1, penalty=Wu(alpha), no_repeat=1, min_length=4, aligned=True),
+        SearchSettings(beam=1, penalty=Wu(alpha)),
+        SearchSettings(beam=1, penalty=Wu(alpha), no_repeat=1, min_length=4, aligned=True),
     ):
         greedy = decode(model, packed(SOURCES), greedy_of(limits, settings, SOURCES))
         beam = decode(model, packed(SOURCES), beam_of(limits, settings, SOURCES))
@@ -237,14 +240,18 @@ def test_greedy_search_equals_a_beam_of_one_whatever_the_penalty(model_of: Model
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(beam=3, nbest=2, max_extra=6),
-        Settings(beam=3, nbest=2, max_extra=6, coverage=0.5, no_repeat=2, min_length=2, aligned=True, never=(7, 11)),
-        Settings(beam=1, max_extra=6, coverage=0.5, no_repeat=1, min_length=2, aligned=True),
-        Settings(beam=1, max_extra=6, sampling=Sampling(0.7, top_k=9, top_p=0.9, samples=3), aligned=True, no_repeat=2),
+        SearchSettings(beam=3, nbest=2, max_extra=6),
+        SearchSettings(
+            beam=3, nbest=2, max_extra=6, coverage=0.5, no_repeat=2, min_length=2, aligned=True, never=(7, 11)
+        ),
+        SearchSettings(beam=1, max_extra=6, coverage=0.5, no_repeat=1, min_length=2, aligned=True),
+        SearchSettings(
+            beam=1, max_extra=6, sampling=Sampling(0.7, top_k=9, top_p=0.9, samples=3), aligned=True, no_repeat=2
+        ),
     ],
     ids=["plain", "every option", "greedy", "sampling"],
 )
-def test_neighbours_change_nothing_in_float64(model_of: ModelOf, family: str, settings: Settings) -> None:
+def test_neighbours_change_nothing_in_float64(model_of: ModelOf, family: str, settings: SearchSettings) -> None:
     model = Ensemble([model_of(family), model_of("post-sinusoidal", seed=5)])
     prefixes = [[4, 4], [], [10], [9, 8, 9]] if settings.no_repeat else [[]] * 4
     together = search(model, SOURCES, settings, 4096, prefixes=prefixes)
@@ -255,7 +262,7 @@ def test_neighbours_change_nothing_in_float64(model_of: ModelOf, family: str, se
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_neighbour_in_the_batch_cannot_change_a_translation(
-    reversing: Model, sentences: Callable[[int], list[str]], beam: int
+    reversing: Translator, sentences: Callable[[int], list[str]], beam: int
 ) -> None:
     """The law for users: a trained model in float32 on the CPU."""
     texts = sentences(60)
@@ -270,11 +277,11 @@ def test_a_neighbour_in_the_batch_cannot_change_a_translation(
 
 
 def test_a_trained_model_attends_to_the_word_that_it_translates(
-    reversing: Model, sentences: Callable[[int], list[str]]
+    reversing: Translator, sentences: Callable[[int], list[str]]
 ) -> None:
     """Coverage and alignment on the model that turns sentences round: word t stands t places before the end."""
     sources = reversing.encode(sentences(30))
-    found = search(reversing.network, sources, Settings(beam=3, coverage=0.1, aligned=True), 4096)
+    found = search(reversing.network, sources, SearchSettings(beam=3, coverage=0.1, aligned=True), 4096)
     pairs = [
         (place, len(source) - 1 - step)
         for source, (best,) in zip(sources, found, strict=True)
@@ -312,6 +319,6 @@ class Confident:
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 4])
 def test_poor_hypotheses_that_end_early_do_not_end_the_search(beam: int) -> None:
-    settings = Settings(beam=beam, penalty=Wu(0.6))
+    settings = SearchSettings(beam=beam, penalty=Wu(0.6))
     found = decode(Confident(), packed([[4]]), beam_of([20], settings, [[4]]))  # type: ignore[arg-type]
     assert found[0][0].tokens == (4, 4, 4, 4)

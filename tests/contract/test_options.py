@@ -20,7 +20,7 @@ from heedful.decode.frontiers.sampling import Sampling, uniforms
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.search import search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder
 
 WORDS = 8  # four pieces beside the special ones: with no repeats allowed, hypotheses soon have nowhere to go
@@ -50,7 +50,7 @@ class Row:
     def ended(self) -> bool:
         return END in self.tokens
 
-    def hypothesis(self, settings: Settings) -> Hypothesis:
+    def hypothesis(self, settings: SearchSettings) -> Hypothesis:
         score = self.total / settings.penalty(max(1, len(self.tokens)))
         if settings.coverage:
             sums = [sum(column) for column in zip(*self.weights, strict=True)] or [0.0] * self.places
@@ -67,7 +67,7 @@ class Reference:
     foresee: Foresee
     models: list[EncoderDecoder]
     source: list[int]
-    settings: Settings
+    settings: SearchSettings
     prefix: list[int]
 
     @property
@@ -165,7 +165,7 @@ def draw(grown: list[Row], before: Row, sampling: Sampling, uniform: float) -> R
 def expected(
     foresee: Foresee,
     models: list[EncoderDecoder],
-    settings: Settings,
+    settings: SearchSettings,
     prefixes: Sequence[list[int]] = ([], [], []),
     numbers: Sequence[int] = (0, 1, 2),
 ) -> Iterator[list[Hypothesis]]:
@@ -195,24 +195,24 @@ def same(found: list[list[Hypothesis]], wanted: Iterator[list[Hypothesis]]) -> b
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(beam=1, max_extra=4),
-        Settings(beam=2, nbest=2, max_extra=5, penalty=Wu(0.0)),
-        Settings(beam=3, nbest=1, max_extra=6, penalty=Wu(0.6)),
-        Settings(beam=5, nbest=4, max_extra=3, penalty=Wu(1.0)),
-        Settings(beam=3, nbest=3, max_extra=4, penalty=Shifted(0.8, 2.0)),
-        Settings(beam=3, nbest=2, max_extra=4, coverage=0.5),
-        Settings(beam=2, nbest=2, max_extra=4, no_repeat=2),
-        Settings(beam=2, nbest=2, max_extra=6, min_length=4),
-        Settings(beam=2, nbest=2, max_extra=4, aligned=True),
-        Settings(beam=2, nbest=2, max_extra=4, never=(5, 7)),
-        Settings(beam=1, max_extra=4, sampling=Sampling(samples=5, seed=3)),
-        Settings(beam=1, max_extra=4, sampling=Sampling(temperature=2.0, top_k=3, top_p=0.8, samples=3)),
-        Settings(beam=1, max_extra=4, sampling=Sampling(samples=5), coverage=0.5, aligned=True),
+        SearchSettings(beam=1, max_extra=4),
+        SearchSettings(beam=2, nbest=2, max_extra=5, penalty=Wu(0.0)),
+        SearchSettings(beam=3, nbest=1, max_extra=6, penalty=Wu(0.6)),
+        SearchSettings(beam=5, nbest=4, max_extra=3, penalty=Wu(1.0)),
+        SearchSettings(beam=3, nbest=3, max_extra=4, penalty=Shifted(0.8, 2.0)),
+        SearchSettings(beam=3, nbest=2, max_extra=4, coverage=0.5),
+        SearchSettings(beam=2, nbest=2, max_extra=4, no_repeat=2),
+        SearchSettings(beam=2, nbest=2, max_extra=6, min_length=4),
+        SearchSettings(beam=2, nbest=2, max_extra=4, aligned=True),
+        SearchSettings(beam=2, nbest=2, max_extra=4, never=(5, 7)),
+        SearchSettings(beam=1, max_extra=4, sampling=Sampling(samples=5, seed=3)),
+        SearchSettings(beam=1, max_extra=4, sampling=Sampling(temperature=2.0, top_k=3, top_p=0.8, samples=3)),
+        SearchSettings(beam=1, max_extra=4, sampling=Sampling(samples=5), coverage=0.5, aligned=True),
     ],
     ids=str,
 )
 def test_batched_search_equals_a_naive_one(
-    model_of: ModelOf, foresee: Foresee, families: list[str], settings: Settings
+    model_of: ModelOf, foresee: Foresee, families: list[str], settings: SearchSettings
 ) -> None:
     kinds = set()
     for seed, family in enumerate(families):
@@ -233,7 +233,7 @@ PENALTIES: st.SearchStrategy[LengthPenalty] = st.one_of(
 
 
 @st.composite
-def searches(choose: st.DrawFn) -> tuple[Settings, list[list[int]]]:
+def searches(choose: st.DrawFn) -> tuple[SearchSettings, list[list[int]]]:
     """Settings with any of the options, and a prefix for each source."""
     min_length = choose(st.sampled_from([0, 0, 2, 5]))
     options: dict[str, Any] = {
@@ -254,10 +254,10 @@ def searches(choose: st.DrawFn) -> tuple[Settings, list[list[int]]]:
             samples=st.integers(1, 3),
             seed=st.integers(0, 9),
         )
-        settings = Settings(beam=1, sampling=choose(sampling), **options)
+        settings = SearchSettings(beam=1, sampling=choose(sampling), **options)
     else:
         beam = choose(st.integers(1, 4))
-        settings = Settings(beam=beam, nbest=choose(st.integers(1, beam)), **options)
+        settings = SearchSettings(beam=beam, nbest=choose(st.integers(1, beam)), **options)
     prefix = st.lists(st.integers(3, WORDS - 1), max_size=options["max_extra"])
     prefixes: list[list[int]] = choose(st.one_of(st.just([[], [], []]), st.lists(prefix, min_size=3, max_size=3)))
     return settings, prefixes
@@ -266,7 +266,7 @@ def searches(choose: st.DrawFn) -> tuple[Settings, list[list[int]]]:
 @examples(max_examples=40)
 @given(asked=searches(), seed=st.integers(0, 3), members=st.integers(1, 2), budget=st.sampled_from([8, 4096]))
 @example(
-    asked=(Settings(beam=3, nbest=3, max_extra=9, no_repeat=1, min_length=8), [[], [4], [4, 4]]),
+    asked=(SearchSettings(beam=3, nbest=3, max_extra=9, no_repeat=1, min_length=8), [[], [4], [4, 4]]),
     seed=1,
     members=1,
     budget=4096,
@@ -275,7 +275,7 @@ def test_any_options_together_equal_a_naive_search(
     model_of: ModelOf,
     foresee: Foresee,
     families: list[str],
-    asked: tuple[Settings, list[list[int]]],
+    asked: tuple[SearchSettings, list[list[int]]],
     seed: int,
     members: int,
     budget: int,
@@ -296,14 +296,16 @@ def test_any_options_together_equal_a_naive_search(
 @pytest.mark.parametrize("beam", [1, 3])
 def test_an_ensemble_of_one_model_twice_equals_the_model(model_of: ModelOf, family: str, beam: int) -> None:
     model = model_of(family, words=WORDS)
-    settings = Settings(beam=beam, nbest=beam, max_extra=5, coverage=0.2, aligned=True)
+    settings = SearchSettings(beam=beam, nbest=beam, max_extra=5, coverage=0.2, aligned=True)
     found = search(Ensemble([model, model]), SOURCES, settings, 4096)
     assert same(found, iter(search(model, SOURCES, settings, 4096)))
 
 
-@pytest.mark.parametrize("settings", [Settings(beam=1, max_extra=6), Settings(beam=3, nbest=2, aligned=True)], ids=str)
+@pytest.mark.parametrize(
+    "settings", [SearchSettings(beam=1, max_extra=6), SearchSettings(beam=3, nbest=2, aligned=True)], ids=str
+)
 def test_an_ensemble_of_different_models_averages_their_probabilities(
-    model_of: ModelOf, foresee: Foresee, families: list[str], settings: Settings
+    model_of: ModelOf, foresee: Foresee, families: list[str], settings: SearchSettings
 ) -> None:
     settings = replace(settings, max_extra=6)
     models = [model_of(family, 3 + seed, WORDS) for seed, family in enumerate(families)]

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from heedful.config.schema import Masking, Recipe
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.documents import NestedReading
+from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
-from heedful.data.batches.texts import FlatReading, Reading, TextBatch
+from heedful.data.batches.texts import AnyTextCollator, TextBatch, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
@@ -44,12 +44,12 @@ TEXTS = TokenStore.of(
 SEVERAL = TokenStore({**TEXTS.streams, **TokenStore.of(label=[[0, 1], [], [2], [0, 1, 2]]).streams})
 
 
-def reading(name: str) -> Reading:
+def reading(name: str) -> AnyTextCollator:
     config = classifier_of(name, 0.0)
     classes = CLASSES if config.labels == "several" else 0
     if config.nested:
-        return NestedReading(20, 3, classes=classes)
-    return FlatReading(20, paired=name in PAIRED, classes=classes)
+        return DocumentCollator(20, 3, classes=classes)
+    return TextCollator(20, paired=name in PAIRED, classes=classes)
 
 
 def rows(*numbers: int) -> Indices:

@@ -18,7 +18,7 @@ _PATIENCE: Final = 0.02  # seconds in which a writer that is not waiting for an 
 _READ: Final = 1 << 16  # bytes
 
 
-class Arriving:
+class ArrivingLines:
     """The lines of a file descriptor, each with its end, and whether a further one is there already."""
 
     def __init__(self, descriptor: int) -> None:
@@ -66,7 +66,7 @@ FilesArgument = Annotated[
 
 
 @dataclass(frozen=True)
-class Incoming:
+class InputLines:
     """Lines, where they come from, and whether a further one is there already."""
 
     name: str
@@ -75,31 +75,31 @@ class Incoming:
     file: TextFile | None = None  # where it can be read twice
 
 
-def incoming(files: Sequence[str] | None) -> list[Incoming]:
+def input_lines(files: Sequence[str] | None) -> list[InputLines]:
     """The lines of files, or of standard input where none is named; refuses what cannot be opened."""
     return [_of_file(name) if name != STANDARD_INPUT else _standard_input() for name in files or [STANDARD_INPUT]]
 
 
-def expected(inputs: Sequence[Incoming]) -> int | None:
+def count_lines(inputs: Sequence[InputLines]) -> int | None:
     """How many lines there are, where it can be known before they are answered."""
     known = [entry.file for entry in inputs if entry.file]
     return None if len(known) < len(inputs) else sum(1 for file in known for _ in read_lines(file))
 
 
-def _of_file(name: str) -> Incoming:
+def _of_file(name: str) -> InputLines:
     file = replace(locate(name), hint=_HINT if " " in name else "")  # instead of one about recipes
     check_exists(file)
     again = file if file.path.is_file() else None
-    return Incoming(file.name, lambda: read_lines(file), file=again)
+    return InputLines(file.name, lambda: read_lines(file), file=again)
 
 
-def _standard_input() -> Incoming:
+def _standard_input() -> InputLines:
     name = "standard input"
     try:
         descriptor = sys.stdin.fileno()
     except io.UnsupportedOperation:  # not the process's own: there is nothing to await
-        return Incoming(name, lambda: decode_lines(sys.stdin.buffer, name))
+        return InputLines(name, lambda: decode_lines(sys.stdin.buffer, name))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return Incoming(name, lambda: decode_lines(sys.stdin.buffer, name))
-    arriving = Arriving(descriptor)
-    return Incoming(name, lambda: decode_lines(arriving, name), arriving.ready)
+        return InputLines(name, lambda: decode_lines(sys.stdin.buffer, name))
+    arriving = ArrivingLines(descriptor)
+    return InputLines(name, lambda: decode_lines(arriving, name), arriving.ready)

@@ -15,7 +15,7 @@ from heedful.errors import MachineError, UserError
 from heedful.files import WRITING_FAULTS, machine_faults, new_folder, user_faults
 
 Entry = TypeVar("Entry")
-Progress = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 def cache_folder() -> Path:
@@ -31,9 +31,7 @@ def key_of(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def cached(
-    folder: Path, load: Callable[[Path], Entry | None], build: Callable[[Path], None], progress: Progress
-) -> Entry:
+def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[Path], None], progress: Say) -> Entry:
     """Load the entry in this folder; where `load` finds none or a damaged one, `build` it in a staging folder."""
     with _elsewhere():
         entry = load(folder)
@@ -52,7 +50,7 @@ def cached(
 
 
 @contextmanager
-def _lock(folder: Path, progress: Progress) -> Iterator[None]:
+def _lock(folder: Path, progress: Say) -> Iterator[None]:
     with _elsewhere(), machine_faults(folder), user_faults(folder.parent, WRITING_FAULTS):
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(f"{folder.name}.lock"))

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.decode.frontiers.token_scores import normaliser
-from heedful.decode.scorer import OneModel
+from heedful.decode.scorer import SingleModel
 from heedful.errors import UserError
 from heedful.models.networks import EncoderDecoder
 from heedful.models.protocols import State
@@ -51,7 +51,7 @@ class Ensemble(nn.Module):
         super().__init__()
         if not models:
             raise UserError("An ensemble has no models, but needs at least one: name them.")
-        self._members = [OneModel(model) for model in models]
+        self._members = [SingleModel(model) for model in models]
         self.models = nn.ModuleList(models)
         for place, member in enumerate(self._members, start=1):
             if member.vocab_size != self.vocab_size:

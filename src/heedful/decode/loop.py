@@ -1,62 +1,20 @@
 """The one decoding loop: step the decoder, extend the hypotheses, let finished sentences leave.
 
-It knows neither what scores the tokens (that is the `Translator`) nor how hypotheses are chosen (the `Frontier`).
+It knows neither what scores the tokens (that is the `Scorer`) nor how hypotheses are chosen (the `Frontier`).
 """
 
-from typing import Protocol
-
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
+from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.scorer import Translator
+from heedful.decode.scorer import Scorer
 from heedful.packed import Packed
 
 
-class Frontier(Protocol):
-    """The hypotheses of B sentences, K rows each, and the rule by which they grow and are done."""
-
-    @property
-    def beams(self) -> int:
-        """K: rows of each sentence."""
-        ...
-
-    @property
-    def aligned(self) -> bool:
-        """Whether it needs the attention of each step."""
-        ...
-
-    @property
-    def last_R(self) -> Int[Tensor, "R"]:
-        """The last token of each row, which the decoder has not seen yet."""
-        ...
-
-    def extend(
-        self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
-    ) -> tuple["Frontier", Int[Tensor, "B K"] | None]:
-        """Grow by one token; also the row that each row goes on from, or None where each goes on from itself.
-
-        The attention is that of the step which gave the scores, where it is needed. The scores are spent.
-        """
-        ...
-
-    @property
-    def done_B(self) -> Bool[Tensor, "B"]:
-        """Which sentences need no further step. Every sentence is done after finitely many."""
-        ...
-
-    def select(self, sentences: Int[Tensor, "A"]) -> "Frontier":
-        """Keep only these sentences."""
-        ...
-
-    def hypotheses(self) -> list[list[Hypothesis]]:
-        """What was found for each sentence."""
-        ...
-
-
 @torch.inference_mode()
-def decode(translator: Translator, sources: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
+def decode(translator: Scorer, sources: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
     """Decode until every source's sentence is done; finished sentences leave the batch at once.
 
     The device is asked one question a step (who is done?); results are fetched from it at the end.

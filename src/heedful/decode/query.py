@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heedful.data.tokenize.tokenizer import UNKNOWN
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.decode.scorer import Translator
+    from heedful.decode.scorer import Scorer
 
 
 @dataclass(frozen=True)
-class Sentence:
+class Query:
     """A source and what its targets must keep to."""
 
     source: Sequence[int]  # pieces, without markers
@@ -22,13 +22,13 @@ class Sentence:
     number: int  # from 0; what is drawn at random depends on it
 
 
-def sentences_of(
-    translator: "Translator",
+def make_queries(
+    translator: "Scorer",
     sources: Sequence[Sequence[int]],
-    settings: Settings,
+    settings: SearchSettings,
     prefixes: Sequence[Sequence[int]] | None,
     numbers: Sequence[int] | None,
-) -> list[Sentence]:
+) -> list[Query]:
     """Put together what belongs to each source, and refuse what cannot be done."""
     if prefixes is not None and len(prefixes) != len(sources):
         raise UserError(
@@ -39,7 +39,7 @@ def sentences_of(
             raise UserError(f"`never` has token {token}, but tokens go from 0 to {translator.vocab_size - 1:,}.")
     longest = translator.longest
     sentences = [
-        Sentence(source, _limit(source, settings, longest), prefix, number)
+        Query(source, _limit(source, settings, longest), prefix, number)
         for source, prefix, number in zip(
             sources,
             [()] * len(sources) if prefixes is None else prefixes,
@@ -53,13 +53,13 @@ def sentences_of(
     return sentences
 
 
-def _limit(source: Sequence[int], settings: Settings, longest: int | None) -> int:
+def _limit(source: Sequence[int], settings: SearchSettings, longest: int | None) -> int:
     """The most tokens of a target: by the settings, and by the positions that the decoder has."""
     wanted = len(source) + settings.max_extra
     return wanted if longest is None else min(wanted, longest)
 
 
-def _refuse_what_does_not_fit(sentence: Sentence, settings: Settings, longest: int | None) -> None:
+def _refuse_what_does_not_fit(sentence: Query, settings: SearchSettings, longest: int | None) -> None:
     room = f"may have at most {sentence.limit:,} tokens with `</s>`"
     way_out = " or raise `max_extra`"
     if sentence.limit == longest:
@@ -76,7 +76,7 @@ def _refuse_what_does_not_fit(sentence: Sentence, settings: Settings, longest: i
         )
 
 
-def _refuse_markers(sentence: Sentence, vocab_size: int) -> None:
+def _refuse_markers(sentence: Query, vocab_size: int) -> None:
     for token in sentence.prefix:
         if not UNKNOWN <= token < vocab_size:
             raise UserError(

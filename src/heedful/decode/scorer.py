@@ -15,7 +15,7 @@ from heedful.models.protocols import State
 from heedful.packed import Packed
 
 
-class Translator(Protocol):
+class Scorer(Protocol):
     """Scores the next target token, step by step, given the sources."""
 
     @property
@@ -43,7 +43,7 @@ class Translator(Protocol):
 
 
 @dataclass(frozen=True)
-class OneModel:
+class SingleModel:
     """A model by itself, used as it is: put it into `eval` mode. Keep it: it remembers what it recorded on a GPU."""
 
     model: EncoderDecoder

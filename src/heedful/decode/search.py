@@ -10,22 +10,22 @@ from heedful.data.tokenize.tokenizer import END
 from heedful.decode.frontiers.make import frontier_of
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
-from heedful.decode.query import Sentence, sentences_of
-from heedful.decode.scorer import OneModel, Translator
-from heedful.decode.settings import Settings
+from heedful.decode.query import Query, make_queries
+from heedful.decode.scorer import Scorer, SingleModel
+from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.kernels import kernels_take
 from heedful.packed import Packed
 
-Progress = Callable[[int], None]  # called with the number of sentences that just got ready
+ProgressCallback = Callable[[int], None]  # called with the number of sentences that just got ready
 
 
 def search(
-    model: EncoderDecoder | Translator,
+    model: EncoderDecoder | Scorer,
     sources: Sequence[Sequence[int]],
-    settings: Settings,
+    settings: SearchSettings,
     batch_tokens: int,
-    progress: Progress = lambda ready: None,
+    progress: ProgressCallback = lambda ready: None,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     numbers: Sequence[int] | None = None,
@@ -38,9 +38,9 @@ def search(
 
     Sampling gives `samples` targets of each source in the order they are drawn in, which is not that of their scores.
     """
-    translator = OneModel(model) if isinstance(model, EncoderDecoder) else model
-    sentences = sentences_of(translator, sources, settings, prefixes, numbers)
-    if isinstance(translator, OneModel) and _recordable(translator, sentences, settings):
+    translator = SingleModel(model) if isinstance(model, EncoderDecoder) else model
+    sentences = make_queries(translator, sources, settings, prefixes, numbers)
+    if isinstance(translator, SingleModel) and _recordable(translator, sentences, settings):
         return translator.in_slots(sentences, settings, batch_tokens, progress)
     costs = np.array([(len(source) + 1) * settings.rows for source in sources], dtype=np.int64)
     found: dict[int, list[Hypothesis]] = {}
@@ -52,12 +52,12 @@ def search(
     return [found[place] for place in range(len(sources))]
 
 
-def _recordable(translator: OneModel, sentences: Sequence[Sentence], settings: Settings) -> bool:
+def _recordable(translator: SingleModel, sentences: Sequence[Query], settings: SearchSettings) -> bool:
     return kernels_take(translator.model.decoder.output.weight) and translator.in_slots.takes(settings, sentences)
 
 
 @torch.inference_mode()
-def search_batch(translator: Translator, sentences: Sequence[Sentence], settings: Settings) -> list[list[Hypothesis]]:
+def search_batch(translator: Scorer, sentences: Sequence[Query], settings: SearchSettings) -> list[list[Hypothesis]]:
     """Search the targets of one batch. Models are used as they are: put them into `eval` mode."""
     device = translator.device
     sources = Packed.of([[*sentence.source, END] for sentence in sentences]).to(device)

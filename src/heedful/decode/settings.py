@@ -9,7 +9,7 @@ from heedful.errors import UserError
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How wide to search, how far, what the best is, and what is not allowed.
 
     A hypothesis has at most as many tokens as its source has pieces, plus `max_extra`; `</s>` counts. One that comes so

@@ -12,7 +12,7 @@ from heedful.errors import UserError
 from heedful.interop.bert_vocabulary import read_vocabulary
 from heedful.interop.bert_weights import BertTensors, fill
 from heedful.interop.folder import Folder
-from heedful.interop.settings import Settings
+from heedful.interop.settings import CheckedConfig
 from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.networks import MaskedModel
@@ -69,7 +69,7 @@ def _recipe(folder: Folder, model: dict[str, Any], size: int) -> dict[str, Any]:
     }
 
 
-def _table(config: Settings) -> dict[str, Any]:
+def _table(config: CheckedConfig) -> dict[str, Any]:
     return {
         "family": "bert",
         "width": config.number("hidden_size"),

@@ -19,7 +19,7 @@ from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.errors import UserError
 from heedful.files import read_bytes
 from heedful.interop.folder import Folder
-from heedful.interop.settings import Settings
+from heedful.interop.settings import CheckedConfig
 
 _LIST, _LIBRARY, _CONFIG, _ADDED = "vocab.txt", "tokenizer.json", "tokenizer_config.json", "added_tokens.json"
 _OURS: Final = (*SPECIALS, MASK)
@@ -82,7 +82,7 @@ def _in_order(ids: Mapping[str, int], markers: Sequence[str], size: int) -> tupl
     return (*first, *others), (*_OURS, *(names.get(row, f"{_UNNAMED}{row}]") for row in others))
 
 
-def _tokenizer(pieces: Sequence[str], theirs: Any, config: Settings) -> Tokenizer:
+def _tokenizer(pieces: Sequence[str], theirs: Any, config: CheckedConfig) -> Tokenizer:
     """A tokenizer of these pieces. How it cuts text is said by the library's file, and first by the config."""
     rules = theirs.normalizer
     library = Library(
@@ -133,7 +133,7 @@ def _listed(path: Path) -> dict[str, int]:
     return {line.rstrip(): number for number, line in enumerate(lines) if line.rstrip()}
 
 
-def _added(folder: Folder, theirs: Any, config: Settings) -> Iterator[tuple[str, str]]:
+def _added(folder: Folder, theirs: Any, config: CheckedConfig) -> Iterator[tuple[str, str]]:
     """Pieces that were added to the vocabulary, markers included, and the files that say so."""
     for token in theirs.get_added_tokens_decoder().values():
         yield _LIBRARY, token.content
@@ -144,7 +144,7 @@ def _added(folder: Folder, theirs: Any, config: Settings) -> Iterator[tuple[str,
         yield _CONFIG, _content(token)
 
 
-def _marker(config: Settings, key: str, usual: str) -> str:
+def _marker(config: CheckedConfig, key: str, usual: str) -> str:
     """The piece that a key names."""
     return _content(config.values.get(key) or usual)
 
@@ -154,7 +154,7 @@ def _content(token: Any) -> str:
     return str(token.get("content") if isinstance(token, dict) else token)
 
 
-def _accents_stripped(config: Settings, otherwise: bool | None) -> bool | None:
+def _accents_stripped(config: CheckedConfig, otherwise: bool | None) -> bool | None:
     """None: where text is lowercased."""
     return otherwise if config.values.get("strip_accents") is None else config.flag("strip_accents", True)
 
@@ -162,7 +162,7 @@ def _accents_stripped(config: Settings, otherwise: bool | None) -> bool | None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def _refuse_other_tokenizers(config: Settings) -> None:
+def _refuse_other_tokenizers(config: CheckedConfig) -> None:
     if config.values.get("tokenizer_class") is not None:
         config.choice("tokenizer_class", {name: name for name in _CLASSES})
     config.must_be("do_basic_tokenize", True, "Heedful splits text into words before it cuts them")

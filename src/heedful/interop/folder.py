@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.errors import UserError
 from heedful.files import read_bytes, read_json
-from heedful.interop.settings import Settings
+from heedful.interop.settings import CheckedConfig
 from heedful.interop.weights import Weights
 
 CONFIG: Final = "config.json"
@@ -27,7 +27,7 @@ class Folder:
     """A model's folder; `open_folder` makes one."""
 
     path: Path
-    config: Settings
+    config: CheckedConfig
 
     @cached_property
     def model_type(self) -> str:
@@ -37,9 +37,9 @@ class Folder:
             raise UserError(f"{self.config.where} has no `model_type`: it is not a model of `transformers`.")
         return value
 
-    def settings(self, name: str) -> Settings:
+    def settings(self, name: str) -> CheckedConfig:
         """A JSON file's values; none where there is no such file."""
-        return _settings(self.path / name) if (self.path / name).exists() else Settings(self.path / name, {})
+        return _settings(self.path / name) if (self.path / name).exists() else CheckedConfig(self.path / name, {})
 
     def needed(self, name: str) -> Path:
         """The path of a file; refuses a folder without it."""
@@ -89,11 +89,11 @@ def open_folder(path: Path) -> Folder:
     return Folder(path, _settings(path / CONFIG))
 
 
-def _settings(path: Path) -> Settings:
+def _settings(path: Path) -> CheckedConfig:
     values = read_json(path)
     if not isinstance(values, dict):
         raise UserError(f"{path} must hold a JSON object, but holds something else: copy it again.")
-    return Settings(path, values)
+    return CheckedConfig(path, values)
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from heedful.interop.marian_vocabulary import Ids, Vocabulary, read_ids
 from heedful.interop.marian_weights import fill
 from heedful.interop.piece_tokenizer import piece_tokenizer
 from heedful.interop.sentencepiece import SentencePieceModel, read_sentencepiece
-from heedful.interop.settings import Settings
+from heedful.interop.settings import CheckedConfig
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.networks import EncoderDecoder
@@ -98,7 +98,7 @@ def _recipe(folder: Folder, kind: str, size: int, languages: tuple[str, ...]) ->
     }
 
 
-def _table(config: Settings) -> dict[str, Any]:
+def _table(config: CheckedConfig) -> dict[str, Any]:
     for decoder, encoder in (
         ("decoder_attention_heads", "encoder_attention_heads"),
         ("decoder_ffn_dim", "encoder_ffn_dim"),
@@ -129,6 +129,6 @@ def _decode(folder: Folder) -> dict[str, Any]:
     here it may have so many pieces more than its source.
     """
     values = {**folder.config.values, **folder.settings("generation_config.json").values}
-    said = Settings(folder.path / "generation_config.json", values)
+    said = CheckedConfig(folder.path / "generation_config.json", values)
     whole = {ours: said.number(theirs) for theirs, ours in _SEARCH.items() if values.get(theirs) is not None}
     return {**whole, "length_penalty": said.real("length_penalty", 1.0), "length_penalty_kind": "shifted"}

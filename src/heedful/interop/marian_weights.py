@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.errors import UserError
 from heedful.interop.folder import Folder
 from heedful.interop.marian_vocabulary import Vocabulary
-from heedful.interop.settings import Settings
+from heedful.interop.settings import CheckedConfig
 from heedful.interop.weights import Weights
 from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import set_weights, shapes_of
@@ -55,7 +55,7 @@ def fill(model: EncoderDecoder, folder: Folder, sizes: tuple[int, int], sides: t
 
 
 def _of_vocabularies(
-    weights: Weights, config: Settings, width: int, sizes: tuple[int, int], sides: tuple[Vocabulary, Vocabulary]
+    weights: Weights, config: CheckedConfig, width: int, sizes: tuple[int, int], sides: tuple[Vocabulary, Vocabulary]
 ) -> dict[str, Tensor]:
     """Embeddings and the output layer; where all are one matrix, ours has it once for each side."""
     tied = config.flag("tie_word_embeddings", True)

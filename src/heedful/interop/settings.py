@@ -13,7 +13,7 @@ _MOST: Final = 10_000_000  # of anything that a model has
 
 
 @dataclass(frozen=True)
-class Settings:
+class CheckedConfig:
     """What a JSON file says by name; null is the same as nothing."""
 
     where: Path

@@ -19,9 +19,9 @@ from heedful.lab.compare import Contest, Frequencies, Sentences, System, check_l
 from heedful.metrics.corpus_counts import words_cutter
 from heedful.models.bundle import Tokenizers, read_description
 from heedful.tasks.translate.evaluation import evaluate
-from heedful.tasks.translate.model import Model, load
-from heedful.tasks.translate.options import Options
-from heedful.tasks.translate.text_codec import Wording
+from heedful.tasks.translate.model import Translator, load
+from heedful.tasks.translate.options import SearchOptions
+from heedful.tasks.translate.text_codec import TextCodec
 
 _MOST: Final = 1_000_000  # lines of training data in which words are counted
 _TELL_EVERY: Final = 250_000  # of them
@@ -51,7 +51,7 @@ def contest(
     bleu_tokenize: str | None = None,
     device: str = "auto",
     precision: str = "auto",
-    **options: Unpack[Options],
+    **options: Unpack[SearchOptions],
 ) -> Contest:
     """Let the models translate, one after the other: what is given, or the corpus that their recipes have in common.
 
@@ -75,7 +75,7 @@ def contest(
     references: tuple[str, ...] = ()
     for name in models:
         model = load(name, device, precision)
-        asked: Options = {**options, "to": languages[name] or None}
+        asked: SearchOptions = {**options, "to": languages[name] or None}
         translations, expected = _translated(model, name, sentences, messages, asked)
         references = references or expected
         _refuse_other_form(references, expected, models[0], name)
@@ -159,7 +159,9 @@ def _check_languages(described: Mapping[str, Described], sentences: Sentences, g
         raise UserError(f"--to is `{given.to}`, but no model here knows several target languages: leave out --to.")
     for name, (recipe, tokenizers) in several.items():
         try:
-            Wording(recipe, tokenizers).encode(sentences.sources or (), sentences.to or None, False, sentences.name, 1)
+            TextCodec(recipe, tokenizers).encode(
+                sentences.sources or (), sentences.to or None, False, sentences.name, 1
+            )
         except UserError as error:
             raise UserError(f"{name}: {error}") from error
 
@@ -168,7 +170,7 @@ def _check_languages(described: Mapping[str, Described], sentences: Sentences, g
 
 
 def _translated(
-    model: Model, name: str, sentences: Sentences, messages: Messages, options: Options
+    model: Translator, name: str, sentences: Sentences, messages: Messages, options: SearchOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The translations, and the references in the form that the model is scored in."""
     messages.say(f"{name}: translating {len(sentences.references):,} sentences")
@@ -207,7 +209,7 @@ def _first_frequencies(
     for name, (recipe, tokenizers) in described.items():
         if recipe.data in unread:
             continue
-        with closing(_training_texts(recipe, Wording(recipe, tokenizers), languages[name])) as texts:
+        with closing(_training_texts(recipe, TextCodec(recipe, tokenizers), languages[name])) as texts:
             found = _frequencies(name, texts, cut, words, messages)
         if found:
             return found
@@ -236,7 +238,7 @@ def _frequencies(
     return Frequencies(f"{part}the training data of {name}", counts)
 
 
-def _training_texts(recipe: Recipe, wording: Wording, to: str) -> Generator[str, None, None]:
+def _training_texts(recipe: Recipe, wording: TextCodec, to: str) -> Generator[str, None, None]:
     """The targets in the form of the translations; of a model of several languages, those in the one that is judged."""
     for corpus in recipe.data.train:
         if to and corpus.to != to:

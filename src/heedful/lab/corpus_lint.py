@@ -25,7 +25,7 @@ from heedful.config.corpora import (
     TsvTexts,
 )
 from heedful.config.schema import Data
-from heedful.data.cache import Progress
+from heedful.data.cache import Say
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
 from heedful.data.text_form import TextForm
@@ -82,7 +82,7 @@ class Linted:
         return corpus_name(self.corpus)
 
 
-def lint(part: Part, corpus: AnyCorpus, data: Data, progress: Progress) -> Linted:
+def lint(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> Linted:
     """Read a corpus as the model will, and look at every line."""
     pairs = read_pairs(corpus, data.folder, TextForm.of(data))
     head = list(islice(pairs, _LEARN))

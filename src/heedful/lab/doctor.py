@@ -13,7 +13,7 @@ from rich.console import Console
 from heedful.config.corpora import AnyCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.config.schema import Recipe
-from heedful.data.cache import Progress
+from heedful.data.cache import Say
 from heedful.data.corpora.files import corpus_name
 from heedful.data.epochs.loader import PairFeed, pair_costs
 from heedful.data.prepare.pairs import Prepared, prepare
@@ -24,12 +24,12 @@ from heedful.lab.costs import STEP, Parameters, count_parameters, forward_flop
 from heedful.lab.findings import SEVERITIES, Finding, Part
 from heedful.lab.memory import Memory, measure_memory
 from heedful.lab.overlap import between, inside
-from heedful.lab.pieces import Pieces, count_pieces, piece_findings
+from heedful.lab.pieces import PieceReport, count_pieces, piece_findings
 from heedful.lab.rates import matrix_rate, matrix_seconds
 from heedful.models.build.network import build_model
 from heedful.runs.dry_run import Forecast, dry_run
 from heedful.runs.fine_tuning import read_start
-from heedful.tasks.translate.task import Translating
+from heedful.tasks.translate.task import TranslateTask
 
 _TRIAL_SIZE: Final = 1024  # of the matrices by which `precision = "auto"` is guessed on a CPU
 
@@ -44,7 +44,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunPlan:
     """The run as it is planned; work is counted by `costs.forward_flop` at the real lengths."""
 
     device: str
@@ -82,13 +82,13 @@ class Report:
 
     findings: tuple[Finding, ...]
     corpora: tuple[Corpus, ...]
-    pieces: Pieces
-    run: Run
+    pieces: PieceReport
+    run: RunPlan
     memory: Memory
     time: Time | None  # None where the ten steps were left out
 
 
-def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Progress = lambda message: None) -> Report:
+def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = lambda message: None) -> Report:
     """Examine a recipe, which may be a file or a shipped one's name, and its data.
 
     `quick` leaves out the ten training steps. A recipe that cannot be trained at all is a UserError. `progress` gets a
@@ -104,7 +104,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Progress
         start = read_start(recipe)
         recipe, tokenizers = start.recipe, (start.tokenizers.source, start.tokenizers.target)
     _refuse_other_tasks(recipe)
-    task, prepared = Translating(), prepare(recipe, progress, tokenizers)
+    task, prepared = TranslateTask(), prepare(recipe, progress, tokenizers)
     linted, found = _lint_all(recipe, progress)
     train = [corpus for corpus in linted if corpus.part == "train"]
     pieces = count_pieces(
@@ -142,7 +142,7 @@ def _refuse_other_tasks(recipe: Recipe) -> None:
         )
 
 
-def _lint_all(recipe: Recipe, progress: Progress) -> tuple[list[Linted], list[Finding]]:
+def _lint_all(recipe: Recipe, progress: Say) -> tuple[list[Linted], list[Finding]]:
     data = recipe.data
     parts: tuple[tuple[Part, Sequence[AnyCorpus]], ...] = (
         ("train", data.train),
@@ -178,7 +178,7 @@ def _unreadable(corpus: AnyCorpus, error: UserError) -> Finding:
 # --- the run --------------------------------------------------------------------------------------------------------
 
 
-def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.device, precision: torch.dtype) -> Run:
+def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.device, precision: torch.dtype) -> RunPlan:
     plan, budget = list(feed.plan(0)), recipe.data.batch_tokens
     source, target = pair_costs(feed.stores)
     shown = np.concatenate(plan)
@@ -188,7 +188,7 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
         parameters = count_parameters(build_model(recipe.pair_model, *sizes))
     updates = -(-len(plan) // recipe.train.accumulate)  # an epoch's last update may be smaller
     flop = STEP * forward_flop(recipe.pair_model, source[shown], target[shown], sizes[1]) / updates
-    return Run(
+    return RunPlan(
         device=str(device),
         precision=str(precision).removeprefix("torch."),
         precision_known=recipe.train.precision != "auto" or device.type != "cpu",
@@ -212,7 +212,7 @@ def _multiply(device: torch.device, precision: torch.dtype) -> None:
     matrix_seconds(torch.ones(_TRIAL_SIZE, _TRIAL_SIZE, device=device, dtype=precision))
 
 
-def _time(recipe: Recipe, run: Run, device: torch.device, precision: torch.dtype, progress: Progress) -> Time:
+def _time(recipe: Recipe, run: RunPlan, device: torch.device, precision: torch.dtype, progress: Say) -> Time:
     progress("training ten steps")
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(
@@ -226,7 +226,7 @@ def _time(recipe: Recipe, run: Run, device: torch.device, precision: torch.dtype
     )
 
 
-def _run_findings(recipe: Recipe, run: Run, memory: Memory) -> Iterator[Finding]:
+def _run_findings(recipe: Recipe, run: RunPlan, memory: Memory) -> Iterator[Finding]:
     if not memory.fits:
         holds = "more memory than is free" if memory.total is None else f"{memory.total / 2**30:.1f} GiB"
         has = "" if memory.available is None else f", but the device has {memory.available / 2**30:.1f} GiB"

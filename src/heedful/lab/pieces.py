@@ -82,7 +82,7 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class PieceReport:
     """All of it."""
 
     sides: tuple[SidePieces, ...]
@@ -92,7 +92,7 @@ class Pieces:
     kept: bool  # the vocabularies are those of the model that the run starts from, whatever the recipe says
 
 
-def count_pieces(recipe: Recipe, prepared: Prepared, names: Sequence[str], sample: Sequence[Pair]) -> Pieces:
+def count_pieces(recipe: Recipe, prepared: Prepared, names: Sequence[str], sample: Sequence[Pair]) -> PieceReport:
     """Count; `names` are those of the training corpora, and `sample` holds pairs of theirs."""
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
     uses = [_uses(prepared.train, "source", source.size), _uses(prepared.train, "target", target.size)]
@@ -108,10 +108,10 @@ def count_pieces(recipe: Recipe, prepared: Prepared, names: Sequence[str], sampl
         else (_vocabulary("source", config, source, uses[0]), _vocabulary("target", config, target, uses[1]))
     )
     dropped = tuple(_dropped(name, store) for name, store in zip(names, prepared.train, strict=True))
-    return Pieces(sides, vocabularies, _histogram(prepared.train), dropped, bool(recipe.train.start_from))
+    return PieceReport(sides, vocabularies, _histogram(prepared.train), dropped, bool(recipe.train.start_from))
 
 
-def piece_findings(pieces: Pieces) -> Iterator[Finding]:
+def piece_findings(pieces: PieceReport) -> Iterator[Finding]:
     """What of it needs a decision."""
     for side in pieces.sides:
         for part, share in (("train", side.unknown), ("valid", side.unknown_valid)):

@@ -33,7 +33,7 @@ def class_scores(model: Classifier, batches: Iterable[TextBatch]) -> Iterator[Fl
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class ClassificationResult:
     """What was said of texts beside what is true, class by class."""
 
     labels: tuple[str, ...]

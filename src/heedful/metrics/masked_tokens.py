@@ -13,7 +13,7 @@ from heedful.packed import IGNORED
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class MaskedPredictions:
     """Sums over masked tokens and over pairs of texts."""
 
     likelihood: Likelihood
@@ -33,7 +33,7 @@ class Foreseen:
 
 
 @torch.inference_mode()
-def foreseen(model: MaskedModel, batches: Iterable[MaskedBatch]) -> Foreseen:
+def predict_masked(model: MaskedModel, batches: Iterable[MaskedBatch]) -> MaskedPredictions:
     """Sum over all batches. The model is used as it is: put it into `eval` mode."""
     device, output = next(model.parameters()).device, model.head.output
     total = torch.zeros((), dtype=torch.float64, device=device)
@@ -51,4 +51,4 @@ def foreseen(model: MaskedModel, batches: Iterable[MaskedBatch]) -> Foreseen:
             asked = placed.next != IGNORED
             right_pairs += ((model.following(encoded).argmax(dim=1) == placed.next) & asked).sum()
             pairs += batch.sentences
-    return Foreseen(Likelihood(float(total), masked), int(right), pairs, int(right_pairs))
+    return MaskedPredictions(Likelihood(float(total), masked), int(right), pairs, int(right_pairs))

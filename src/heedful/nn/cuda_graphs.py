@@ -34,7 +34,7 @@ def record(
     return graph, result
 
 
-def recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+def as_cuda_graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
     """The step as a CUDA graph; elsewhere as it is. It runs before it is recorded: that must change nothing."""
     if device.type != "cuda":
         return step

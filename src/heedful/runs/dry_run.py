@@ -10,11 +10,11 @@ from rich.console import Console
 
 from heedful.config.schema import Recipe
 from heedful.runs.job import Job, first_job, set_up
-from heedful.runs.progress import Progress
+from heedful.runs.progress import RunProgress
 from heedful.runs.run import build_trainer, retention_of
 from heedful.training.checkpoints import Position
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Reading
+from heedful.training.trainer import StepMetrics
 
 _TRIAL_STEPS: Final = 10
 
@@ -33,7 +33,7 @@ class Forecast:
 
 def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
     """Train ten steps, write nothing, and say what the whole run would take."""
-    with Progress(console) as progress:
+    with RunProgress(console) as progress:
         set_up(recipe)
         job = first_job(recipe, progress)
         position = job.begin()
@@ -72,7 +72,7 @@ class _Trial:
             peak_gpu_bytes=torch.cuda.max_memory_allocated() if job.device.type == "cuda" else None,
         )
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         """Show nothing."""
 
     def validate(self) -> Mapping[str, float]:

@@ -32,7 +32,7 @@ _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class StartModel:
     """What a run begins with, and the recipe made to fit it."""
 
     recipe: Recipe
@@ -45,7 +45,7 @@ class Start:
         set_weights(model, {**dict(model.named_parameters()), **_weights(self.bundle.model, model)})
 
 
-def read_start(recipe: Recipe) -> Start:
+def read_start(recipe: Recipe) -> StartModel:
     """Read the model that a recipe starts from; refuses one of other shapes, or that would compute otherwise."""
     folder = Path(recipe.train.start_from).expanduser()
     if not folder.exists():
@@ -54,7 +54,7 @@ def read_start(recipe: Recipe) -> Start:
     checked = _together(recipe, bundle.recipe, folder)
     _refuse_other_function(checked, bundle.recipe, folder)
     _refuse_other_shapes(checked, bundle, folder)
-    return Start(checked, bundle.tokenizers, bundle, tuple(_differences(recipe, bundle.recipe)))
+    return StartModel(checked, bundle.tokenizers, bundle, tuple(_differences(recipe, bundle.recipe)))
 
 
 def with_start(recipe: Recipe) -> Recipe:

@@ -14,7 +14,7 @@ from heedful.errors import UserError, counted
 from heedful.models.bundle import Tokenizers, build_network
 from heedful.models.networks import Network, set_precision
 from heedful.runs.fine_tuning import read_start
-from heedful.runs.progress import Progress
+from heedful.runs.progress import RunProgress
 from heedful.tasks.protocol import TASKS, Task
 from heedful.training.checkpoints import Position, load_checkpoint
 from heedful.training.layers import freeze, layer_scales
@@ -38,7 +38,7 @@ class Job:
     precision: torch.dtype | None = None
 
     @classmethod
-    def prepare(cls, recipe: Recipe, tokenizers: Tokenizers | None, progress: Progress) -> "Job":
+    def prepare(cls, recipe: Recipe, tokenizers: Tokenizers | None, progress: RunProgress) -> "Job":
         """Read the data and make the model."""
         device, task = choose_device(recipe.train.device), TASKS[recipe.task]
         prepared = task.prepare(recipe, tokenizers, progress.say)
@@ -68,7 +68,7 @@ class Job:
         self._use(choose_precision(self.recipe.train.precision, self.device, trial))
         return Position(facts=self._facts())
 
-    def resume(self, checkpoint: Path, progress: Progress) -> Position:
+    def resume(self, checkpoint: Path, progress: RunProgress) -> Position:
         """Take weights, optimizer and position from a checkpoint, and all that must be as it was."""
         position = load_checkpoint(checkpoint, self.model, self.optimizer)
         facts = position.facts
@@ -120,7 +120,7 @@ def tokenizers_of(prepared: Prepared) -> Tokenizers:
     return Tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, prepared.labels)
 
 
-def first_job(recipe: Recipe, progress: Progress) -> "Job":
+def first_job(recipe: Recipe, progress: RunProgress) -> "Job":
     """A job at its first step: with fresh weights, or with those of the model that the recipe starts from."""
     if not recipe.train.start_from:
         return Job.prepare(recipe, None, progress)

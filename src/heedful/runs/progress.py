@@ -13,12 +13,12 @@ from rich.live import Live
 from rich.text import Text
 
 from heedful.files import append_line, read_bytes, reader_optional, write_bytes
-from heedful.training.trainer import Reading
+from heedful.training.trainer import StepMetrics
 
 METRICS: Final = "metrics.jsonl"  # in a run's folder
 
 
-class Progress:
+class RunProgress:
     """Shows readings and validations on standard error, and appends them to the run's metrics.
 
     A run goes on when nobody reads standard error any more: its pipe was closed, or its terminal was hung up.
@@ -55,7 +55,7 @@ class Progress:
         """Print a line above the live one."""
         self.console.print(message, soft_wrap=True, markup=False)
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         """Show a reading; record it when it is a logged one."""
         line = describe(reading)
         if self._live:
@@ -95,7 +95,7 @@ class Progress:
                 self._board.add_scalar(f"{part}/{name}", value, step)
 
 
-def describe(reading: Reading) -> str:
+def describe(reading: StepMetrics) -> str:
     """One line of at most 80 columns: step, loss, learning rate, target tokens a second, data wait, time left."""
     skipped = f"  skipped {reading.skipped}" if reading.skipped else ""
     return (

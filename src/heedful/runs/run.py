@@ -16,8 +16,8 @@ from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
-from heedful.runs.progress import Progress, duration
-from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.runs.progress import RunProgress, duration
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.training.captured_updates import Captured
 from heedful.training.checkpoints import (
     Position,
@@ -31,7 +31,7 @@ from heedful.training.checkpoints import (
 from heedful.training.scheduled_sampling import true_share
 from heedful.training.schedules import learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Observer, Reading, Settings, Trainer, is_better
+from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, is_better
 from heedful.training.updates import Computation, Computing, Eager, Tallying
 
 CHECKPOINTS: Final = "checkpoints"
@@ -39,10 +39,10 @@ SINGLE: Final = "single"  # the best single model, where the one in the run fold
 MEAN: Final = "mean"  # the mean, where it is no better than the best single model
 
 
-class Running:
+class Run:
     """The run's side of the trainer: validates, saves and shows."""
 
-    def __init__(self, job: Job, run: Path, progress: Progress) -> None:
+    def __init__(self, job: Job, run: Path, progress: RunProgress) -> None:
         self.job, self.run, self.progress = job, run, progress
         self.judge = job.task.judge(Bundle(job.recipe, job.tokenizers, job.model), job.prepared)
 
@@ -74,7 +74,7 @@ class Running:
             self.progress.say("No checkpoint was validated when it was saved: there is nothing to average")
             return
         set_weights(model, mean_weights(map(checkpoint_weights, parts)))
-        with evaluating(model):
+        with evaluation_mode(model):
             scores = self.judge()
         made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {', '.join(f'{s:,}' for s in _steps(parts))}"
         asked = recipe.train.average.last or recipe.train.average.best or 0
@@ -124,7 +124,7 @@ class Running:
         made = f"the best single model, of {end.best_step:,} updates"
         write_card(folder, self.job.recipe, self.job.model, made, scores, named)
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         """Show where training stands."""
         self.progress.reading(reading, logged)
 
@@ -151,7 +151,7 @@ class Running:
 def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
     """The loop that trains a job, as its recipe says."""
     train = job.recipe.train
-    settings = Settings(
+    settings = TrainerSettings(
         steps=train.steps,
         accumulate=train.accumulate,
         clip_norm=train.clip_norm,

@@ -15,8 +15,8 @@ from heedful.files import leftovers, refuse_file_in_the_way
 from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_description
 from heedful.runs.fine_tuning import adapted
 from heedful.runs.job import Job, first_job, set_up
-from heedful.runs.progress import Progress
-from heedful.runs.run import CHECKPOINTS, Running
+from heedful.runs.progress import RunProgress
+from heedful.runs.run import CHECKPOINTS, Run
 from heedful.training.checkpoints import last_checkpoint
 
 # What a resumed run may say differently: where and how long it runs, what it shows, how it translates.
@@ -54,7 +54,7 @@ def train(
     if resolved.train.start_from and resume and (run / CONFIG).exists():
         resolved = adapted(resolved, read_description(run)[0])  # what it left to the start is in the run's own recipe
     checkpoint = _checkpoint_to_resume(run, resolved, resume)
-    with Progress(console) as progress:
+    with RunProgress(console) as progress:
         set_up(resolved)
         if checkpoint:
             job = Job.prepare(resolved, read_description(run)[1], progress)
@@ -62,7 +62,7 @@ def train(
         else:
             job = first_job(resolved, progress)
             position = job.begin()
-        running = Running(job, run, progress)
+        running = Run(job, run, progress)
         if resume and not checkpoint:
             progress.say(f"{run} holds no checkpoint: training begins.")
         _clear(run)

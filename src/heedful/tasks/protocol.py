@@ -11,9 +11,9 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import Feed
 from heedful.data.prepare.pairs import Prepared
 from heedful.models.bundle import Bundle, Tokenizers
-from heedful.tasks.classify.task import Classifying
-from heedful.tasks.fill.task import Filling
-from heedful.tasks.translate.task import Translating
+from heedful.tasks.classify.task import ClassifyTask
+from heedful.tasks.fill.task import FillTask
+from heedful.tasks.translate.task import TranslateTask
 from heedful.training.objectives import Objective
 
 Judging = Callable[[], Mapping[str, float]]
@@ -48,7 +48,7 @@ class Task(Protocol):
 
 
 TASKS: Final[Mapping[tasks.Task, Task]] = {
-    "translate": Translating(),
-    "classify": Classifying(),
-    "fill": Filling(),
+    "translate": TranslateTask(),
+    "classify": ClassifyTask(),
+    "fill": FillTask(),
 }

@@ -27,7 +27,7 @@ _REFRESH_SECONDS: Final = 0.5  # between two live readings where reading costs n
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainerSettings:
     """The numbers of a run."""
 
     steps: int
@@ -42,7 +42,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Reading:
+class StepMetrics:
     """What the progress line and the metrics say of the updates since the last reading."""
 
     step: int
@@ -61,7 +61,7 @@ class Reading:
 class Observer(Protocol):
     """Whoever validates, saves and shows, outside the loop."""
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         """Show a reading; `logged` ones go to the metrics too."""
         ...
 
@@ -89,7 +89,7 @@ class Trainer(Generic[BatchType]):
         learning_rate: Callable[[int], float],
         feed: Feed[BatchType],
         device: torch.device,
-        settings: Settings,
+        settings: TrainerSettings,
         observer: Observer,
         computation: Computing[BatchType] = Eager,
         before_update: Callable[[int], None] = lambda step: None,
@@ -164,7 +164,7 @@ class Trainer(Generic[BatchType]):
         units, updates, seconds = meter.units, position.step - meter.first_step, meter.seconds
         perplexity = math.exp(min(float(meter.likelihood) / units, 700.0))
         self.observer.reading(
-            Reading(
+            StepMetrics(
                 step=position.step,
                 steps=self.settings.steps,
                 epoch=position.epoch,

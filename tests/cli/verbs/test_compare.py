@@ -22,7 +22,7 @@ from heedful.lab.compare import Comparison, System, compare
 from heedful.metrics.significance import Bootstrap, Welch
 from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
 from heedful.tasks.translate.evaluation import Evaluation, evaluate
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
 Texts = dict[str, Path]
@@ -223,7 +223,7 @@ def test_the_statement_says_where_lower_is_better_and_what_other_metrics_find(ou
 
 
 def test_models_translate_the_first_test_corpus_of_their_recipes(
-    reversing_folder: Path, worse_folder: Path, reversing: Model, capsys: Capture
+    reversing_folder: Path, worse_folder: Path, reversing: Translator, capsys: Capture
 ) -> None:
     assert comparing(worse_folder, reversing_folder, "--json", "--beam", 2) == 0
     shown = capsys.readouterr()
@@ -266,7 +266,7 @@ def test_several_runs_make_a_side(
 
 
 def test_a_file_can_be_compared_with_a_model(
-    reversing_folder: Path, reversing: Model, tmp_path: Path, capsys: Capture
+    reversing_folder: Path, reversing: Translator, tmp_path: Path, capsys: Capture
 ) -> None:
     folder = Path(reversing.recipe.data.folder)
     shutil.copy(folder / "first.out", tmp_path / "perfect.txt")

@@ -13,7 +13,7 @@ import torch
 
 from heedful.cli.main import run
 from heedful.models.bundle import read_bundle, write_description, write_weights
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
 SIGNATURE = f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
@@ -31,7 +31,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return source, target
 
 
-def test_the_recipes_test_corpora_are_scored(reversing_folder: Path, reversing: Model, capsys: Capture) -> None:
+def test_the_recipes_test_corpora_are_scored(reversing_folder: Path, reversing: Translator, capsys: Capture) -> None:
     assert evaluate(reversing_folder, "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["model"] == str(reversing_folder)
@@ -254,7 +254,7 @@ def test_models_that_are_scored_otherwise_are_refused(
 
 
 def test_the_same_sentences_elsewhere_are_the_same_test_corpus(
-    seeds: list[Path], reversing: Model, tmp_path: Path, capsys: Capture
+    seeds: list[Path], reversing: Translator, tmp_path: Path, capsys: Capture
 ) -> None:
     shutil.copytree(reversing.recipe.data.folder, tmp_path / "moved")
     config = json.loads((seeds[1] / "config.json").read_text())

@@ -25,7 +25,7 @@ from heedful.data.prepare.texts import prepare_texts
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier, MaskedModel
 from heedful.tasks.classify.model import load_classifier
-from heedful.tasks.fill.task import MaskedJudge
+from heedful.tasks.fill.task import MaskedValidator
 
 Capture = pytest.CaptureFixture[str]
 
@@ -342,7 +342,7 @@ def test_a_masked_model_scores_as_in_training(masked: Path, capsys: Capture) -> 
     (corpus,) = shown(capsys, masked)["corpora"]
     bundle = read_bundle(masked, MaskedModel)
     bundle.model.eval()
-    expected = dict(MaskedJudge(bundle, prepare_texts(bundle.recipe, tokenizer=bundle.tokenizers.source))())
+    expected = dict(MaskedValidator(bundle, prepare_texts(bundle.recipe, tokenizer=bundle.tokenizers.source))())
     assert {name: corpus[name] for name in ("loss", "perplexity", "accuracy", "next_accuracy")} == {
         name: pytest.approx(score, rel=1e-5) for name, score in expected.items()
     }

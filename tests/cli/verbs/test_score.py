@@ -12,7 +12,7 @@ from heedful.config.schema import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Tokenizers, read_description, write_description, write_weights
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
 
@@ -28,7 +28,9 @@ def score(model: Path, *arguments: str) -> int:
     return run(["score", str(model), "--device", "cpu", *arguments])
 
 
-def test_a_line_a_pair_in_order(reversing_folder: Path, reversing: Model, pair: list[str], capsys: Capture) -> None:
+def test_a_line_a_pair_in_order(
+    reversing_folder: Path, reversing: Translator, pair: list[str], capsys: Capture
+) -> None:
     assert score(reversing_folder, *pair) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     expected = reversing.score(["ant bee", "cat"], ["bee ant", "hen"])

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from heedful.cli.input import Arriving
+from heedful.cli.input import ArrivingLines
 from heedful.cli.main import run
 from heedful.data.tokenize.tokenizer import END, Tokenizer
 from heedful.models.bundle import read_bundle, write_weights
-from heedful.tasks.translate.model import Model
-from heedful.tasks.translate.text_codec import Wording
+from heedful.tasks.translate.model import Translator
+from heedful.tasks.translate.text_codec import TextCodec
 
 Sentences = Callable[[int], list[str]]
 Capture = pytest.CaptureFixture[str]
@@ -47,7 +47,7 @@ def file_of(path: Path, lines: Sequence[str]) -> Path:
 
 
 def test_files_give_one_line_a_line_in_order(
-    reversing_folder: Path, reversing: Model, sentences: Sentences, tmp_path: Path, capsys: Capture
+    reversing_folder: Path, reversing: Translator, sentences: Sentences, tmp_path: Path, capsys: Capture
 ) -> None:
     texts = sentences(12)
     first = file_of(tmp_path / "first", [*texts[:5], "", "  "])
@@ -87,7 +87,7 @@ def test_no_lines_give_no_lines(reversing_folder: Path, tmp_path: Path, capsys: 
 
 
 def test_scores_stand_before_the_text(
-    reversing_folder: Path, reversing: Model, tmp_path: Path, capsys: Capture
+    reversing_folder: Path, reversing: Translator, tmp_path: Path, capsys: Capture
 ) -> None:
     path = file_of(tmp_path / "in", ["ant bee", ""])
     assert translate(reversing_folder, path, "--scores", "--beam", 2, "--length-penalty", 1) == 0
@@ -96,7 +96,7 @@ def test_scores_stand_before_the_text(
 
 
 def test_n_best_lines_have_the_number_of_their_line(
-    reversing_folder: Path, reversing: Model, tmp_path: Path, capsys: Capture
+    reversing_folder: Path, reversing: Translator, tmp_path: Path, capsys: Capture
 ) -> None:
     first, second = file_of(tmp_path / "a", ["ant bee"]), file_of(tmp_path / "b", ["", "cat"])
     assert translate(reversing_folder, first, second, "--n-best", 2) == 0
@@ -109,7 +109,9 @@ def test_n_best_lines_have_the_number_of_their_line(
     ]
 
 
-def test_json_is_one_object_a_line(reversing_folder: Path, reversing: Model, tmp_path: Path, capsys: Capture) -> None:
+def test_json_is_one_object_a_line(
+    reversing_folder: Path, reversing: Translator, tmp_path: Path, capsys: Capture
+) -> None:
     path = file_of(tmp_path / "in", ["ant bee", ""])
     assert translate(reversing_folder, path, "--json") == 0
     spoken, blank = map(json.loads, capsys.readouterr().out.splitlines())
@@ -148,7 +150,7 @@ def test_a_tab_that_the_model_writes_makes_no_column(
     assert translate(reversing_folder, path, option) == 0
     columns = capsys.readouterr().out.rstrip("\n").split("\t")
     texts = "one\tand\ntwo"
-    monkeypatch.setattr(Wording, "decode", lambda self, batch, languages, raw: iter([texts] * len(batch)))
+    monkeypatch.setattr(TextCodec, "decode", lambda self, batch, languages, raw: iter([texts] * len(batch)))
     assert translate(reversing_folder, path, option) == 0
     assert columns[column] == "bee ant"
     columns[column] = "one and two"
@@ -223,7 +225,7 @@ def test_each_line_is_answered_before_the_next_is_written(reversing_folder: Path
 
 def test_lines_arrive_whole_and_as_they_come() -> None:
     reader, writer = os.pipe()
-    arriving = Arriving(reader)
+    arriving = ArrivingLines(reader)
     lines = iter(arriving)
     os.write(writer, b"one\ntw")
     assert next(lines) == b"one\n"
@@ -249,7 +251,7 @@ def test_a_fast_writer_is_taken_in_large_pieces() -> None:
 
     thread = threading.Thread(target=send)
     thread.start()
-    arriving = Arriving(reader)
+    arriving = ArrivingLines(reader)
     received, waits = [], 0
     for line in arriving:
         received.append(line)

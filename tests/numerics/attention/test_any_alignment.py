@@ -25,7 +25,12 @@ from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.nn.alignments.distributions import l1_distance, softmax
 from heedful.nn.alignments.products import ScaledDot
 from heedful.nn.alignments.random_features import Kernel
-from heedful.nn.attention.any_alignment import AlignedCrossAttention, AlignedSelfAttention, LinearReading, Reading
+from heedful.nn.attention.any_alignment import (
+    AlignedCrossAttention,
+    AlignedSelfAttention,
+    HeadAttention,
+    LinearHeadAttention,
+)
 from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.explicit import place_shares
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -380,8 +385,8 @@ def test_a_softmax_of_scaled_dots_is_what_fused_self_attention_computes(scheme: 
     close(stepped(aligned, beams=3), stepped(fused, beams=3))
 
 
-def reading() -> Reading:
-    return Reading(ScaledDot(HEAD, HEAD, HEADS))
+def reading() -> HeadAttention:
+    return HeadAttention(ScaledDot(HEAD, HEAD, HEADS))
 
 
 @torch.no_grad()
@@ -577,7 +582,7 @@ def test_a_kernel_with_more_features_comes_nearer_to_a_softmax() -> None:
 
 def test_a_kernels_weights_are_dropped_in_training() -> None:
     count, x = 3000, torch.randn(4, WIDTH)
-    attention = AlignedSelfAttention(WIDTH, HEADS, LinearReading(Kernel(HEAD, HEAD, HEADS, 8)), dropout=0.5)
+    attention = AlignedSelfAttention(WIDTH, HEADS, LinearHeadAttention(Kernel(HEAD, HEAD, HEADS, 8)), dropout=0.5)
     whole = attention.eval()(x, Layout.of([4]))
     drawn = attention.train()(x.repeat(count, 1), Layout.of([4] * count)).unflatten(0, (count, 4))
     close(drawn.mean(0), whole, 0.05)
@@ -645,7 +650,7 @@ def test_a_distribution_is_given_wide_scores_and_wide_distances() -> None:
         seen.extend((scores.dtype, distance.dtype))
         return softmax(scores + distance, visible)
 
-    attention = AlignedSelfAttention(WIDTH, HEADS, Reading(ScaledDot(HEAD, HEAD, HEADS), listening, l1_distance))
+    attention = AlignedSelfAttention(WIDTH, HEADS, HeadAttention(ScaledDot(HEAD, HEAD, HEADS), listening, l1_distance))
     attention(torch.randn(3, WIDTH).bfloat16(), Layout.of([2, 1]))
     assert seen == [torch.float32, torch.float32]
 

@@ -18,11 +18,11 @@ from transformers import MarianTokenizer
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.penalties import Wu
 from heedful.decode.search import search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.interop.importing import import_model
 from heedful.models.networks import set_precision
 from heedful.packed import Packed
-from heedful.tasks.translate.model import Model, load
+from heedful.tasks.translate.model import Translator, load
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "one matrix": {},
@@ -42,7 +42,7 @@ class Pair:
         if not options.get("shared", True):
             separate(folder)
         import_model(folder, out)
-        self.ours: Model = load(out, device="cpu")
+        self.ours: Translator = load(out, device="cpu")
         self.ours.network.eval()
         self.source_ids, self.target_ids = (self._ids(folder, side) for side in ("source", "target"))
 
@@ -93,7 +93,7 @@ def test_states_and_scores_equal_those_of_transformers(pair: Pair) -> None:
 @pytest.mark.parametrize("beam", [1, 4])
 def test_translations_are_those_of_generate(pair: Pair, beam: int) -> None:
     sources = pair.sentences(7, pair.source_ids, 10)
-    settings = Settings(beam=beam, max_extra=MAX_EXTRA, no_repeat=1, penalty=Wu(0.0))
+    settings = SearchSettings(beam=beam, max_extra=MAX_EXTRA, no_repeat=1, penalty=Wu(0.0))
     with in_double_precision(pair):  # hypotheses that float32 cannot tell apart are found otherwise by each
         found = [best for best, *_ in search(pair.ours.network, sources, settings, 4096)]
         assert sum(best.complete for best in found) >= 4

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from heedful.nn.recurrent.cells import Parts, RecurrentState, StackedCells, Variational, unroll
-from heedful.nn.recurrent.stack import KINDS, GradientNorms, Kind, RecurrentStack, TimeMajor, init_recurrent
+from heedful.nn.recurrent.stack import KINDS, CellKind, GradientNorms, RecurrentStack, TimeMajor, init_recurrent
 from heedful.packed import Layout
 
 WIDE, WIDTH = 5, 4  # of inputs and of states
-ALL: tuple[Kind, ...] = get_args(Kind)
+ALL: tuple[CellKind, ...] = get_args(CellKind)
 kinds = pytest.mark.parametrize("kind", ALL)
 shapes = pytest.mark.parametrize(
     ("layers", "bidirectional"),
@@ -29,7 +29,7 @@ some_lengths = st.lists(st.integers(0, 7), min_size=1, max_size=6)
 # --- a loop over sentences --------------------------------------------------------------------------------------------
 
 
-def stack_of(kind: Kind, dtype: torch.dtype = torch.float64, **options: Any) -> RecurrentStack:
+def stack_of(kind: CellKind, dtype: torch.dtype = torch.float64, **options: Any) -> RecurrentStack:
     return RecurrentStack(kind, WIDE, WIDTH, **options).to(dtype)
 
 
@@ -81,7 +81,7 @@ def scalar(y: Tensor, last: RecurrentState) -> Tensor:
 @example(lengths=[1, 7, 3, 7, 2], seed=0)
 @settings(max_examples=6)
 def test_a_stack_equals_the_library_sentence_by_sentence(
-    kind: Kind, layers: int, bidirectional: bool, lengths: list[int], seed: int
+    kind: CellKind, layers: int, bidirectional: bool, lengths: list[int], seed: int
 ) -> None:
     """By the library's kernels for even and (without gradients) uneven sentences, and by cells of our own."""
     torch.manual_seed(seed)
@@ -108,7 +108,9 @@ def test_a_stack_equals_the_library_sentence_by_sentence(
 
 
 @kinds
-def test_the_loop_of_cells_and_the_library_are_chosen_as_stated(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_of_cells_and_the_library_are_chosen_as_stated(
+    kind: CellKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a CPU: steps for gradients of uneven sentences, for variational dropout and for norms; else the library."""
     called: list[str] = []
 
@@ -170,7 +172,7 @@ def test_the_order_of_time_is_that_of_torchs_packed_sequence(lengths: list[int],
 
 @kinds
 @pytest.mark.parametrize("gradients", [True, False], ids=["training", "inference"])
-def test_a_neighbour_in_the_batch_cannot_change_an_output(kind: Kind, gradients: bool) -> None:
+def test_a_neighbour_in_the_batch_cannot_change_an_output(kind: CellKind, gradients: bool) -> None:
     stack = stack_of(kind, layers=2, bidirectional=True)
     layout, lengths = Layout.of([3, 5, 2, 0]), [3, 5, 2, 0]
     x = torch.randn(10, WIDE, dtype=torch.float64, requires_grad=True)
@@ -189,7 +191,7 @@ def test_a_neighbour_in_the_batch_cannot_change_an_output(kind: Kind, gradients:
 
 
 @kinds
-def test_the_backward_direction_starts_at_each_sentences_own_end(kind: Kind) -> None:
+def test_the_backward_direction_starts_at_each_sentences_own_end(kind: CellKind) -> None:
     """It is the forward direction over the reversed sentence, whatever stands behind its end."""
     stack = stack_of(kind, bidirectional=True)
     forward, lengths = stack_of(kind), [4, 1, 6]
@@ -208,7 +210,7 @@ def test_the_backward_direction_starts_at_each_sentences_own_end(kind: Kind) -> 
 
 @kinds
 @pytest.mark.parametrize("gradients", [True, False], ids=["training", "inference"])
-def test_sentences_without_a_token_keep_their_state_and_change_no_other(kind: Kind, gradients: bool) -> None:
+def test_sentences_without_a_token_keep_their_state_and_change_no_other(kind: CellKind, gradients: bool) -> None:
     """The static layout: empty sentences, and a bound that no sentence reaches."""
     stack = stack_of(kind, layers=2, bidirectional=True)
     x = torch.randn(9, WIDE, dtype=torch.float64)
@@ -236,7 +238,7 @@ def test_a_batch_without_a_token_has_no_outputs_and_keeps_its_state() -> None:
 
 @kinds
 @pytest.mark.parametrize("layers", [1, 3])
-def test_stepping_equals_forward(kind: Kind, layers: int) -> None:
+def test_stepping_equals_forward(kind: CellKind, layers: int) -> None:
     stack, lengths = stack_of(kind, layers=layers, dropout=0.3).eval(), [5, 5, 5]
     x, initial = torch.randn(15, WIDE, dtype=torch.float64), random_state(stack, 3)
     y, last = stack(x, Layout.of(lengths), initial)
@@ -251,7 +253,7 @@ def test_stepping_equals_forward(kind: Kind, layers: int) -> None:
 
 
 @kinds
-def test_a_state_carried_from_chunk_to_chunk_equals_one_long_run(kind: Kind) -> None:
+def test_a_state_carried_from_chunk_to_chunk_equals_one_long_run(kind: CellKind) -> None:
     """The forward pass of truncated back-propagation."""
     stack = stack_of(kind, layers=2)
     x = torch.randn(2, 6, WIDE, dtype=torch.float64)
@@ -269,7 +271,7 @@ def test_a_state_carried_from_chunk_to_chunk_equals_one_long_run(kind: Kind) -> 
 
 
 @kinds
-def test_detaching_the_state_ends_back_propagation(kind: Kind) -> None:
+def test_detaching_the_state_ends_back_propagation(kind: CellKind) -> None:
     stack, layout = stack_of(kind), Layout.of([2, 2])
     x = torch.randn(4, WIDE, dtype=torch.float64, requires_grad=True)
     _, state = stack(x, layout)
@@ -282,7 +284,7 @@ def test_detaching_the_state_ends_back_propagation(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_states_are_selected_and_reordered_by_rows(kind: Kind) -> None:
+def test_states_are_selected_and_reordered_by_rows(kind: CellKind) -> None:
     state = random_state(stack_of(kind, layers=2), 6)
     reordered = state.reorder(torch.tensor([[2, 2, 0], [1, 0, 1]]))
     for part, moved in zip(state.parts, reordered.parts, strict=True):
@@ -319,7 +321,7 @@ def test_a_gru_keeps_the_old_state_where_its_update_gate_is_open() -> None:
 @kinds
 @pytest.mark.parametrize("masked", [False, True], ids=["plain", "masked"])
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
-def test_gradients_of_the_loop_are_those_of_finite_differences(kind: Kind, masked: bool, backward: bool) -> None:
+def test_gradients_of_the_loop_are_those_of_finite_differences(kind: CellKind, masked: bool, backward: bool) -> None:
     cell_type, sizes, width = KINDS[kind].cell, [3, 3, 1], 2
     rows = len(cell_type.gates) * width
     tensors = [torch.randn(*shape, dtype=torch.float64) for shape in ((rows, 3), (rows, width), (rows,), (rows,))]
@@ -335,7 +337,7 @@ def test_gradients_of_the_loop_are_those_of_finite_differences(kind: Kind, maske
 
 
 @kinds
-def test_gradients_of_one_step_are_those_of_finite_differences(kind: Kind) -> None:
+def test_gradients_of_one_step_are_those_of_finite_differences(kind: CellKind) -> None:
     cell_type, width = KINDS[kind].cell, 2
     rows = len(cell_type.gates) * width
     shapes = [(2, 3), (rows, 3), (rows, width), (rows,), (rows,), *((2 if kind == "lstm" else 1) * [(2, width)])]
@@ -360,7 +362,7 @@ def test_gradient_norms_are_those_of_a_vanilla_network_by_hand() -> None:
 
 
 @kinds
-def test_gradient_norms_count_outputs_and_later_steps_of_uneven_sentences(kind: Kind) -> None:
+def test_gradient_norms_count_outputs_and_later_steps_of_uneven_sentences(kind: CellKind) -> None:
     """Against autograd: a probe of zeros added to every state of the middle layer."""
     stack, lengths = stack_of(kind, layers=3), [4, 2]
     x = torch.randn(6, WIDE, dtype=torch.float64)
@@ -469,7 +471,7 @@ def test_variational_cells_keep_their_masks_from_step_to_step() -> None:
 
 
 @kinds
-def test_a_variational_stack_equals_a_loop_with_its_masks(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variational_stack_equals_a_loop_with_its_masks(kind: CellKind, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every layer's inputs and every state before its product, in both directions; never the leak of a GRU."""
     stack = stack_of(kind, layers=2, bidirectional=True, dropout=0.4, variational=True)
     lengths = [4, 2]  # sorted already, so that row and sentence are one
@@ -500,7 +502,7 @@ def test_a_variational_stack_equals_a_loop_with_its_masks(kind: Kind, monkeypatc
     assert close(y, torch.cat(expected))
 
 
-def naive(kind: Kind, steps: list[Tensor], weights: list[nn.Parameter], mask: Tensor) -> list[Tensor]:
+def naive(kind: CellKind, steps: list[Tensor], weights: list[nn.Parameter], mask: Tensor) -> list[Tensor]:
     """The equations of the papers for one sentence, gate by gate, with the mask on h before every product."""
     weight_x, weight_h, bias_x, bias_h = (weight.detach() for weight in weights)
     gates = len(weight_x) // WIDTH
@@ -527,7 +529,7 @@ def naive(kind: Kind, steps: list[Tensor], weights: list[nn.Parameter], mask: Te
 
 @kinds
 @pytest.mark.parametrize("variational", [False, True], ids=["between", "variational"])
-def test_dropout_acts_in_training_and_not_in_evaluation(kind: Kind, variational: bool) -> None:
+def test_dropout_acts_in_training_and_not_in_evaluation(kind: CellKind, variational: bool) -> None:
     stack = stack_of(kind, layers=2, dropout=0.5, variational=variational)
     plain = stack_of(kind, layers=2)
     plain.load_state_dict(stack.state_dict())
@@ -576,7 +578,7 @@ def test_a_single_step_in_variational_training_is_refused() -> None:
 )
 @pytest.mark.parametrize("gradients", [True, False], ids=["training", "inference"])
 def test_values_keep_their_type_and_weights_theirs(
-    kind: Kind, lengths: list[int], dtype: torch.dtype, inside: torch.dtype, gradients: bool
+    kind: CellKind, lengths: list[int], dtype: torch.dtype, inside: torch.dtype, gradients: bool
 ) -> None:
     exact = stack_of(kind, layers=2, bidirectional=True)
     stack = stack_of(kind, torch.float32, layers=2, bidirectional=True)
@@ -607,7 +609,7 @@ def test_a_step_in_sixteen_bits_keeps_its_type() -> None:
 
 
 @kinds
-def test_each_gates_recurrent_matrix_starts_orthogonal_and_biases_at_zero(kind: Kind) -> None:
+def test_each_gates_recurrent_matrix_starts_orthogonal_and_biases_at_zero(kind: CellKind) -> None:
     stack = RecurrentStack(kind, 24, 16, layers=2, bidirectional=True)
     init_recurrent(stack)
     gates = KINDS[kind].cell.gates

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.data.batches.documents import NestedReading
+from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.pairs import PairBatch, collate
-from heedful.data.batches.texts import FlatReading, TextBatch
+from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.packed import Layout, Nested, Packed
@@ -29,8 +29,8 @@ def batch_of(kind: str, shift: int = 0) -> Batch:
     labels = [[0, 1], [shift]] if several else [[shift], [1]]
     store = TokenStore.of(text=words, second=words[::-1], sentences=[[1, 2], [2]], label=labels)
     if kind == "documents":
-        return NestedReading(9, 9).batch([store], rows)
-    return FlatReading(9, paired=kind == "pairs of texts", classes=2 if several else 0).batch([store], rows)
+        return DocumentCollator(9, 9).batch([store], rows)
+    return TextCollator(9, paired=kind == "pairs of texts", classes=2 if several else 0).batch([store], rows)
 
 
 def tensors(value: Any) -> dict[str, Tensor]:
@@ -75,7 +75,7 @@ def test_a_batch_takes_over_the_values_of_another_into_its_own_memory(kind: str)
 def test_what_was_computed_from_offsets_is_computed_again_when_they_are_written_over() -> None:
     def documents(*sentences: list[int]) -> TextBatch:
         store = TokenStore.of(text=[[5] * sum(each) for each in sentences], sentences=list(sentences))
-        return NestedReading(9, 9).batch([store], np.arange(len(sentences)))
+        return DocumentCollator(9, 9).batch([store], np.arange(len(sentences)))
 
     batch, other = documents([2, 1], [1]), documents([1], [1, 2])
     assert isinstance(batch.text, Nested)
@@ -86,7 +86,7 @@ def test_what_was_computed_from_offsets_is_computed_again_when_they_are_written_
 
 def test_a_batch_of_another_shape_is_not_taken_over() -> None:
     with pytest.raises(RuntimeError, match="must match the size"):
-        batch_of("texts").copy_(FlatReading(3).batch([TokenStore.of(text=[[5], [6]])], np.arange(2)))  # type: ignore[arg-type]
+        batch_of("texts").copy_(TextCollator(3).batch([TokenStore.of(text=[[5], [6]])], np.arange(2)))  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="page-locked memory needs a CUDA device")

@@ -13,12 +13,12 @@ from torch import Tensor
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints import NEVER, Constraint, MinLength, Never, NoRepeat, Prefix
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, Walk
+from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.make import constraints_of
 from heedful.decode.frontiers.sampling import Draws, Sampling
 from heedful.decode.loop import Frontier, decode
-from heedful.decode.scorer import Translator
-from heedful.decode.settings import Settings
+from heedful.decode.scorer import Scorer
+from heedful.decode.settings import SearchSettings
 from heedful.packed import Packed
 
 CPU = torch.device("cpu")
@@ -82,12 +82,12 @@ def test_other_constraints_hold_behind_a_prefix_not_inside_it() -> None:
 
 
 def test_constraints_of_settings_are_those_that_are_asked_for() -> None:
-    def kinds(settings: Settings, *prefixes: list[int]) -> list[type]:
+    def kinds(settings: SearchSettings, *prefixes: list[int]) -> list[type]:
         return [type(constraint) for constraint in constraints_of(settings, CPU, prefixes)]
 
-    assert kinds(Settings()) == [Never]
-    assert kinds(Settings(no_repeat=2, min_length=1), [], []) == [Never, NoRepeat, MinLength]
-    assert kinds(Settings(no_repeat=2), [], [4]) == [Prefix]
+    assert kinds(SearchSettings()) == [Never]
+    assert kinds(SearchSettings(no_repeat=2, min_length=1), [], []) == [Never, NoRepeat, MinLength]
+    assert kinds(SearchSettings(no_repeat=2), [], [4]) == [Prefix]
 
 
 # --- a constraint with a memory ---------------------------------------------------------------------------------------
@@ -136,14 +136,14 @@ class Noise:
         return replace(self, sentences=len(sentences))
 
 
-def frontier(kind: str, settings: Settings, limits: list[int], constraints: tuple[Constraint, ...]) -> Frontier:
+def frontier(kind: str, settings: SearchSettings, limits: list[int], constraints: tuple[Constraint, ...]) -> Frontier:
     if kind == "beam":
         return Beam.begin(limits, settings, constraints, CPU)
     if kind == "greedy":
-        return Walk.begin(limits, settings, Greedy(), constraints, CPU)
+        return IndependentRows.begin(limits, settings, Greedy(), constraints, CPU)
     sampling = Sampling(samples=3)
     draws = Draws.of(sampling, range(len(limits)), max(limits), CPU)
-    return Walk.begin(limits, replace(settings, sampling=sampling), draws, constraints, CPU)
+    return IndependentRows.begin(limits, replace(settings, sampling=sampling), draws, constraints, CPU)
 
 
 KINDS = [("beam", 3), ("greedy", 1), ("sampling", 1)]
@@ -152,13 +152,13 @@ KINDS = [("beam", 3), ("greedy", 1), ("sampling", 1)]
 @pytest.mark.parametrize(("kind", "beam"), KINDS)
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_constraint_carries_what_it_knows_of_each_row(kind: str, beam: int, wrapped: bool) -> None:
-    settings, sentences = Settings(beam=beam, nbest=beam), 6
+    settings, sentences = SearchSettings(beam=beam, nbest=beam), 6
     sums = Sums(torch.zeros(sentences, 3 if kind == "sampling" else beam, dtype=torch.int64))
     constraints: tuple[Constraint, ...] = (Never.of((), CPU), sums)
     if wrapped:
         constraints = (Prefix.of([[]] * 5 + [[4, 4]], CPU, constraints),)
     began = frontier(kind, settings, [5, 9, 7, 12, 3, 8], constraints)
-    found = decode(cast(Translator, Noise()), Packed.of([[5]] * sentences), began)
+    found = decode(cast(Scorer, Noise()), Packed.of([[5]] * sentences), began)
     assert all(found)
     for hypothesis in (best for nbest in found for best in nbest):
         tokens = [*hypothesis.tokens, END] if hypothesis.complete else list(hypothesis.tokens)
@@ -172,9 +172,9 @@ def test_a_constraint_carries_what_it_knows_of_each_row(kind: str, beam: int, wr
 @pytest.mark.parametrize(("kind", "beam"), KINDS)
 def test_a_sentence_that_nothing_may_follow_is_finished_as_it_stands(kind: str, beam: int) -> None:
     """Four pieces, none twice, and five are wanted: after four there is nothing left."""
-    settings = Settings(beam=beam, nbest=beam, no_repeat=1, min_length=5)
+    settings = SearchSettings(beam=beam, nbest=beam, no_repeat=1, min_length=5)
     began = frontier(kind, settings, [20, 20, 3], constraints_of(settings, CPU))
-    found = decode(cast(Translator, Noise()), Packed.of([[5]] * 3), began)
+    found = decode(cast(Scorer, Noise()), Packed.of([[5]] * 3), began)
     assert all(found)
     for hypothesis in (*found[0], *found[1]):
         assert sorted(hypothesis.tokens) == [4, 5, 6, 7]
@@ -186,9 +186,9 @@ def test_a_sentence_that_nothing_may_follow_is_finished_as_it_stands(kind: str, 
 
 @pytest.mark.parametrize(("kind", "beam"), KINDS)
 def test_a_sentence_that_nothing_may_begin_is_empty(kind: str, beam: int) -> None:
-    settings = Settings(beam=beam, min_length=1, never=(4, 5, 6, 7))
+    settings = SearchSettings(beam=beam, min_length=1, never=(4, 5, 6, 7))
     began = frontier(kind, settings, [20], constraints_of(settings, CPU))
-    found = decode(cast(Translator, Noise()), Packed.of([[5]]), began)
+    found = decode(cast(Scorer, Noise()), Packed.of([[5]]), began)
     assert {(best.tokens, best.log_probability, best.complete) for best in found[0]} == {((), 0.0, False)}
 
 
@@ -213,14 +213,14 @@ def test_a_row_that_nothing_may_follow_is_dropped_while_others_go_on() -> None:
             return self
 
     constraints = (Never.of((), CPU), DeadEnd())
-    began = Beam.begin([6], Settings(beam=2, nbest=2), constraints, CPU)
-    found = decode(cast(Translator, Forked()), Packed.of([[5]]), began)
+    began = Beam.begin([6], SearchSettings(beam=2, nbest=2), constraints, CPU)
+    found = decode(cast(Scorer, Forked()), Packed.of([[5]]), began)
     assert [(best.tokens, best.complete) for best in found[0]] == [((4, 4, 4), True)]
 
 
 def test_a_beam_that_can_only_end_ends() -> None:
-    settings = Settings(beam=3, nbest=3, never=(4, 5, 6, 7))
+    settings = SearchSettings(beam=3, nbest=3, never=(4, 5, 6, 7))
     found = decode(
-        cast(Translator, Noise()), Packed.of([[5]]), Beam.begin([9], settings, constraints_of(settings, CPU), CPU)
+        cast(Scorer, Noise()), Packed.of([[5]]), Beam.begin([9], settings, constraints_of(settings, CPU), CPU)
     )
     assert [(best.tokens, best.complete) for best in found[0]] == [((), True)]

@@ -9,7 +9,7 @@ from heedful.config.models import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.search import search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
@@ -75,7 +75,7 @@ def test_the_shortest_member_bounds_the_length() -> None:
     assert Ensemble([model_of(1, **long), model_of(2), model_of(3, **short)]).longest == 6
     assert Ensemble([model_of(1), model_of(2)]).longest is None
     ensemble = Ensemble([model_of(1, **long), model_of(3, **short)])
-    found = search(ensemble, [[5, 6, 7]], Settings(beam=2, nbest=2, max_extra=30, min_length=5), 4096)
+    found = search(ensemble, [[5, 6, 7]], SearchSettings(beam=2, nbest=2, max_extra=30, min_length=5), 4096)
     assert all(best.length <= 6 for best in found[0])
 
 

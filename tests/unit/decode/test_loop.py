@@ -9,12 +9,12 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, Walk
+from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.make import constraints_of
 from heedful.decode.loop import Frontier, decode
 from heedful.decode.penalties import Wu
-from heedful.decode.scorer import Translator
-from heedful.decode.settings import Settings
+from heedful.decode.scorer import Scorer
+from heedful.decode.settings import SearchSettings
 from heedful.packed import Packed
 
 CPU = torch.device("cpu")
@@ -66,20 +66,20 @@ def sources(sentences: int) -> Packed:
     return Packed.of([[5]] * sentences)
 
 
-def beam_of(limits: list[int], settings: Settings) -> Beam:
+def beam_of(limits: list[int], settings: SearchSettings) -> Beam:
     return Beam.begin(limits, settings, constraints_of(settings, CPU), CPU)
 
 
 def frontier(kind: str, limits: list[int]) -> Frontier:
-    settings = Settings(beam=1)
-    greedy = Walk.begin(limits, settings, Greedy(), constraints_of(settings, CPU), CPU)
-    return greedy if kind == "greedy" else beam_of(limits, Settings(beam=3))
+    settings = SearchSettings(beam=1)
+    greedy = IndependentRows.begin(limits, settings, Greedy(), constraints_of(settings, CPU), CPU)
+    return greedy if kind == "greedy" else beam_of(limits, SearchSettings(beam=3))
 
 
 @pytest.mark.parametrize(("kind", "rows"), [("greedy", 1), ("beam", 3)])
 def test_finished_sentences_leave_at_once_and_results_keep_their_order(kind: str, rows: int) -> None:
     script = Script([[5, 6, 7], [], [8], [9, 9, 9]])
-    found = decode(cast(Translator, script), sources(4), frontier(kind, [10] * 4))
+    found = decode(cast(Scorer, script), sources(4), frontier(kind, [10] * 4))
     assert [nbest[0].tokens for nbest in found] == [(5, 6, 7), (), (8,), (9, 9, 9)]
     assert all(nbest[0].complete for nbest in found)
     there = [sentences for sentences, _ in script.asked]
@@ -90,7 +90,7 @@ def test_finished_sentences_leave_at_once_and_results_keep_their_order(kind: str
 @pytest.mark.parametrize("kind", ["greedy", "beam"])
 def test_each_sentence_is_cut_at_its_own_limit_and_says_so(kind: str) -> None:
     script = Script([[5] * 50, [6] * 50, [7]])
-    found = decode(cast(Translator, script), sources(3), frontier(kind, [4, 2, 2]))
+    found = decode(cast(Scorer, script), sources(3), frontier(kind, [4, 2, 2]))
     assert [(nbest[0].tokens, nbest[0].complete) for nbest in found] == [
         ((5, 5, 5, 5), False),
         ((6, 6), False),
@@ -102,7 +102,7 @@ def test_each_sentence_is_cut_at_its_own_limit_and_says_so(kind: str) -> None:
 def test_what_ended_ranks_before_what_was_cut() -> None:
     """Being cut spares a hypothesis the price of its end: that must not make it the best one."""
     script = Script([[5] * 50])
-    found = decode(cast(Translator, script), sources(1), beam_of([3], Settings(beam=9, nbest=9, penalty=Wu(0.0))))
+    found = decode(cast(Scorer, script), sources(1), beam_of([3], SearchSettings(beam=9, nbest=9, penalty=Wu(0.0))))
     ended = [best.complete for best in found[0]]
     assert ended == sorted(ended, reverse=True)
     assert set(ended) == {True, False}
@@ -126,6 +126,6 @@ def test_the_search_goes_on_while_a_longer_hypothesis_can_still_win() -> None:
 
     for alpha, tokens in ((0.0, ()), (2.0, (5,) * 6)):
         fork = Fork([[]])
-        found = decode(cast(Translator, fork), sources(1), beam_of([9], Settings(beam=3, penalty=Wu(alpha))))
+        found = decode(cast(Scorer, fork), sources(1), beam_of([9], SearchSettings(beam=3, penalty=Wu(alpha))))
         assert found[0][0].tokens == tokens
         assert len(fork.asked) == (1 if alpha == 0 else 7)

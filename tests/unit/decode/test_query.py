@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from heedful.config.models import TransformerModel
-from heedful.decode.query import sentences_of
-from heedful.decode.scorer import OneModel
+from heedful.decode.query import make_queries
+from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder
@@ -28,63 +28,63 @@ POSITIONS = {"positions": "learned", "max_positions": 4}
     [
         (
             {},
-            Settings(max_extra=3),
+            SearchSettings(max_extra=3),
             {"prefixes": [[4] * 5, [4] * 4]},
             "The prefix of sentence 2 has 4 tokens, but its target may have at most 4 tokens with `</s>`: shorten the "
             "prefix or raise `max_extra`.",
         ),
         (
             {},
-            Settings(max_extra=3),
+            SearchSettings(max_extra=3),
             {"prefixes": [[], [4] * 9], "numbers": [1204, 1205]},
             "The prefix of sentence 1,206 has 9 tokens, but its target may have at most 4 tokens with `</s>`: shorten "
             "the prefix or raise `max_extra`.",
         ),
         (
             POSITIONS,
-            Settings(),
+            SearchSettings(),
             {"prefixes": [[4] * 4, []]},
             "The prefix of sentence 1 has 4 tokens, but its target may have at most 4 tokens with `</s>`: shorten the "
             "prefix, as the model has positions for no more (`model.max_positions`).",
         ),
         (
             {},
-            Settings(),
+            SearchSettings(),
             {"prefixes": [[4, 2], []]},
             "The prefix of sentence 1 has token 2, but its tokens must be from 3 to 19: leave markers out.",
         ),
         (
             {},
-            Settings(),
+            SearchSettings(),
             {"prefixes": [[], [20]]},
             "The prefix of sentence 2 has token 20, but its tokens must be from 3 to 19: leave markers out.",
         ),
         (
             {},
-            Settings(),
+            SearchSettings(),
             {"prefixes": [[]]},
             "There are 2 sources but 1 prefixes: each needs one, which may be empty.",
         ),
         (
             {},
-            Settings(max_extra=3, min_length=4),
+            SearchSettings(max_extra=3, min_length=4),
             {},
             "`min_length` is 4, but the target of sentence 2 may have at most 4 tokens with `</s>`: lower `min_length` "
             "or raise `max_extra`.",
         ),
         (
             POSITIONS,
-            Settings(min_length=9),
+            SearchSettings(min_length=9),
             {},
             "`min_length` is 9, but the target of sentence 1 may have at most 4 tokens with `</s>`: lower "
             "`min_length`, as the model has positions for no more (`model.max_positions`).",
         ),
-        ({}, Settings(never=(20,)), {}, "`never` has token 20, but tokens go from 0 to 19."),
-        ({}, Settings(never=(-1,)), {}, "`never` has token -1, but tokens go from 0 to 19."),
+        ({}, SearchSettings(never=(20,)), {}, "`never` has token 20, but tokens go from 0 to 19."),
+        ({}, SearchSettings(never=(-1,)), {}, "`never` has token -1, but tokens go from 0 to 19."),
     ],
 )
 def test_what_cannot_be_done_is_refused(
-    model: dict[str, Any], settings: Settings, asked: dict[str, Any], message: str
+    model: dict[str, Any], settings: SearchSettings, asked: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
         search(model_of(**model), SOURCES, settings, 4096, **asked)
@@ -92,7 +92,7 @@ def test_what_cannot_be_done_is_refused(
 
 
 def test_what_just_fits_is_done() -> None:
-    settings = Settings(max_extra=3, min_length=3)
+    settings = SearchSettings(max_extra=3, min_length=3)
     found = search(model_of(), SOURCES, settings, 4096, prefixes=[[4] * 5, [3, 4, 19]])
     assert [list(best.tokens[: len(prefix)]) for (best,), prefix in zip(found, ([4] * 5, [3, 4, 19]), strict=True)] == [
         [4] * 5,
@@ -101,6 +101,6 @@ def test_what_just_fits_is_done() -> None:
 
 
 def test_sentences_are_numbered_as_they_come_unless_they_are_a_part_of_more() -> None:
-    translator = OneModel(model_of())
-    assert [each.number for each in sentences_of(translator, SOURCES, Settings(), None, None)] == [0, 1]
-    assert [each.number for each in sentences_of(translator, SOURCES, Settings(), None, [8, 3])] == [8, 3]
+    translator = SingleModel(model_of())
+    assert [each.number for each in make_queries(translator, SOURCES, SearchSettings(), None, None)] == [0, 1]
+    assert [each.number for each in make_queries(translator, SOURCES, SearchSettings(), None, [8, 3])] == [8, 3]

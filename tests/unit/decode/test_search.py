@@ -12,9 +12,9 @@ from heedful.decode import search as search_module
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.limits import source_limit, target_limit
-from heedful.decode.query import sentences_of
+from heedful.decode.query import make_queries
 from heedful.decode.search import search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.packed import Packed
@@ -28,7 +28,7 @@ def model_of(**options: Any) -> EncoderDecoder:
 
 
 def test_results_are_in_the_order_of_the_sources() -> None:
-    model, settings = model_of(), Settings(beam=2, max_extra=3)
+    model, settings = model_of(), SearchSettings(beam=2, max_extra=3)
     together = search(model, SOURCES, settings, batch_tokens=12)
     assert [len(nbest) for nbest in together] == [1] * len(SOURCES)
     assert together[1] == together[5]
@@ -46,25 +46,25 @@ def test_a_batch_holds_source_tokens_times_beams_up_to_the_budget() -> None:
         return real(*call)
 
     with mock.patch.object(search_module, "search_batch", spy):
-        search(model, SOURCES, Settings(beam=2, max_extra=2), batch_tokens=16)
+        search(model, SOURCES, SearchSettings(beam=2, max_extra=2), batch_tokens=16)
     # With `</s>`: 1 + 2 + 2 + 3 tokens times two beams are 16; 5 fit alone; 8 times two are the budget.
     assert sizes == [[0, 1, 1, 2], [4], [7]]
 
 
 def test_progress_counts_every_sentence() -> None:
     ready: list[int] = []
-    search(model_of(), SOURCES, Settings(beam=1, max_extra=2), 8, ready.append)
+    search(model_of(), SOURCES, SearchSettings(beam=1, max_extra=2), 8, ready.append)
     assert sum(ready) == len(SOURCES)
     assert len(ready) > 1
 
 
 def test_no_sources_give_no_results() -> None:
-    assert search(model_of(), [], Settings(), 4096) == []
+    assert search(model_of(), [], SearchSettings(), 4096) == []
 
 
 def test_samples_count_in_the_budget_as_beams_do() -> None:
     ready: list[int] = []
-    settings = Settings(beam=1, max_extra=2, sampling=Sampling(samples=4))
+    settings = SearchSettings(beam=1, max_extra=2, sampling=Sampling(samples=4))
     found = search(model_of(), [[5]] * 6, settings, 16, ready.append)
     assert ready == [2, 2, 2]
     assert [len(drawn) for drawn in found] == [4] * 6
@@ -75,7 +75,7 @@ def test_targets_end_where_the_decoder_has_no_more_positions(beam: int) -> None:
     model = model_of(positions="learned", max_positions=8)
     with torch.no_grad():
         model.decoder.output.weight[2] = 0  # hardly ever ends
-    (best,) = search(model, [[5, 6, 7, 8, 9]], Settings(beam=beam, max_extra=50), 4096)[0]
+    (best,) = search(model, [[5, 6, 7, 8, 9]], SearchSettings(beam=beam, max_extra=50), 4096)[0]
     assert (best.length, best.complete) == (8, False)
 
 
@@ -87,7 +87,7 @@ def test_the_maximum_length_is_the_pieces_of_the_source_and_max_extra(beam: int)
         final = model.get_parameter("decoder.final.bias")
         final.fill_(1.0)
         model.decoder.output.weight[2].fill_(-9.0)  # `</s>` is the last thing it would say
-    found = search(model, [[5, 6], [7]], Settings(beam=beam, max_extra=3), 4096)
+    found = search(model, [[5, 6], [7]], SearchSettings(beam=beam, max_extra=3), 4096)
     assert [(best.length, best.complete) for (best,) in found] == [(5, False), (4, False)]
 
 
@@ -110,7 +110,7 @@ def test_bfloat16_models_give_float32_scores(beam: int) -> None:
     exact, rough = model_of(), model_of()
     rough.load_state_dict(exact.state_dict())
     set_precision(rough, torch.bfloat16)
-    settings = Settings(beam=beam, max_extra=3)
+    settings = SearchSettings(beam=beam, max_extra=3)
     for mine, wanted in zip(
         search(rough, SOURCES, settings, 4096), search(exact, SOURCES, settings, 4096), strict=True
     ):
@@ -121,7 +121,7 @@ def test_bfloat16_models_give_float32_scores(beam: int) -> None:
 def test_a_search_in_the_middle_of_training_leaves_nothing_behind() -> None:
     """Positions that were first needed by a search serve training too, although a search records no gradients."""
     model = model_of(dropout=0.0)
-    search(model, [[5] * 600], Settings(beam=1, max_extra=1), 4096)
+    search(model, [[5] * 600], SearchSettings(beam=1, max_extra=1), 4096)
     source = Packed.of([[5] * 700])
     model(source, source).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
@@ -158,16 +158,18 @@ class Questions(TorchDispatchMode):
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(beam=3, max_extra=5),
-        Settings(beam=1, max_extra=5),
-        Settings(beam=3, nbest=3, max_extra=5, coverage=0.3, no_repeat=2, min_length=2, aligned=True, never=(7,)),
-        Settings(beam=1, max_extra=5, sampling=Sampling(0.8, top_k=9, top_p=0.9, samples=3), coverage=0.3, no_repeat=1),
+        SearchSettings(beam=3, max_extra=5),
+        SearchSettings(beam=1, max_extra=5),
+        SearchSettings(beam=3, nbest=3, max_extra=5, coverage=0.3, no_repeat=2, min_length=2, aligned=True, never=(7,)),
+        SearchSettings(
+            beam=1, max_extra=5, sampling=Sampling(0.8, top_k=9, top_p=0.9, samples=3), coverage=0.3, no_repeat=1
+        ),
     ],
     ids=["beam", "greedy", "beam with every option", "sampling with options"],
 )
-def test_the_device_is_asked_one_question_a_step(settings: Settings) -> None:
+def test_the_device_is_asked_one_question_a_step(settings: SearchSettings) -> None:
     model = Ensemble([model_of(), model_of()])
-    sentences = sentences_of(model, SOURCES, settings, [[4], [], [5, 6], [], [], []], None)
+    sentences = make_queries(model, SOURCES, settings, [[4], [], [5, 6], [], [], []], None)
     real_list, real_step = torch.Tensor.tolist, model.step
     lists: list[int] = []
     steps: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ import pytest
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError
 
 
@@ -41,7 +41,7 @@ from heedful.errors import UserError
 )
 def test_impossible_settings_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
-        Settings(**wrong)
+        SearchSettings(**wrong)
     assert str(caught.value) == message
 
 
@@ -72,20 +72,20 @@ def test_impossible_sampling_is_refused(wrong: dict[str, Any], message: str) -> 
 
 
 def test_settings_are_made_as_before() -> None:
-    settings = Settings(5, 2, 30, Shifted(1.0))
+    settings = SearchSettings(5, 2, 30, Shifted(1.0))
     assert (settings.beam, settings.nbest, settings.max_extra, settings.penalty) == (5, 2, 30, Shifted(1.0))
-    assert Settings().penalty == Wu(0.6)
+    assert SearchSettings().penalty == Wu(0.6)
 
 
 def test_rows_are_beams_or_samples() -> None:
-    assert Settings(beam=3).rows == 3
-    assert Settings(beam=1, sampling=Sampling(samples=7)).rows == 7
+    assert SearchSettings(beam=3).rows == 3
+    assert SearchSettings(beam=1, sampling=Sampling(samples=7)).rows == 7
 
 
 def test_attention_is_needed_for_coverage_and_alignment_alone() -> None:
-    assert not Settings(no_repeat=2, min_length=2, never=(9,)).attentive
-    assert Settings(coverage=0.1).attentive
-    assert Settings(aligned=True).attentive
+    assert not SearchSettings(no_repeat=2, min_length=2, never=(9,)).attentive
+    assert SearchSettings(coverage=0.1).attentive
+    assert SearchSettings(aligned=True).attentive
 
 
 def test_a_hypothesis_counts_its_end() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import UserError
-from heedful.interop.settings import Settings
+from heedful.interop.settings import CheckedConfig
 
-SETTINGS = Settings(
+SETTINGS = CheckedConfig(
     Path("x/config.json"), {"two": 2, "half": 0.5, "yes": True, "word": "swish", "nothing": None, "list": [1]}
 )
 

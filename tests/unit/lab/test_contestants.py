@@ -20,7 +20,7 @@ from heedful.metrics.corpus_counts import words_cutter
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, Tokenizers, read_description, write_description, write_weights
 from heedful.tasks.translate.evaluation import Evaluation, evaluate
-from heedful.tasks.translate.model import Model, load
+from heedful.tasks.translate.model import Translator, load
 
 
 @contextmanager
@@ -43,14 +43,14 @@ def several_folder(reversing_folder: Path, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-def with_data(model: Model, folder: Path, *train: TextCorpus, **settings: object) -> Model:
+def with_data(model: Translator, folder: Path, *train: TextCorpus, **settings: object) -> Translator:
     """The model with other training corpora in its recipe."""
     data = model.recipe.data.model_copy(update={"folder": str(folder), "train": train, **settings})
     recipe = model.recipe.model_copy(update={"data": data})
-    return Model(Bundle(recipe, model.tokenizers, model.network))
+    return Translator(Bundle(recipe, model.tokenizers, model.network))
 
 
-def training_texts(model: Model, to: str = "") -> list[str]:
+def training_texts(model: Translator, to: str = "") -> list[str]:
     return list(_training_texts(model.recipe, model.wording, to))
 
 
@@ -81,7 +81,7 @@ def test_models_of_several_languages_are_asked_for_the_target_language_and_other
 ) -> None:
     asked: list[dict[str, object]] = []
 
-    def asking(model: Model, sources: Sequence[str], references: Sequence[str], **options: object) -> Evaluation:
+    def asking(model: Translator, sources: Sequence[str], references: Sequence[str], **options: object) -> Evaluation:
         asked.append(options)
         return evaluate(model, sources, references, to="de" if model.tokenizers.source.tags else None)
 
@@ -186,25 +186,25 @@ def test_words_are_counted_in_the_first_lines_alone_and_the_title_says_so(
     assert said[1:] == [counting, f"{counting}: 15 lines so far", f"{counting}: 30 lines so far"]
 
 
-def test_training_words_have_the_form_of_the_translations(reversing: Model, folder: Path) -> None:
+def test_training_words_have_the_form_of_the_translations(reversing: Translator, folder: Path) -> None:
     corpus = TextCorpus(source="x.en", target="x.de")
     assert training_texts(with_data(reversing, folder, corpus)) == ["Der Hund", "der Hund"]
     lower = with_data(reversing, folder, corpus, lowercase=True)
     assert training_texts(lower) == ["der hund", "der hund"]
 
 
-def test_training_words_are_ordinary_text_where_that_is_scored(reversing: Model, folder: Path) -> None:
+def test_training_words_are_ordinary_text_where_that_is_scored(reversing: Translator, folder: Path) -> None:
     (folder / "x.de").write_text("der Hund , ja .\nder Hund !\n")
     tokenized = Tokenized(source="en", target="de")
     model = with_data(reversing, folder, TextCorpus(source="x.en", target="x.de"), tokenized=tokenized)
     assert training_texts(model) == ["der Hund , ja .", "der Hund !"]
     scored = model.recipe.evaluate.model_copy(update={"detokenize": True})
     recipe: Recipe = model.recipe.model_copy(update={"evaluate": scored})
-    ordinary = Model(Bundle(recipe, model.tokenizers, model.network))
+    ordinary = Translator(Bundle(recipe, model.tokenizers, model.network))
     assert training_texts(ordinary) == ["der Hund, ja.", "der Hund!"]
 
 
-def test_training_words_are_of_the_language_that_is_judged(reversing: Model, folder: Path) -> None:
+def test_training_words_are_of_the_language_that_is_judged(reversing: Translator, folder: Path) -> None:
     model = with_data(
         reversing,
         folder,

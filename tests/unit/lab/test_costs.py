@@ -21,7 +21,7 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.lab import memory as memory_module
 from heedful.lab.costs import STEP, count_parameters, forward_flop
 from heedful.lab.memory import Memory, largest_batch, measure_memory, saved_bytes
-from heedful.lab.pieces import Pieces, count_pieces, piece_findings
+from heedful.lab.pieces import PieceReport, count_pieces, piece_findings
 from heedful.lab.rates import matrix_rate
 from heedful.models.build.network import build_model
 from heedful.models.networks import set_precision
@@ -229,7 +229,7 @@ def words_recipe(size: int = 100, **data: Any) -> Recipe:
     return Recipe(data=Data.model_validate({"train": [corpus], **data}), tokenizer=Words(kind="word", size=size))
 
 
-def pieces_of(recipe: Recipe, tokenizer: Tokenizer, pairs: list[tuple[str, str]], valid: list[str]) -> Pieces:
+def pieces_of(recipe: Recipe, tokenizer: Tokenizer, pairs: list[tuple[str, str]], valid: list[str]) -> PieceReport:
     train = TokenStore.of(
         source=tokenizer.encode_batch([source for source, _ in pairs]),
         target=tokenizer.encode_batch([target for _, target in pairs]),
@@ -282,7 +282,7 @@ def test_a_histogram_counts_every_sentence_in_its_bin(scale: int) -> None:
     assert len(counts) <= 14
 
 
-def kinds(pieces: Pieces) -> Iterator[tuple[str, str, str]]:
+def kinds(pieces: PieceReport) -> Iterator[tuple[str, str, str]]:
     return ((finding.kind, finding.severity, finding.what) for finding in piece_findings(pieces))
 
 

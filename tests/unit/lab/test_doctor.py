@@ -22,7 +22,7 @@ from heedful.lab.doctor import Report, examine
 from heedful.lab.memory import LargestBatch, Memory
 from heedful.runs.dry_run import Forecast
 from heedful.runs.job import Job
-from heedful.runs.progress import Progress
+from heedful.runs.progress import RunProgress
 from heedful.runs.training_run import train
 
 Make = Callable[..., Recipe]
@@ -69,7 +69,7 @@ def kinds(report: Report) -> list[tuple[str, str]]:
 def test_the_run_is_the_one_that_training_plans(make: Make) -> None:
     recipe = make(accumulate=4)
     run = examine(recipe, quick=True).run
-    with Progress(Console(quiet=True)) as progress:
+    with RunProgress(Console(quiet=True)) as progress:
         job = Job.prepare(recipe, None, progress)
     plan = list(job.feed.plan(0))
     source, target = pair_costs(job.prepared.train)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heedful.metrics.classification import (
-    Judged,
+    ClassificationResult,
     class_loss,
     class_probabilities,
     decided,
@@ -30,7 +30,9 @@ def drawn(several: bool) -> tuple[list[set[int]], list[set[int]]]:
 @pytest.mark.parametrize("several", [False, True])
 def test_scores_are_those_of_naive_counts(several: bool) -> None:
     true, said = drawn(several)
-    judged = Judged(LABELS, truth([sorted(one) for one in true], 4), truth([sorted(one) for one in said], 4))
+    judged = ClassificationResult(
+        LABELS, truth([sorted(one) for one in true], 4), truth([sorted(one) for one in said], 4)
+    )
     right = sum(a == b for a, b in zip(true, said, strict=True))
     assert judged.right_texts == right
     assert judged.accuracy == right / 200
@@ -50,7 +52,7 @@ def test_scores_are_those_of_naive_counts(several: bool) -> None:
 
 def test_of_one_label_micro_f1_is_the_accuracy_and_the_matrix_counts_pairs() -> None:
     true, said = drawn(several=False)
-    judged = Judged(LABELS, truth([list(one) for one in true], 4), truth([list(one) for one in said], 4))
+    judged = ClassificationResult(LABELS, truth([list(one) for one in true], 4), truth([list(one) for one in said], 4))
     assert judged.micro_f1 == pytest.approx(judged.accuracy)
     expected = np.zeros((4, 4), np.int64)
     for (one,), (other,) in zip(true, said, strict=True):

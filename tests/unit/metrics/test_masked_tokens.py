@@ -10,7 +10,7 @@ from heedful.config.schema import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.token_store import TokenStore
-from heedful.metrics.masked_tokens import Foreseen, foreseen
+from heedful.metrics.masked_tokens import MaskedPredictions, predict_masked
 from heedful.metrics.perplexity import Likelihood
 from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
@@ -34,7 +34,7 @@ def model_of(next_sentence: bool) -> MaskedModel:
 
 
 @torch.inference_mode()
-def one_by_one(model: MaskedModel, feed: MaskedFeed) -> Foreseen:
+def one_by_one(model: MaskedModel, feed: MaskedFeed) -> MaskedPredictions:
     """Each input by itself."""
     loss, tokens, right, pairs, right_pairs = 0.0, 0, 0, 0, 0
     for batch in map(feed.batch, feed.plan(0)):
@@ -54,7 +54,7 @@ def one_by_one(model: MaskedModel, feed: MaskedFeed) -> Foreseen:
                 follows, drawn = model.following(encoded)[0].tolist()
                 right_pairs += (drawn > follows) == bool(batch.next[number])
                 pairs += 1
-    return Foreseen(Likelihood(loss, tokens), right, pairs, right_pairs)
+    return MaskedPredictions(Likelihood(loss, tokens), right, pairs, right_pairs)
 
 
 FORMS = {
@@ -68,7 +68,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_sums_are_those_of_single_inputs(form: str, next_sentence: bool) -> None:
     model, feed = model_of(next_sentence), replace(FORMS[form], next_sentence=next_sentence)
-    expected, found = one_by_one(model, feed), foreseen(model, map(feed.batch, feed.plan(0)))
+    expected, found = one_by_one(model, feed), predict_masked(model, map(feed.batch, feed.plan(0)))
     assert 0 < expected.right < expected.likelihood.tokens
     assert found.likelihood.total == pytest.approx(expected.likelihood.total, rel=1e-5)
     assert replace(found, likelihood=expected.likelihood) == expected
@@ -76,6 +76,6 @@ def test_sums_are_those_of_single_inputs(form: str, next_sentence: bool) -> None
 
 
 def test_shares_are_of_tokens_and_of_pairs() -> None:
-    found = Foreseen(Likelihood(8.0, 4), 3, 10, 7)
+    found = MaskedPredictions(Likelihood(8.0, 4), 3, 10, 7)
     assert (found.accuracy, found.next_accuracy) == (0.75, 0.7)
-    assert Foreseen(Likelihood(8.0, 4), 3, 0, 0).next_accuracy is None
+    assert MaskedPredictions(Likelihood(8.0, 4), 3, 0, 0).next_accuracy is None

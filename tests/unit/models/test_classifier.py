@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heedful.config.encoders import BertModel, ClassifierModel, PoolName
 from heedful.config.schema import Recipe
-from heedful.data.batches.documents import NestedReading
+from heedful.data.batches.documents import DocumentCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
@@ -130,7 +130,7 @@ def test_a_gpu_holds_matrices_in_the_type_it_computes_in_and_scores_come_in_it(e
     text: Any = Packed.of(SENTENCES)
     if encoder == "hierarchical":
         store = TokenStore.of(text=[[5, 6, 7], [8]], sentences=[[2, 1], [1]])
-        text = NestedReading(9, 9).batch([store], np.arange(2)).text
+        text = DocumentCollator(9, 9).batch([store], np.arange(2)).text
     before = model(text)
     assert before.dtype == torch.bfloat16
     store_in(model, torch.bfloat16)
@@ -178,7 +178,7 @@ def test_documents_without_a_word_have_scores_and_do_no_harm_to_gradients(
 ) -> None:
     model = built(encoder={"family": "hierarchical", "words": words, "sentences": {"width": 3}})
     store = TokenStore.of(text=[[5] * sum(each) for each in lengths], sentences=lengths)
-    scores = model(NestedReading(9, 9).batch([store], np.arange(len(lengths))).text)
+    scores = model(DocumentCollator(9, 9).batch([store], np.arange(len(lengths))).text)
     assert scores.shape == (len(lengths), 3)
     scores.sum().backward()
     assert torch.equal(scores.detach()[0], model.output.bias.detach())  # nothing was read

@@ -8,14 +8,14 @@ from heedful.config.schema import Data, Recipe, Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, Tokenizers
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 
 @pytest.fixture
-def untrained() -> Callable[..., Model]:
+def untrained() -> Callable[..., Translator]:
     """Makes tiny models of nine learned positions with fresh weights; the options are those of [model]."""
 
-    def make(nfc: bool = False, **options: object) -> Model:
+    def make(nfc: bool = False, **options: object) -> Translator:
         config = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "positions": "learned", "max_positions": 9}
         recipe = Recipe(
             data=Data(train=(TextCorpus(source="a", target="b"),), nfc=nfc, max_length=8),
@@ -24,6 +24,6 @@ def untrained() -> Callable[..., Model]:
         )
         tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog \u00e9"])
         model = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
-        return Model(Bundle(recipe, Tokenizers(tokenizer, tokenizer), model))
+        return Translator(Bundle(recipe, Tokenizers(tokenizer, tokenizer), model))
 
     return make

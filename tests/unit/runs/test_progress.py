@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from heedful.runs.progress import Progress, describe, duration
-from heedful.training.trainer import Reading
+from heedful.runs.progress import RunProgress, describe, duration
+from heedful.training.trainer import StepMetrics
 
-READING = Reading(
+READING = StepMetrics(
     step=1500,
     steps=8000,
     epoch=3,
@@ -41,7 +41,7 @@ def test_times_are_said_the_way_people_do(seconds: float, words: str) -> None:
 
 def test_elsewhere_than_on_a_terminal_logged_readings_are_plain_lines() -> None:
     out = StringIO()
-    with Progress(Console(file=out, width=200)) as progress:
+    with RunProgress(Console(file=out, width=200)) as progress:
         progress.reading(READING, logged=False)
         progress.reading(READING, logged=True)
     assert out.getvalue().count("\n") == 1
@@ -49,7 +49,7 @@ def test_elsewhere_than_on_a_terminal_logged_readings_are_plain_lines() -> None:
 
 def test_a_terminal_has_one_live_line_that_disappears() -> None:
     out = StringIO()
-    with Progress(Console(file=out, width=200, force_terminal=True)) as progress:
+    with RunProgress(Console(file=out, width=200, force_terminal=True)) as progress:
         progress.reading(READING, logged=False)
         progress.say("a line above it")
     assert "step 1,500" in out.getvalue()
@@ -60,7 +60,7 @@ def test_metrics_go_on_where_nobody_reads_the_lines(tmp_path: Path, monkeypatch:
     reader, writer = os.pipe()
     with os.fdopen(writer, "w") as pipe:
         monkeypatch.setattr(sys, "stderr", pipe)
-        with Progress() as progress:
+        with RunProgress() as progress:
             progress.begin(tmp_path, 0)
             progress.reading(READING, logged=True)
             assert b"step 1,500/8,000" in os.read(reader, 1000)
@@ -73,7 +73,7 @@ def test_metrics_go_on_where_nobody_reads_the_lines(tmp_path: Path, monkeypatch:
 def test_metrics_after_the_resumed_step_are_forgotten_even_a_torn_line(tmp_path: Path) -> None:
     lines = [json.dumps({"step": step, "part": "train"}) for step in (100, 200, 300)]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + '\n{"step": 40')
-    with Progress(Console(file=StringIO())) as progress:
+    with RunProgress(Console(file=StringIO())) as progress:
         progress.begin(tmp_path, 200)
         progress.validation(200, {"loss": 1.5}, best=True)
     entries = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]

@@ -19,8 +19,8 @@ from heedful.runs import run as running
 from heedful.runs.dry_run import dry_run
 from heedful.runs.training_run import train
 from heedful.tasks.translate.model import load
-from heedful.tasks.translate.validation import Judge
-from heedful.training.trainer import Reading
+from heedful.tasks.translate.validation import TranslationValidator
+from heedful.training.trainer import StepMetrics
 
 Make = Callable[..., Recipe]
 
@@ -229,9 +229,9 @@ def test_validation_by_bleu_translates_and_keeps_the_highest(make: Make, tmp_pat
 def test_batches_of_a_cpu_come_in_few_sizes(make: Make, tmp_path: Path) -> None:
     """Kernels are compiled for every size: dummies, which count in no loss, round it up."""
     from heedful.runs.job import Job
-    from heedful.runs.progress import Progress
+    from heedful.runs.progress import RunProgress
 
-    with Progress(silent()) as progress:
+    with RunProgress(silent()) as progress:
         job = Job.prepare(make(), None, progress)
     batches = [job.feed.batch(indices) for indices in job.feed.plan(0)]
     assert all(b.source.layout.tokens % 64 == 0 and b.target.layout.tokens % 64 == 0 for b in batches)
@@ -273,7 +273,9 @@ def is_mean_of(run: Path, steps: Iterable[int]) -> bool:
 def scored_by_hand(monkeypatch: pytest.MonkeyPatch, scores: Mapping[int, float]) -> None:
     """Judge models by a table: the next validation has the next score; all later ones, as the mean's, the last."""
     left = list(scores.values())
-    monkeypatch.setattr(Judge, "__call__", lambda judge: {"loss": left.pop(0) if len(left) > 1 else left[0]})
+    monkeypatch.setattr(
+        TranslationValidator, "__call__", lambda judge: {"loss": left.pop(0) if len(left) > 1 else left[0]}
+    )
 
 
 def test_the_model_is_the_mean_of_exactly_the_last_checkpoints(make: Make, tmp_path: Path) -> None:
@@ -455,12 +457,12 @@ def test_a_stopped_run_averages_what_an_undisturbed_one_does(
     recipe = make(checkpoint_every=3, log_every=1, average={"last": 3})
     whole = train(recipe, tmp_path / "whole", console=silent())
 
-    def reading(running: object, reading: Reading, logged: bool) -> None:
+    def reading(running: object, reading: StepMetrics, logged: bool) -> None:
         if reading.step == 8:
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr("heedful.runs.run.Running.reading", reading)
+        patch.setattr("heedful.runs.run.Run.reading", reading)
         with pytest.raises(Stopped, match=r"^Stopped at step 8 of 12, checkpoint saved\."):
             train(recipe, tmp_path / "run", console=silent())
     assert kept(tmp_path / "run") == [3, 6, 8]
@@ -501,7 +503,7 @@ def test_a_run_that_was_not_averaged_can_be_when_it_is_resumed(make: Make, tmp_p
 def test_where_no_checkpoint_was_validated_there_are_no_best_ones(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Judge, "__call__", lambda judge: {})
+    monkeypatch.setattr(TranslationValidator, "__call__", lambda judge: {})
     console = silent()
     run = train(make(average={"best": 2}), tmp_path / "run", console=console)
     assert "No checkpoint was validated when it was saved: there is nothing to average" in told(console)

@@ -18,7 +18,7 @@ from heedful.config.schema import Adam, Constant, Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.batches.pairs import collate
-from heedful.data.batches.texts import FlatReading, TextFeed
+from heedful.data.batches.texts import TextCollator, TextFeed
 from heedful.data.epochs.loader import Feed, PairFeed
 from heedful.data.token_store import TokenStore
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
@@ -30,7 +30,7 @@ from heedful.training.objectives import MaskedTokens, NextToken, Objective, OneL
 from heedful.training.optimizers import build_optimizer
 from heedful.training.schedules import learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Reading, Settings, Trainer
+from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 from heedful.training.updates import Eager
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -46,7 +46,7 @@ class Keeper:
         self.folder, self.losses = folder, list[float]()
         self.trainer: Trainer[Any] | None = None
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         self.losses.append(reading.loss)
 
     def validate(self) -> Mapping[str, float]:
@@ -83,7 +83,7 @@ def classifying(pool: str) -> Work:
         store = TokenStore.of(text=texts, label=[[text[0] % 2] for text in texts])
         encoder = TransformerEncoderTable(width=64, heads=2, layers=2, inner=64, dropout=dropout)
         config = ClassifierModel(family="classifier", pool=pool, encoder=encoder)  # type: ignore[arg-type]
-        feed = TextFeed([store], [1.0], FlatReading(12), 3, 128, 24, STATIC, pin=PINS)
+        feed = TextFeed([store], [1.0], TextCollator(12), 3, 128, 24, STATIC, pin=PINS)
         return build_classifier(config, VOCABULARY, 2), OneLabel(0.0), feed
 
     return work
@@ -116,7 +116,7 @@ def trained(
     model, objective, feed = work(dropout)
     model.to(device)
     set_precision(model, torch.bfloat16)
-    settings = Settings(steps, accumulate, 1.0, 5, 1, 10**9, 10**9, None, False)
+    settings = TrainerSettings(steps, accumulate, 1.0, 5, 1, 10**9, 10**9, None, False)
     keeper.trainer = trainer = Trainer(
         model,
         objective,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.config.encoders import ClassifierModel
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.texts import FlatReading, TextBatch
+from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.token_store import TokenStore
 from heedful.models.build.encoder_only import build_classifier
 from heedful.models.networks import Classifier, set_precision
@@ -39,7 +39,7 @@ def model() -> Classifier:
 
 def batch_of(labels: list[list[int]], rows: list[int], classes: int = 0, **shape: Any) -> TextBatch:
     store = TokenStore.of(text=TEXTS, label=labels)
-    return FlatReading(8, classes=classes).batch([store], np.array(rows), **shape)
+    return TextCollator(8, classes=classes).batch([store], np.array(rows), **shape)
 
 
 @torch.no_grad()

@@ -25,10 +25,10 @@ from heedful.training.objectives import NextToken, Tally
 from heedful.training.optimizers import build_optimizer
 from heedful.training.schedules import learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Reading, Settings, Trainer
+from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 
 VOCABULARY = 23
-SETTINGS = Settings(
+SETTINGS = TrainerSettings(
     steps=8,
     accumulate=1,
     clip_norm=None,
@@ -45,12 +45,12 @@ class Watcher:
     """Remembers what the loop tells."""
 
     def __init__(self, folder: Path | None = None, scores: list[float] | None = None) -> None:
-        self.readings: list[Reading] = []
+        self.readings: list[StepMetrics] = []
         self.best_steps: list[int | None] = []
         self.folder, self.scores = folder, list(scores or [])
         self.trainer: Trainer[PairBatch] | None = None
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         if logged:
             self.readings.append(reading)
 
@@ -75,7 +75,7 @@ def corpus(seed: int = 0, pairs: int = 40) -> TokenStore:
 
 def trainer(
     watcher: Watcher,
-    settings: Settings = SETTINGS,
+    settings: TrainerSettings = SETTINGS,
     dropout: float = 0.1,
     batch_tokens: int = 60,
     dtype: torch.dtype = torch.float32,

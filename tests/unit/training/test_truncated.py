@@ -18,23 +18,23 @@ from heedful.models.networks import set_precision
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.positions import Sinusoidal
-from heedful.nn.recurrent.stack import Kind, RecurrentStack, init_recurrent
+from heedful.nn.recurrent.stack import CellKind, RecurrentStack, init_recurrent
 from heedful.packed import Packed
 from heedful.training.checkpoints import Position
 from heedful.training.optimizers import build_optimizer
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Reading, Settings, Trainer
+from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 from heedful.training.truncated import TruncatedBackPropagation
 
 WORDS, WIDTH, STATE = 7, 4, 5
 TEXT = [random.Random(0).randrange(WORDS) for _ in range(24)]  # 23 labels: 8, 8 and 7 in three streams
 ROWS = 3
 CUTS = (1, 2, 3, 5, 8, 100)
-kinds = pytest.mark.parametrize("kind", get_args(Kind))
+kinds = pytest.mark.parametrize("kind", get_args(CellKind))
 
 
 def model_of(
-    kind: Kind = "lstm",
+    kind: CellKind = "lstm",
     layers: int = 2,
     dropout: float = 0.0,
     width: int = STATE,
@@ -83,7 +83,9 @@ def carried_loss(model: RecurrentLanguageModel, cut: int, objective: TruncatedBa
 
 @kinds
 @pytest.mark.parametrize("cut", CUTS)
-def test_the_loss_is_that_of_whole_streams_and_gradients_those_of_a_naive_truncated_loop(kind: Kind, cut: int) -> None:
+def test_the_loss_is_that_of_whole_streams_and_gradients_those_of_a_naive_truncated_loop(
+    kind: CellKind, cut: int
+) -> None:
     model = model_of(kind)
     found = carried_loss(model, cut, TruncatedBackPropagation())
     torch.testing.assert_close(found, naive_loss(model, TEXT, ROWS, len(TEXT)))
@@ -152,7 +154,7 @@ def test_other_streams_are_refused_before_a_reset() -> None:
 
 @kinds
 @torch.no_grad()
-def test_stepping_equals_forward(kind: Kind) -> None:
+def test_stepping_equals_forward(kind: CellKind) -> None:
     model = model_of(kind, dropout=0.3).eval()
     tokens = torch.tensor([[1, 2, 3, 4], [5, 6, 0, 1]])
     states, last = model(Packed.of(tokens.tolist()))
@@ -190,7 +192,7 @@ class Quiet:
 
     perplexity = math.inf
 
-    def reading(self, reading: Reading, logged: bool) -> None:
+    def reading(self, reading: StepMetrics, logged: bool) -> None:
         self.perplexity = reading.perplexity
 
     def validate(self) -> Mapping[str, float]:
@@ -209,7 +211,7 @@ def trainer(
     rate: float = 1e-2,
     accumulate: int = 1,
 ) -> tuple[Trainer[StreamBatch], Quiet]:
-    settings = Settings(
+    settings = TrainerSettings(
         steps=steps,
         accumulate=accumulate,
         clip_norm=1.0,

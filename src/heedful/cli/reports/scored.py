@@ -18,7 +18,7 @@ _OF_TRAINING: Final = (("minutes", 2), ("steps", 0), ("tokens_s", 0))  # and the
 
 
 @dataclass(frozen=True)
-class Scored(Generic[Found]):
+class CorpusResult(Generic[Found]):
     """The scores of one corpus."""
 
     name: str  # its own, or its number
@@ -27,12 +27,12 @@ class Scored(Generic[Found]):
 
 
 @dataclass(frozen=True)
-class Judged(Generic[Found]):
+class ModelResult(Generic[Found]):
     """The scores of one model."""
 
     model: str
     seed: int
-    results: Sequence[Scored[Found]]
+    results: Sequence[CorpusResult[Found]]
     training: Mapping[str, float]  # what its folder tells of it: minutes, steps, tokens in a second
 
 
@@ -47,7 +47,7 @@ def training_of(folder: Path) -> dict[str, float]:
 
 
 def figures_of(
-    judged: Sequence[Judged[Given]],
+    judged: Sequence[ModelResult[Given]],
     scores: Callable[[Sequence[Given]], Mapping[str, Sequence[float]]],
     deviating: Callable[[str], bool] = lambda metric: True,
 ) -> dict[str, float]:
@@ -71,7 +71,7 @@ def deviation(scores: Sequence[float]) -> float:
     return stdev(scores) if all(map(math.isfinite, scores)) else math.nan
 
 
-def title_of(one: Judged[object], scored: Scored[object], of_several: bool) -> list[str]:
+def title_of(one: ModelResult[object], scored: CorpusResult[object], of_several: bool) -> list[str]:
     """The line above a block, where there are several: of models, or of corpora."""
     titles = [one.model] if of_several else []
     titles += [scored.name] if len(one.results) > 1 else []

@@ -10,15 +10,15 @@ import numpy as np
 
 from heedful.cli.options import one_column
 from heedful.cli.reports import scored
-from heedful.cli.reports.scored import Scored, deviation, figures_of, title_of
+from heedful.cli.reports.scored import CorpusResult, deviation, figures_of, title_of
 from heedful.errors import counted
-from heedful.metrics.classification import Judged
+from heedful.metrics.classification import ClassificationResult
 from heedful.tasks.classify.evaluation import ClassEvaluation
 from heedful.tasks.fill.evaluation import MaskedEvaluation
 
 Evaluation = ClassEvaluation | MaskedEvaluation
-TextScores = Scored[Evaluation]  # of one corpus
-JudgedModel = scored.Judged[Evaluation]
+TextScores = CorpusResult[Evaluation]  # of one corpus
+JudgedModel = scored.ModelResult[Evaluation]
 
 _NAMES: Final[Mapping[str, str]] = {  # figures as people call them
     "accuracy": "accuracy",
@@ -39,7 +39,7 @@ _WIDEST: Final = 10  # classes whose whole matrix is shown; of more, so many of 
 def scores_of(evaluation: Evaluation) -> dict[str, float]:
     """What is compared and recorded, by name."""
     if isinstance(evaluation, MaskedEvaluation):
-        found = evaluation.foreseen
+        found = evaluation.predictions
         of_tokens = {
             "accuracy": found.accuracy,
             "perplexity": found.likelihood.perplexity,
@@ -97,7 +97,7 @@ def _shown(key: str, value: float) -> str:
 
 
 def _masked_lines(evaluation: MaskedEvaluation) -> list[str]:
-    found = evaluation.foreseen
+    found = evaluation.predictions
     notes = {
         "accuracy": f"{found.right:,} of {found.likelihood.tokens:,} masked tokens",
         "next_accuracy": f"{found.right_pairs:,} of {found.pairs:,} pairs",
@@ -121,7 +121,7 @@ def _class_lines(evaluation: ClassEvaluation) -> list[str]:
     ]
 
 
-def _classes(judged: Judged) -> list[str]:
+def _classes(judged: ClassificationResult) -> list[str]:
     """A line a class."""
     rows = zip(judged.labels, judged.precision, judged.recall, judged.f1, judged.true.sum(axis=0), strict=True)
     shown = [[one_column(label), *(f"{100 * share:.2f}%" for share in shares), f"{count:,}"]
@@ -129,7 +129,7 @@ def _classes(judged: Judged) -> list[str]:
     return _table([["class", "precision", "recall", "F1", "texts"], *shown])
 
 
-def _confusion(judged: Judged) -> list[str]:
+def _confusion(judged: ClassificationResult) -> list[str]:
     """Which classes were taken for which: a line a class, or the commonest mistakes where classes are many."""
     labels, counts = [one_column(label) for label in judged.labels], judged.confusion
     if len(labels) <= _WIDEST:
@@ -171,7 +171,7 @@ def _corpus(result: TextScores) -> dict[str, object]:
 
 
 def _masked_details(evaluation: MaskedEvaluation) -> dict[str, object]:
-    found = evaluation.foreseen
+    found = evaluation.predictions
     return {"documents": evaluation.documents, "masked_tokens": found.likelihood.tokens, "pairs": found.pairs}
 
 

@@ -5,16 +5,16 @@ import math
 from collections.abc import Sequence
 from statistics import mean
 
-from heedful.cli.reports.scored import Judged, Scored, deviation, figures_of, title_of
+from heedful.cli.reports.scored import CorpusResult, ModelResult, deviation, figures_of, title_of
 from heedful.tasks.translate.evaluation import Evaluation
 
 
-def figures(judged: Sequence[Judged[Evaluation]]) -> dict[str, float]:
+def figures(judged: Sequence[ModelResult[Evaluation]]) -> dict[str, float]:
     """Figures by name, the corpus's name behind; of several models the mean, and the deviation of BLEU and chrF."""
     return figures_of(judged, _scores, lambda metric: metric in ("bleu", "chrf"))
 
 
-def as_text(judged: Sequence[Judged[Evaluation]]) -> str:
+def as_text(judged: Sequence[ModelResult[Evaluation]]) -> str:
     """One block a model and corpus, then the means."""
     blocks = [_block(one, result, len(judged) > 1) for one in judged for result in one.results]
     if len(judged) > 1:
@@ -22,7 +22,7 @@ def as_text(judged: Sequence[Judged[Evaluation]]) -> str:
     return "\n\n".join(blocks)
 
 
-def as_object(judged: Sequence[Judged[Evaluation]]) -> str:
+def as_object(judged: Sequence[ModelResult[Evaluation]]) -> str:
     """One JSON object: of a model alone, or of all with the figures over them."""
     models = [{"model": one.model, "corpora": [_corpus(result) for result in one.results]} for one in judged]
     over_all = {name: figure if math.isfinite(figure) else None for name, figure in figures(judged).items()}
@@ -39,7 +39,7 @@ def _scores(evaluations: Sequence[Evaluation]) -> dict[str, list[float]]:
     }
 
 
-def _block(one: Judged[Evaluation], scored: Scored[Evaluation], of_several: bool) -> str:
+def _block(one: ModelResult[Evaluation], scored: CorpusResult[Evaluation], of_several: bool) -> str:
     result = scored.evaluation
     title = "".join(f"{line}\n" for line in title_of(one, scored, of_several))
     cut = f", {result.cut:,} of them cut at the maximum length" if result.cut else ""
@@ -54,7 +54,7 @@ def _block(one: Judged[Evaluation], scored: Scored[Evaluation], of_several: bool
     )
 
 
-def _means(judged: Sequence[Judged[Evaluation]], place: int) -> str:
+def _means(judged: Sequence[ModelResult[Evaluation]], place: int) -> str:
     results = [one.results[place] for one in judged]
     name = f", {results[0].name}" if len(judged[0].results) > 1 else ""
     scores = _scores([result.evaluation for result in results])
@@ -65,7 +65,7 @@ def _means(judged: Sequence[Judged[Evaluation]], place: int) -> str:
     return "\n".join([f"mean of {len(judged)} models{name}", *lines])
 
 
-def _corpus(scored: Scored[Evaluation]) -> dict[str, object]:
+def _corpus(scored: CorpusResult[Evaluation]) -> dict[str, object]:
     result = scored.evaluation
     return {
         "name": scored.name,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import FilesArgument, Incoming, expected, incoming
+from heedful.cli.input import FilesArgument, InputLines, count_lines, input_lines
 from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption, one_column
 from heedful.cli.output import progress_bar
 from heedful.errors import UserError
@@ -36,7 +36,7 @@ def command(
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")
-    inputs = incoming(files)
+    inputs = input_lines(files)
     from heedful.tasks.classify.model import load_classifier  # after the quick checks: it takes seconds
 
     classifier = load_classifier(model, device, precision)
@@ -50,9 +50,9 @@ def command(
                 progress(1)
 
 
-def _expected(inputs: Sequence[Incoming]) -> tuple[int, bool]:
+def _expected(inputs: Sequence[InputLines]) -> tuple[int, bool]:
     """How many lines there are, and whether to show progress: where it is known and results go elsewhere."""
-    lines = expected(inputs) if sys.stderr.isatty() and not sys.stdout.isatty() else None
+    lines = count_lines(inputs) if sys.stderr.isatty() and not sys.stdout.isatty() else None
     return lines or 0, lines is not None
 
 

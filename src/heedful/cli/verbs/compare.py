@@ -24,7 +24,7 @@ from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.lab.compare import Sentences
-    from heedful.tasks.translate.options import Options
+    from heedful.tasks.translate.options import SearchOptions
 
 BleuTokenize = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"]
 
@@ -75,7 +75,7 @@ def command(
     side_a, side_b = _names(a, "A"), _names(b, "B")
     names = tuple(dict.fromkeys([*side_a, *side_b]))
     models = tuple(name for name in names if _is_model(name))
-    search: Options = {
+    search: SearchOptions = {
         "beam": beam,
         "length_penalty": length_penalty,
         "max_extra": max_extra,

@@ -11,7 +11,7 @@ from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
 from heedful.errors import Stopped
 
 if TYPE_CHECKING:
-    from heedful.tasks.translate.model import Model
+    from heedful.tasks.translate.model import Translator
 
 RECIPE: Final = "demo-en-es"
 NEXT: Final = """
@@ -53,7 +53,7 @@ def command(
     print(NEXT.format(recipe=RECIPE))
 
 
-def _judge(model: "Model", count: int) -> None:
+def _judge(model: "Translator", count: int) -> None:
     from heedful.tasks.translate.evaluation import evaluate
 
     sources, references = zip(*sentence_pairs("test", count), strict=True)
@@ -64,12 +64,12 @@ def _judge(model: "Model", count: int) -> None:
     )
 
 
-def _show_examples(model: "Model") -> None:
+def _show_examples(model: "Translator") -> None:
     for source, output in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
         print(f"  {source}\n      {output}")
 
 
-def _converse(model: "Model") -> None:
+def _converse(model: "Translator") -> None:
     """Translate what the reader types, until an empty line."""
     print("\nYour turn: type an English sentence with such words (Enter alone ends).")
     while line := _typed():

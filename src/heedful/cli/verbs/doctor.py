@@ -13,10 +13,10 @@ from heedful.config.reading.load import load_recipe
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.lab.doctor import Report, Run, Time
+    from heedful.lab.doctor import Report, RunPlan, Time
     from heedful.lab.findings import Finding
     from heedful.lab.memory import Memory
-    from heedful.lab.pieces import Histogram, Pieces
+    from heedful.lab.pieces import Histogram, PieceReport
 
 _COLUMNS: Final = 80
 _LABEL: Final = 14  # columns of what stands on the left
@@ -60,8 +60,8 @@ def _lines(report: "Report") -> list[str]:
     lines += ["", "Corpora"]
     for corpus in report.corpora:
         lines += _wrapped(f"{corpus.pairs:>11,} pairs  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19))
-    lines += ["", "Pieces", *_pieces(report.pieces)]
-    lines += ["", "Run", *_run(report.run)]
+    lines += ["", "PieceReport", *_pieces(report.pieces)]
+    lines += ["", "RunPlan", *_run(report.run)]
     lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
     lines += ["", "Time", *_time(report.time, report.run)]
     return lines
@@ -80,7 +80,7 @@ def _finding(finding: "Finding") -> list[str]:
     return lines + _wrapped(finding.advice, f"{indent}> ", f"{indent}  ")
 
 
-def _pieces(pieces: "Pieces") -> list[str]:
+def _pieces(pieces: "PieceReport") -> list[str]:
     lines = []
     for vocabulary in pieces.vocabularies:
         label = "vocabulary" if vocabulary.side == "both" else f"{vocabulary.side} vocab."
@@ -115,7 +115,7 @@ def _histogram(lengths: "Histogram") -> list[str]:
     return lines
 
 
-def _run(run: "Run") -> list[str]:
+def _run(run: "RunPlan") -> list[str]:
     parameters = run.parameters
     return [
         _row("device", f"{run.device}, {run.precision}{'' if run.precision_known else ' (expected)'}"),
@@ -149,7 +149,7 @@ def _memory(memory: "Memory", time: "Time | None") -> list[str]:
     ]
 
 
-def _time(time: "Time | None", run: "Run") -> list[str]:
+def _time(time: "Time | None", run: "RunPlan") -> list[str]:
     if time is None:
         return [_row("unknown", "the ten training steps were left out")]
     from heedful.runs.progress import duration

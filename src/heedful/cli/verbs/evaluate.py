@@ -39,12 +39,12 @@ from heedful.errors import UserError
 from heedful.files import write_bytes
 
 if TYPE_CHECKING:
-    from heedful.cli.reports.scored import Judged, Scored
+    from heedful.cli.reports.scored import CorpusResult, ModelResult
     from heedful.config.schema import Recipe
     from heedful.config.tasks import Task
     from heedful.tasks.translate.evaluation import Evaluation
-    from heedful.tasks.translate.model import Model
-    from heedful.tasks.translate.options import Options
+    from heedful.tasks.translate.model import Translator
+    from heedful.tasks.translate.options import SearchOptions
 
 
 def command(
@@ -96,7 +96,7 @@ def command(
     given = given_files(source, target, split, to)
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
-    from heedful.cli.reports.scored import Judged, training_of
+    from heedful.cli.reports.scored import ModelResult, training_of
     from heedful.cli.reports.translation_scores import as_object, as_text, figures
     from heedful.metrics import recorded_results as records
     from heedful.models.bundle import read_description
@@ -104,7 +104,7 @@ def command(
 
     if record:
         records.result_file(record)
-    options: Options = {
+    options: SearchOptions = {
         "raw": raw,
         "beam": beam,
         "length_penalty": length_penalty,
@@ -119,23 +119,23 @@ def command(
     recipes = {model: read_description(Path(model))[0] for model in models}
     task = _common_task(recipes)
     if task != "translate":
-        from heedful.cli.verbs.evaluate_texts import Wish, evaluate_classifiers, evaluate_masked_models
+        from heedful.cli.verbs.evaluate_texts import EvaluationRequest, evaluate_classifiers, evaluate_masked_models
 
         _refuse_options_of_translators(models[0], {**options, "raw": raw or None, "to": to, "with": others or None})
-        wish = Wish(given, split or "test", as_json, record, output, device, precision)
+        wish = EvaluationRequest(given, split or "test", as_json, record, output, device, precision)
         (evaluate_classifiers if task == "classify" else evaluate_masked_models)(models, wish)
         return
     tests = [(given, "") if given else corpora_of_recipe(model, recipes[model], split or "test") for model in models]
     refuse_other_corpora(models, tests)
     refuse_twice(models)
     refuse_other_settings(recipes, [("evaluate", "bleu_tokenize"), ("evaluate", "detokenize"), ("data", "lowercase")])
-    judged: list[Judged[Evaluation]] = []
+    judged: list[ModelResult[Evaluation]] = []
     for model, (corpora, folder) in zip(models, tests, strict=True):
         training = training_of(Path(model))
         translator = load(model, device, precision, others or ())
         refuse_idle_length_shift(length_shift, length_penalty_kind or translator.recipe.decode.length_penalty_kind)
         results = _evaluate(translator, corpora, folder, options)
-        judged.append(Judged(model, translator.recipe.train.seed, results, training))
+        judged.append(ModelResult(model, translator.recipe.train.seed, results, training))
     print(as_object(judged) if as_json else as_text(judged))
     if output:
         _write_translations(output, judged)
@@ -166,10 +166,10 @@ def _refuse_options_of_translators(model: str, options: Mapping[str, object]) ->
 
 
 def _evaluate(
-    translator: "Model", corpora: Sequence[AnyCorpus], folder: str, options: "Options"
-) -> "list[Scored[Evaluation]]":
+    translator: "Translator", corpora: Sequence[AnyCorpus], folder: str, options: "SearchOptions"
+) -> "list[CorpusResult[Evaluation]]":
     """Score every corpus; each has its name, or its number."""
-    from heedful.cli.reports.scored import Scored
+    from heedful.cli.reports.scored import CorpusResult
     from heedful.data.corpora.files import check_files, corpus_name
     from heedful.data.corpora.pairs import read_pairs
     from heedful.tasks.translate.evaluation import evaluate
@@ -180,14 +180,14 @@ def _evaluate(
     for number, corpus in enumerate(corpora, start=1):
         pairs = list(read_pairs(corpus, folder))
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-        asked: Options = {**options, "to": corpus.to or None}
+        asked: SearchOptions = {**options, "to": corpus.to or None}
         with sentence_progress(len(pairs)) as progress:
             evaluation = evaluate(translator, sources, references, name=corpus_name(corpus), progress=progress, **asked)
-        results.append(Scored(corpus.name or str(number), number == 1 and not corpus.name, evaluation))
+        results.append(CorpusResult(corpus.name or str(number), number == 1 and not corpus.name, evaluation))
     return results
 
 
-def _write_translations(output: Path, judged: "Sequence[Judged[Evaluation]]") -> None:
+def _write_translations(output: Path, judged: "Sequence[ModelResult[Evaluation]]") -> None:
     """One file a model and corpus."""
     corpora = [result.name for result in judged[0].results]
     results = [result for one in judged for result in one.results]

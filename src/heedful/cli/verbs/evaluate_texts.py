@@ -34,7 +34,7 @@ from heedful.tasks.shared.placement import Placement
 
 
 @dataclass(frozen=True)
-class Wish:
+class EvaluationRequest:
     """What the command line asks for."""
 
     given: tuple[TextCorpus, ...]  # texts and labels of files, instead of the recipe's corpora
@@ -46,7 +46,7 @@ class Wish:
     precision: str
 
 
-def evaluate_classifiers(models: Sequence[str], wish: Wish) -> None:
+def evaluate_classifiers(models: Sequence[str], wish: EvaluationRequest) -> None:
     """Classify test sets and score what was said."""
     refuse_twice(models)
     recipes, tokenizers = _described(models)
@@ -65,7 +65,7 @@ def evaluate_classifiers(models: Sequence[str], wish: Wish) -> None:
     _show(judged, wish)
 
 
-def evaluate_masked_models(models: Sequence[str], wish: Wish) -> None:
+def evaluate_masked_models(models: Sequence[str], wish: EvaluationRequest) -> None:
     """Mask test sets and count what was foreseen."""
     if wish.given:
         raise UserError("--source and --target are for texts with labels or translations: leave them out.")
@@ -94,7 +94,7 @@ def _described(models: Sequence[str]) -> tuple[dict[str, Recipe], list[Tokenizer
     return recipes, [tokenizers for _, tokenizers in described]
 
 
-def _tests(recipes: Mapping[str, Recipe], wish: Wish, ways_out: Sequence[str]) -> list[Test]:
+def _tests(recipes: Mapping[str, Recipe], wish: EvaluationRequest, ways_out: Sequence[str]) -> list[Test]:
     """The test corpora of each model; all files are there."""
     tests: list[Test] = [
         (wish.given, "") if wish.given else corpora_of_recipe(model, recipe, wish.split, way_out)
@@ -145,7 +145,7 @@ def _judged(model: str, recipe: Recipe, corpora: Sequence[AnyCorpus], found: Seq
     return JudgedModel(model, recipe.train.seed, results, training_of(Path(model)))
 
 
-def _show(judged: Sequence[JudgedModel], wish: Wish) -> None:
+def _show(judged: Sequence[JudgedModel], wish: EvaluationRequest) -> None:
     print(as_object(judged) if wish.as_json else as_text(judged))
     if wish.output:
         corpora = [result.name for result in judged[0].results]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import Incoming, incoming
+from heedful.cli.input import InputLines, input_lines
 from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption, one_line
 from heedful.errors import UserError
 
@@ -34,7 +34,7 @@ def command(
     A mask is written `[MASK]` or `<mask>`. Several of a text are filled in one pass, each by itself. A blank line of
     standard input stays blank.
     """
-    asked = Incoming("texts", lambda: _spoken(texts)) if texts else incoming(None)[0]
+    asked = InputLines("texts", lambda: _spoken(texts)) if texts else input_lines(None)[0]
     from heedful.tasks.fill.model import load_filler  # after the quick checks: it takes seconds
 
     filler = load_filler(model, device, precision)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import FilesArgument, Incoming, expected, incoming
+from heedful.cli.input import FilesArgument, InputLines, count_lines, input_lines
 from heedful.cli.options import (
     BatchTokensOption,
     BeamOption,
@@ -84,7 +84,7 @@ def command(
 
     Results are written as they come. Lines that arrive one by one, as typed, are translated one by one.
     """
-    inputs = incoming(files)
+    inputs = input_lines(files)
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
     _refuse_idle_options(sample, temperature=temperature != 1, top_k=top_k != 0, top_p=top_p != 1, seed=seed != 0)
@@ -136,10 +136,10 @@ def command(
         print(f"heedful: {told}", file=sys.stderr)
 
 
-def _expected(inputs: Sequence[Incoming], output: Path | None) -> tuple[int, bool]:
+def _expected(inputs: Sequence[InputLines], output: Path | None) -> tuple[int, bool]:
     """How many lines there are, and whether to show progress: where it is known and results go elsewhere."""
     in_the_way = output is None and sys.stdout.isatty()
-    lines = expected(inputs) if sys.stderr.isatty() and not in_the_way else None
+    lines = count_lines(inputs) if sys.stderr.isatty() and not in_the_way else None
     return lines or 0, lines is not None
 
 

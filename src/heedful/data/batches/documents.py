@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of
 from heedful.data.batches.pairs import gather, lengths_of, places_of
-from heedful.data.batches.texts import Cut, TextBatch, labels_of, staying
+from heedful.data.batches.texts import Cut, TextBatch, kept_pieces, labels_of
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import END
@@ -17,7 +17,7 @@ from heedful.packed import Nested, Packed
 
 
 @dataclass(frozen=True)
-class NestedReading:
+class DocumentCollator:
     """Documents as sentences. What a document loses, its first or last sentences lose."""
 
     max_length: int  # of a document's words
@@ -46,7 +46,7 @@ class NestedReading:
     def _outline(self, stores: Sequence[TokenStore], indices: Indices) -> "_Outline":
         spans, counts = gather(stores, "sentences", indices)
         lengths = lengths_of(stores, "text", indices)
-        stays = staying(lengths, np.minimum(lengths, self.max_length), self.cut)
+        stays = kept_pieces(lengths, np.minimum(lengths, self.max_length), self.cut)
         left = np.bincount(np.repeat(np.arange(len(spans)), spans)[stays], minlength=len(spans))  # words of a sentence
         parts = -(-left // self.max_sentence)
         split = np.full(parts.sum(), self.max_sentence, np.int64)

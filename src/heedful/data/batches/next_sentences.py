@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.batches.stretches import Pieces, Runs, Spans, refuse_too_short
+from heedful.data.batches.stretches import Runs, SentencePieces, Spans, refuse_too_short
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
@@ -57,7 +57,7 @@ class SentencePairs:
         if len(before):
             yield before
 
-    def cut(self, pieces: Pieces, random: np.random.Generator) -> Spans:
+    def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
         """All pairs of a pool."""
         every = np.arange(len(pieces))
         short, shares, coins = random.random((3, len(pieces)))
@@ -87,7 +87,7 @@ class _Stretches:
     begins: Indices
     ends: Indices
 
-    def tokens(self, pieces: Pieces) -> Indices:
+    def tokens(self, pieces: SentencePieces) -> Indices:
         """How many tokens each has."""
         return pieces.totals[self.ends] - pieces.totals[self.begins]
 
@@ -118,7 +118,7 @@ def _walk(
     return np.array(places, np.int64), np.array(drawn, np.bool_)
 
 
-def _elsewhere(pieces: Pieces, places: Indices, random: np.random.Generator) -> Indices:
+def _elsewhere(pieces: SentencePieces, places: Indices, random: np.random.Generator) -> Indices:
     """For each of these pieces a random one of a random other document."""
     own = pieces.documents[pieces.owners[places]]
     drawn = random.integers(0, len(pieces.documents), len(places))
@@ -132,7 +132,7 @@ def _elsewhere(pieces: Pieces, places: Indices, random: np.random.Generator) -> 
 
 
 def _cut_to_fit(
-    pieces: Pieces, first: _Stretches, second: _Stretches, room: int, random: np.random.Generator
+    pieces: SentencePieces, first: _Stretches, second: _Stretches, room: int, random: np.random.Generator
 ) -> tuple[Runs, Runs]:
     """Cut pairs that are too long: the longer of A and B first, at its front or back by chance for every token.
 
@@ -154,13 +154,13 @@ def _of_longer(first: Indices, second: Indices, over: Indices) -> Indices:
     return np.where(first > second, till_equal, 0) + (over - till_equal) // 2
 
 
-def _spare(pieces: Pieces, stretches: _Stretches) -> Indices:
+def _spare(pieces: SentencePieces, stretches: _Stretches) -> Indices:
     """How many tokens can go from both ends so that one of each sentence stays."""
     front, back = pieces.sizes[stretches.begins] - 1, pieces.sizes[stretches.ends - 1] - 1
     return np.where(stretches.ends - stretches.begins == 1, front, front + back)
 
 
-def _shortened(pieces: Pieces, stretches: _Stretches, lost: Indices, random: np.random.Generator) -> Runs:
+def _shortened(pieces: SentencePieces, stretches: _Stretches, lost: Indices, random: np.random.Generator) -> Runs:
     """Without so many tokens, of which chance takes each from the front or from the back."""
     single = stretches.ends - stretches.begins == 1
     most_front = np.where(single, lost, pieces.sizes[stretches.begins] - 1)

@@ -77,7 +77,7 @@ class Spans:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class SentencePieces:
     """The sentences of documents end to end; one that would not fit an input is several pieces."""
 
     documents: Indices
@@ -144,7 +144,7 @@ class Cutting(Protocol):
     def pools(self, documents: Iterable[Indices]) -> Iterator[Indices]:
         """Pools of documents, large enough for it."""
 
-    def cut(self, pieces: Pieces, random: np.random.Generator) -> Spans:
+    def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
         """All inputs of a pool."""
 
 
@@ -167,7 +167,7 @@ class SingleStretches:
         """Any will do."""
         return iter(documents)
 
-    def cut(self, pieces: Pieces, random: np.random.Generator) -> Spans:
+    def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
         """Gather greedily; the first input of a document that needs several is of random length."""
         ends = pieces.behind(np.arange(len(pieces)), self.room)
         firsts = pieces.firsts[pieces.totals[pieces.ends] - pieces.totals[pieces.firsts] > self.room]
@@ -213,7 +213,7 @@ def _micro_batches(
         return (lengths_of(stores, "text", rows),)
 
     for pool in cutting.pools(pools(_with_text(documents, stores), costs, POOL * batch_tokens)):
-        spans = cutting.cut(Pieces.of(stores, pool, cutting.room, random), random)
+        spans = cutting.cut(SentencePieces.of(stores, pool, cutting.room, random), random)
         lengths = spans.lengths
         order = random.permutation(len(lengths))  # neighbours are of one document, and sorting keeps equals in order
         for places in batches_of_pool(order, (lengths[order],), random, batch_tokens, max_sentences):

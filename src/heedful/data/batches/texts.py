@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.batches.pairs import gather, lengths_of, places_of
-from heedful.data.epochs.loader import RowFeed, RowReading
+from heedful.data.epochs.loader import Collator, RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
@@ -32,11 +32,11 @@ class TextBatch(Movable):
     tokens: int  # the real ones, markers included
 
 
-Reading = RowReading[TextBatch]  # how rows of stores become a model's input
+AnyTextCollator = Collator[TextBatch]  # how rows of stores become a model's input
 
 
 @dataclass(frozen=True)
-class FlatReading:
+class TextCollator:
     """A text, or two, as one sequence."""
 
     max_length: int  # of tokens, markers included
@@ -68,7 +68,7 @@ class FlatReading:
         for number, (stream, count) in enumerate(zip(self._streams, kept, strict=True)):
             begins = starts + 1 + number * (kept[0] + 1)
             pieces, whole = gather(stores, stream, indices)
-            values[places_of(begins, count)] = pieces[staying(whole, count, self.cut)]
+            values[places_of(begins, count)] = pieces[kept_pieces(whole, count, self.cut)]
             segments[places_of(begins, count + 1)] = number
         text = Packed(torch.from_numpy(values), layout, torch.from_numpy(segments) if self.paired else None)
         labels = labels_of(stores, indices, layout.sentences, self.classes)
@@ -97,7 +97,7 @@ class TextFeed(RowFeed[TextBatch]):
 # --- parts of a batch -------------------------------------------------------------------------------------------------
 
 
-def staying(lengths: Lengths, kept: Lengths, cut: Cut) -> NDArray[np.bool_]:
+def kept_pieces(lengths: Lengths, kept: Lengths, cut: Cut) -> NDArray[np.bool_]:
     """Which pieces of texts of these lengths stay where so many of each are kept."""
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     match cut:

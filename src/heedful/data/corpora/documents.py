@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from heedful.config.corpora import AnyTexts, JsonlTexts, PlainTexts, TsvTexts
-from heedful.data.corpora.files import files_of, selected
+from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.lines import read_lines
 from heedful.data.corpora.sentence_splitting import split_sentences
-from heedful.data.corpora.subsets import chosen
+from heedful.data.corpora.subsets import choose
 from heedful.data.corpora.texts import read_texts
 from heedful.data.text_form import TextForm
 
@@ -26,7 +26,7 @@ def read_documents(corpus: AnyTexts, folder: str, form: TextForm) -> Iterator[Do
 def _documents(corpus: AnyTexts, folder: str) -> Iterator[Document]:
     match corpus:
         case PlainTexts():
-            return chosen(_plain_documents(corpus, folder), corpus, "\n".join)
+            return choose(_plain_documents(corpus, folder), corpus, "\n".join)
         case TsvTexts() | JsonlTexts():
             return _documents_of_rows(corpus, folder)
         case _:
@@ -45,7 +45,7 @@ def _documents_of_rows(corpus: TsvTexts | JsonlTexts, folder: str) -> Iterator[D
 
 
 def _plain_documents(corpus: PlainTexts, folder: str) -> Iterator[Document]:
-    lines = selected(read_lines(files_of(corpus, folder)[0]), corpus)
+    lines = select_lines(read_lines(files_of(corpus, folder)[0]), corpus)
     for document in _grouped(lines, corpus):
         sentences = [sentence for line in document for sentence in _sentences(line, corpus)]
         if sentences:

@@ -107,7 +107,7 @@ def files_of(corpus: AnyCorpus, folder: str) -> list[TextFile]:
             assert_never(corpus)
 
 
-def selected(rows: Iterator[Row], corpus: AnyCorpus) -> Iterator[Row]:
+def select_lines(rows: Iterator[Row], corpus: AnyCorpus) -> Iterator[Row]:
     """Only the rows of `lines`, where the corpus has that key."""
     if not corpus.lines:
         yield from rows

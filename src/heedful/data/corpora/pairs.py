@@ -15,7 +15,7 @@ from heedful.config.corpora import (
     TsvTexts,
 )
 from heedful.data.builtin import english_spanish
-from heedful.data.corpora.files import corpus_name, files_of, selected
+from heedful.data.corpora.files import corpus_name, files_of, select_lines
 from heedful.data.corpora.json_rows import json_object, text_field
 from heedful.data.corpora.lines import TextFile, check_exists, read_lines
 from heedful.data.text_form import TextForm
@@ -27,7 +27,7 @@ AS_IT_STANDS: Final = TextForm()
 
 def read_pairs(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS) -> Iterator[Pair]:
     """Yield the (source, target) pairs of a corpus in order, blank ones included."""
-    pairs = selected(_all_pairs(corpus, folder), corpus)
+    pairs = select_lines(_all_pairs(corpus, folder), corpus)
     if form == AS_IT_STANDS:
         return pairs
     return ((form(source), form(target)) for source, target in pairs)

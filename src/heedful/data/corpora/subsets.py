@@ -13,7 +13,7 @@ from heedful.data.corpora.files import Row, corpus_name
 from heedful.errors import UserError, counted
 
 
-def chosen(rows: Iterable[Row], corpus: AnyTexts, key: Callable[[Row], str]) -> Iterator[Row]:
+def choose(rows: Iterable[Row], corpus: AnyTexts, key: Callable[[Row], str]) -> Iterator[Row]:
     """The rows of the corpus's `part` and `sample`, in the order of the file; `key` is what a row says."""
     if not corpus.part and corpus.sample is None:
         yield from rows

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
-from heedful.data.corpora.files import corpus_name, files_of, selected
+from heedful.data.corpora.files import corpus_name, files_of, select_lines
 from heedful.data.corpora.json_rows import checked_text, field_of, json_kind, json_object, text_field
 from heedful.data.corpora.lines import TextFile, read_lines
 from heedful.data.corpora.pairs import AS_IT_STANDS
-from heedful.data.corpora.subsets import chosen
+from heedful.data.corpora.subsets import choose
 from heedful.data.text_form import TextForm
 from heedful.errors import UserError, counted, suggestion
 
@@ -38,10 +38,10 @@ def read_texts(
 ) -> Iterator[Text]:
     """Yield the texts of a corpus in order, blank ones included; `several` labels of one may stand between commas."""
     rows = _in_rows(corpus)
-    texts = selected(_all_texts(rows, folder, several), rows)
+    texts = select_lines(_all_texts(rows, folder, several), rows)
     if rows.sample is not None:
         texts = (text for text in texts if not text.blank)  # so many are to be read
-    texts = chosen(texts, rows, _said)
+    texts = choose(texts, rows, _said)
     if form == AS_IT_STANDS:
         return texts
     return (text.formed(form) for text in texts)

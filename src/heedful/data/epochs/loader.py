@@ -46,7 +46,7 @@ class MicroBatch(Generic[Batch]):
     batch: Batch
 
 
-class RowReading(Protocol[MadeBatch]):
+class Collator(Protocol[MadeBatch]):
     """How rows of stores become a model's input."""
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
@@ -68,7 +68,7 @@ class RowFeed(Generic[RowBatch]):
 
     stores: Sequence[TokenStore]
     weights: Sequence[float]
-    reading: RowReading[RowBatch]
+    reading: Collator[RowBatch]
     seed: int
     batch_tokens: int
     max_sentences: int | None = None
@@ -95,7 +95,7 @@ class RowFeed(Generic[RowBatch]):
         return made.pin_memory() if self.pin else made
 
 
-class PairReading:
+class PairCollator:
     """Pairs as they stand in their stores, each side with one marker."""
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
@@ -113,7 +113,7 @@ class PairReading:
 class PairFeed(RowFeed[PairBatch]):
     """Training pairs of one or several weighted stores."""
 
-    reading: RowReading[PairBatch] = field(default=PairReading(), init=False)
+    reading: Collator[PairBatch] = field(default=PairCollator(), init=False)
 
 
 def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:

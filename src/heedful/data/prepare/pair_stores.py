@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heedful.config.corpora import AnyCorpus
 from heedful.config.schema import Data
-from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
 from heedful.data.text_form import TextForm
@@ -34,7 +34,7 @@ class Tokenizing:
     source: Tokenizer
     target: Tokenizer
     contents: Contents
-    progress: Progress
+    progress: Say
     processes: int = field(default_factory=available_cores)
 
     def store(self, corpus: AnyCorpus, filters: Filters) -> TokenStore:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from heedful.config.corpora import AnyCorpus
 from heedful.config.schema import AnyTokenizer, Data, Recipe
-from heedful.data.cache import Progress
+from heedful.data.cache import Say
 from heedful.data.corpora.files import check_files, content_key, corpus_name
 from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.prepare.pair_stores import Contents, Tokenizing
@@ -32,7 +32,7 @@ class Prepared:
 
 def prepare(
     recipe: Recipe,
-    progress: Progress = lambda message: None,
+    progress: Say = lambda message: None,
     tokenizers: tuple[Tokenizer, Tokenizer] | None = None,
 ) -> Prepared:
     """Train the tokenizers, unless they are given, and tokenize the training and validation corpora.
@@ -58,7 +58,7 @@ def prepare(
     )
 
 
-def tell_unreadable_tests(data: Data, progress: Progress) -> None:
+def tell_unreadable_tests(data: Data, progress: Say) -> None:
     """Say now what evaluation will not find; a test set may well be made while the model is trained."""
     for corpus in data.test:
         try:
@@ -92,7 +92,7 @@ def weights_of(data: Data, sizes: Sequence[int]) -> tuple[float, ...]:
 
 
 def _trained_tokenizers(
-    data: Data, config: AnyTokenizer, contents: Contents, progress: Progress
+    data: Data, config: AnyTokenizer, contents: Contents, progress: Say
 ) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of the source and the target side, from the cache or trained on the training corpora."""
     sides: tuple[Side, ...] = ("both",) if config.joint else ("source", "target")
@@ -100,9 +100,7 @@ def _trained_tokenizers(
     return trained[0], trained[-1]
 
 
-def _trained_tokenizer(
-    data: Data, config: AnyTokenizer, side: Side, contents: Contents, progress: Progress
-) -> Tokenizer:
+def _trained_tokenizer(data: Data, config: AnyTokenizer, side: Side, contents: Contents, progress: Say) -> Tokenizer:
     languages = sorted({corpus.to for corpus in data.train if corpus.to}) if side != "target" else []
 
     def sample() -> Sample:

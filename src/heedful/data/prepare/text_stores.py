@@ -16,7 +16,7 @@ import numpy as np
 
 from heedful.config.corpora import TEXTS, AnyCorpus, JsonlTexts, TsvTexts
 from heedful.config.schema import Data
-from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.sentence_splitting import RULES
@@ -44,7 +44,7 @@ class TextStores:
     data: Data
     tokenizer: Tokenizer
     contents: Contents
-    progress: Progress
+    progress: Say
     labels: tuple[str, ...] = ()
     several: bool = False  # labels a text
     documents: bool = False  # whether rows are documents of sentences

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.encoders import ClassifierModel
 from heedful.config.schema import Recipe
-from heedful.data.cache import Progress
+from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import check_files, content_key, corpus_name
 from heedful.data.corpora.texts import read_texts
@@ -21,7 +21,7 @@ from heedful.errors import UserError
 
 def prepare_texts(
     recipe: Recipe,
-    progress: Progress = lambda message: None,
+    progress: Say = lambda message: None,
     tokenizer: Tokenizer | None = None,
     labels: tuple[str, ...] = (),
 ) -> Prepared:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import tokenizers as tokenizers_library
 
 from heedful.config.schema import AnyTokenizer
-from heedful.data.cache import Progress, cache_folder, cached, key_of
+from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize.tokenizer import Tokenizer
@@ -37,7 +37,7 @@ class TokenizerTraining:
     languages: Sequence[str] = ()
     mask: bool = False
 
-    def tokenizer(self, side: str, of_side: str, texts: Callable[[], Texts], progress: Progress) -> Tokenizer:
+    def tokenizer(self, side: str, of_side: str, texts: Callable[[], Texts], progress: Say) -> Tokenizer:
         """The tokenizer of a side, which is called `of_side` in messages."""
         key = key_of(
             {

@@ -37,7 +37,7 @@ from heedful.decode.frontiers.rows import Rows, pick
 from heedful.decode.frontiers.token_scores import Scores
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Coverage
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Finished:
 class Beam(Rows):
     """The K best hypotheses of each sentence that did not end, best first, and those that did."""
 
-    settings: Settings
+    settings: SearchSettings
     constraints: tuple[Constraint, ...]
     tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` last where nothing was allowed to follow
     log_p_BK: Float[Tensor, "B K"]
@@ -104,7 +104,7 @@ class Beam(Rows):
     def begin(
         cls,
         limits: Sequence[int],
-        settings: Settings,
+        settings: SearchSettings,
         constraints: tuple[Constraint, ...],
         device: torch.device,
         attended: Attended | None = None,
@@ -214,7 +214,7 @@ class Beam(Rows):
         ]
 
 
-def greatest_penalty(settings: Settings, limit: int) -> float:
+def greatest_penalty(settings: SearchSettings, limit: int) -> float:
     """The greatest length penalty of a hypothesis with so many tokens at most."""
     return max(settings.penalty(length) for length in range(1, limit + 1))
 

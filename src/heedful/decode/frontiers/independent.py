@@ -16,7 +16,7 @@ from heedful.decode.frontiers.results import standing
 from heedful.decode.frontiers.rows import Rows
 from heedful.decode.frontiers.token_scores import Scores
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 
 
 @runtime_checkable
@@ -33,10 +33,10 @@ class Chooser(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Walk(Rows):
+class IndependentRows(Rows):
     """K rows a sentence, in the order they began in. A row that is over, by `</s>` or for want of a token, stays."""
 
-    settings: Settings
+    settings: SearchSettings
     chooser: Chooser
     constraints: tuple[Constraint, ...]
     tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` behind the last token of a row that is over
@@ -49,12 +49,12 @@ class Walk(Rows):
     def begin(
         cls,
         limits: Sequence[int],
-        settings: Settings,
+        settings: SearchSettings,
         chooser: Chooser,
         constraints: tuple[Constraint, ...],
         device: torch.device,
         attended: Attended | None = None,
-    ) -> "Walk":
+    ) -> "IndependentRows":
         """Start with nothing but `<s>`."""
         size = (len(limits), settings.rows)
         return cls(
@@ -73,7 +73,9 @@ class Walk(Rows):
         """K: rows of each sentence."""
         return self.tokens_BKT.shape[1]
 
-    def extend(self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None) -> "tuple[Walk, None]":
+    def extend(
+        self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
+    ) -> "tuple[IndependentRows, None]":
         """Choose a token for each row that is not over."""
         scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1))
         log_p_BK, last_BK = (chosen_R.view(-1, self.beams) for chosen_R in self.chooser.choose(scores, self.length))
@@ -94,7 +96,7 @@ class Walk(Rows):
         """All rows over, or as long as allowed."""
         return self.over_BK.all(1) | (self.limit_B <= self.length)
 
-    def select(self, sentences: Int[Tensor, "A"]) -> "Walk":
+    def select(self, sentences: Int[Tensor, "A"]) -> "IndependentRows":
         """Keep only these sentences."""
         return replace(
             self,

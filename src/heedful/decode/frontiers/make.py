@@ -7,15 +7,17 @@ import torch
 from heedful.decode.constraints import Constraint, MinLength, Never, NoRepeat, Prefix
 from heedful.decode.frontiers.attended import Attended
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, Walk
+from heedful.decode.frontiers.independent import Greedy, IndependentRows
+from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.frontiers.sampling import Draws
-from heedful.decode.loop import Frontier
-from heedful.decode.query import Sentence
-from heedful.decode.settings import Settings
+from heedful.decode.query import Query
+from heedful.decode.settings import SearchSettings
 from heedful.packed import Layout
 
 
-def frontier_of(sentences: Sequence[Sentence], sources: Layout, settings: Settings, device: torch.device) -> Frontier:
+def frontier_of(
+    sentences: Sequence[Query], sources: Layout, settings: SearchSettings, device: torch.device
+) -> Frontier:
     """Begin the hypotheses of a batch; `sources` is its layout on the device."""
     limits = [sentence.limit for sentence in sentences]
     constraints = constraints_of(settings, device, [sentence.prefix for sentence in sentences])
@@ -23,14 +25,14 @@ def frontier_of(sentences: Sequence[Sentence], sources: Layout, settings: Settin
     if settings.sampling is not None:
         numbers = [sentence.number for sentence in sentences]
         draws = Draws.of(settings.sampling, numbers, max(limits), device)
-        return Walk.begin(limits, settings, draws, constraints, device, attended)
+        return IndependentRows.begin(limits, settings, draws, constraints, device, attended)
     if settings.beam == 1:
-        return Walk.begin(limits, settings, Greedy(), constraints, device, attended)
+        return IndependentRows.begin(limits, settings, Greedy(), constraints, device, attended)
     return Beam.begin(limits, settings, constraints, device, attended)
 
 
 def constraints_of(
-    settings: Settings, device: torch.device, prefixes: Sequence[Sequence[int]] = ()
+    settings: SearchSettings, device: torch.device, prefixes: Sequence[Sequence[int]] = ()
 ) -> tuple[Constraint, ...]:
     """All that the settings forbid, and the prefixes where there are any."""
     constraints: tuple[Constraint, ...] = (Never.of(settings.never, device),)

@@ -9,11 +9,14 @@ from torch import Tensor
 from heedful.decode.frontiers.attended import Attended
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Coverage
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 
 
 def standing(
-    settings: Settings, tokens_BKT: Int[Tensor, "B K T"], log_p_BK: Float[Tensor, "B K"], attended: Attended | None
+    settings: SearchSettings,
+    tokens_BKT: Int[Tensor, "B K T"],
+    log_p_BK: Float[Tensor, "B K"],
+    attended: Attended | None,
 ) -> list[list[Hypothesis]]:
     """The possible ones among K rows of each sentence as they stand, scored by the length that they have."""
     covered_BK = torch.zeros_like(log_p_BK) if attended is None else Coverage(settings.coverage)(attended.sums_BKL)

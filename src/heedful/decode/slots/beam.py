@@ -10,8 +10,8 @@ from torch import Tensor
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.frontiers.beam import greatest_penalty
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.settings import Settings
-from heedful.decode.slots.frontier import allowed
+from heedful.decode.settings import SearchSettings
+from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
 from heedful.nn.decoding.beam_step import BeamState, beam_step, trace
 from heedful.nn.decoding.best_tokens import best_tokens
@@ -20,9 +20,9 @@ from heedful.nn.decoding.best_tokens import best_tokens
 class BeamInSlots:
     """The K best hypotheses of each slot that did not end, best first, and the J best that did."""
 
-    def __init__(self, slots: Slots, settings: Settings, vocab_size: int) -> None:
+    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
         self.settings = settings
-        self._allowed_V = allowed(settings, vocab_size, slots.positions_S.device)
+        self._allowed_V = allowed_tokens(settings, vocab_size, slots.positions_S.device)
         penalties = [settings.penalty(max(1, length)) for length in range(slots.room + 2)]
         self._state = BeamState.idle(
             slots.ancestors_SKP, slots.positions_S, settings.nbest, penalties, settings.min_length, END

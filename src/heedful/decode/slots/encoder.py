@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from heedful.models.transformer.encoder import TransformerEncoder
-from heedful.nn.cuda_graphs import recorded
+from heedful.nn.cuda_graphs import as_cuda_graph
 from heedful.nn.kernels.sizes import power_of_two
 from heedful.packed import Layout, Packed
 
@@ -54,7 +54,7 @@ class _Class:
         def step() -> None:
             self._encoded = encoder(Packed(self._values, self._layout())).values
 
-        self._step = recorded(step, device)
+        self._step = as_cuda_graph(step, device)
 
     def __call__(self, sentences: Sequence[Sequence[int]]) -> Packed:
         flat = [token for sentence in sentences for token in sentence]

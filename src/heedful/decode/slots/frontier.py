@@ -1,9 +1,9 @@
 """What grows in slots: hypotheses in buffers that never move, so that a step can be recorded.
 
-A `Frontier` makes new tensors at every step, and finished sentences leave it; a `Growth` writes in place, and finished
-sentences stand still until their slot is taken. Both find the same; the frontiers know more wishes.
+A `Frontier` makes new tensors at every step, and finished sentences leave it. A `SlotFrontier` writes in place, and
+finished sentences stand still until their slot is taken. Both find the same hypotheses; frontiers support more options.
 
-Shape letters here and in the files of growths: S  slots    P  positions that a slot has room for
+Shape letters here and in `slots.beam` and `slots.greedy`: S  slots    P  positions that a slot has room for
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from torch import Tensor
 
 from heedful.decode.constraints import Never
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 
 
-class Growth(Protocol):
+class SlotFrontier(Protocol):
     """The hypotheses of S sentences, K rows each, and the rule by which they grow and are done."""
 
     @property
@@ -44,12 +44,12 @@ class Growth(Protocol):
         ...
 
 
-def grows(settings: Settings) -> bool:
+def can_use_slots(settings: SearchSettings) -> bool:
     """Whether hypotheses can grow in slots as the settings wish."""
     return settings.sampling is None and not settings.attentive and not settings.no_repeat
 
 
-def allowed(settings: Settings, vocab_size: int, device: torch.device) -> Bool[Tensor, "V"]:
+def allowed_tokens(settings: SearchSettings, vocab_size: int, device: torch.device) -> Bool[Tensor, "V"]:
     """Which tokens a search may propose."""
     allowed_V = torch.ones(vocab_size, dtype=torch.bool, device=device)
     allowed_V[Never.of(settings.never, device).tokens] = False

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.settings import Settings
-from heedful.decode.slots.frontier import allowed
+from heedful.decode.settings import SearchSettings
+from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
 from heedful.nn.decoding.best_tokens import best_tokens
 
@@ -18,10 +18,10 @@ from heedful.nn.decoding.best_tokens import best_tokens
 class GreedyInSlots:
     """One row a slot, which goes on with its best token until that is `</s>`."""
 
-    def __init__(self, slots: Slots, settings: Settings, vocab_size: int) -> None:
+    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
         self.settings, self._positions_S = settings, slots.positions_S
         count, room, device = len(slots.positions_S), slots.room, slots.positions_S.device
-        self._allowed_V = allowed(settings, vocab_size, device)
+        self._allowed_V = allowed_tokens(settings, vocab_size, device)
         self.tokens_SP = torch.full((count, room + 2), BEGIN, device=device)  # `<s>` first
         self.log_p_S = torch.zeros(count, device=device)
         self.length_S = torch.zeros(count, dtype=torch.int64, device=device)

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import Sentence
-from heedful.decode.settings import Settings
+from heedful.decode.query import Query
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.beam import BeamInSlots
-from heedful.decode.slots.frontier import Growth
+from heedful.decode.slots.frontier import SlotFrontier
 from heedful.decode.slots.greedy import GreedyInSlots
 from heedful.models.networks import EncoderDecoder
 from heedful.models.transformer.slots import SlotDecoder, SlotShape
-from heedful.nn.cuda_graphs import recorded
+from heedful.nn.cuda_graphs import as_cuda_graph
 from heedful.packed import Packed
 
 _AT_ONCE: Final = 4  # steps in a recording of few rows: the host takes longer to launch one than the GPU to compute it
@@ -27,15 +27,15 @@ _FEW: Final = 64  # rows
 _SHARE: Final = 8  # a part of the slots, one in so many, is awaited before others are admitted to them
 
 
-class Station:
+class SlotRunner:
     """Buffers of one shape, and the step that is recorded on them."""
 
-    def __init__(self, model: EncoderDecoder, shape: SlotShape, settings: Settings) -> None:
+    def __init__(self, model: EncoderDecoder, shape: SlotShape, settings: SearchSettings) -> None:
         weight, self._decoder = model.decoder.output.weight, cast(SlotDecoder, model.decoder)
         self._device, self._count = weight.device, shape.slots
         self._slots = slots = self._decoder.slots(shape)
         kind: type[BeamInSlots] | type[GreedyInSlots] = BeamInSlots if settings.beam > 1 else GreedyInSlots
-        self._growth: Growth
+        self._growth: SlotFrontier
         self._growth = growth = kind(slots, settings, weight.shape[0])
         decoder = self._decoder
 
@@ -45,10 +45,10 @@ class Station:
             for _ in range(at_once):  # a slot that is done in between stands still
                 growth.grow(decoder.step_slots(growth.last_R, slots))
 
-        self._step = recorded(step, self._device)
+        self._step = as_cuda_graph(step, self._device)
         self.bytes = slots.cache.nbytes + slots.memory.nbytes
 
-    def run(self, sentences: Sequence[Sentence], memory: Packed) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+    def run(self, sentences: Sequence[Query], memory: Packed) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """Decode all sentences, given their memories; yields the numbers of some and what was found for them."""
         self._decoder.remember(memory, self._slots)
         places = memory.layout

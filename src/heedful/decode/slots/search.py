@@ -12,11 +12,11 @@ import torch
 
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import Sentence
-from heedful.decode.settings import Settings
+from heedful.decode.query import Query
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.encoder import StaticEncoding
-from heedful.decode.slots.frontier import grows
-from heedful.decode.slots.runner import Station
+from heedful.decode.slots.frontier import can_use_slots
+from heedful.decode.slots.runner import SlotRunner
 from heedful.models.networks import EncoderDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.models.transformer.slots import SlotDecoder, SlotShape
@@ -38,27 +38,27 @@ class SlotSearch:
         self._model = model
         self._weights: tuple[int, ...] = ()  # where they stand: recordings read them there
         self._encoding: Callable[[Sequence[Sequence[int]]], Packed] | None = None
-        self._stations: OrderedDict[object, Station] = OrderedDict()
+        self._stations: OrderedDict[object, SlotRunner] = OrderedDict()
         self._busy = Lock()  # two threads would decode into each other's buffers
 
-    def takes(self, settings: Settings, sentences: Sequence[Sentence]) -> bool:
+    def takes(self, settings: SearchSettings, sentences: Sequence[Query]) -> bool:
         """Whether it can do what is asked."""
         free = not any(sentence.prefix for sentence in sentences)
         decoder = self._model.decoder
         if not isinstance(decoder, SlotDecoder) or not decoder.decodes_in_slots:
             return False
-        return free and grows(settings) and settings.beam <= _BEAMS and decoder.head_bytes <= _HEAD
+        return free and can_use_slots(settings) and settings.beam <= _BEAMS and decoder.head_bytes <= _HEAD
 
     @torch.inference_mode()
     def __call__(
-        self, sentences: Sequence[Sentence], settings: Settings, batch_tokens: int, progress: Callable[[int], None]
+        self, sentences: Sequence[Query], settings: SearchSettings, batch_tokens: int, progress: Callable[[int], None]
     ) -> list[list[Hypothesis]]:
         """Search the targets of all sentences; `batch_tokens` bounds what is decoded at once, as in `search`."""
         with self._busy:
             return self._search(sentences, settings, batch_tokens, progress)
 
     def _search(
-        self, sentences: Sequence[Sentence], settings: Settings, batch_tokens: int, progress: Callable[[int], None]
+        self, sentences: Sequence[Query], settings: SearchSettings, batch_tokens: int, progress: Callable[[int], None]
     ) -> list[list[Hypothesis]]:
         self._forget_if_moved()
         encode = self._encoding = self._encoding or self._make_encoding()
@@ -89,7 +89,7 @@ class SlotSearch:
             return StaticEncoding(encoder, device)
         return lambda sentences: encoder(Packed.of(sentences).to(device))  # another may ask the device for sizes
 
-    def _station(self, shape: SlotShape, settings: Settings) -> "Station":
+    def _station(self, shape: SlotShape, settings: SearchSettings) -> "SlotRunner":
         """The one for this shape."""
         key = shape, settings
         if key in self._stations:
@@ -97,11 +97,11 @@ class SlotSearch:
             return self._stations[key]
         while sum(station.bytes for station in self._stations.values()) > _HELD:
             self._stations.popitem(last=False)
-        self._stations[key] = made = Station(self._model, shape, settings)
+        self._stations[key] = made = SlotRunner(self._model, shape, settings)
         return made
 
 
-def _shape(wave: Sequence[Sentence], settings: Settings, batch_tokens: int, memory: int) -> SlotShape:
+def _shape(wave: Sequence[Query], settings: SearchSettings, batch_tokens: int, memory: int) -> SlotShape:
     """As many slots as the budget allows and the wave needs, in powers of two: few shapes come back often."""
     room = _room(wave[0])
     budget = max(1, _positions(batch_tokens) // (settings.beam * room))
@@ -114,7 +114,7 @@ def _positions(batch_tokens: int) -> int:
     return 4 * batch_tokens
 
 
-def _waves(sentences: Sequence[Sentence], most: int) -> Iterator[list[int]]:
+def _waves(sentences: Sequence[Query], most: int) -> Iterator[list[int]]:
     """The numbers of sentences that are decoded together: of one length class, the longest first, `most` tokens."""
     order = sorted(range(len(sentences)), key=lambda place: -len(sentences[place].source))
     wave: list[int] = []
@@ -131,5 +131,5 @@ def _waves(sentences: Sequence[Sentence], most: int) -> Iterator[list[int]]:
         yield wave
 
 
-def _room(sentence: Sentence) -> int:
+def _room(sentence: Query) -> int:
     return power_of_two(sentence.limit, _SMALLEST)

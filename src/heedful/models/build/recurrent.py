@@ -10,16 +10,16 @@ from heedful.config.models import RecurrentModel
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.recurrent.decoder import EachSentence, EachToken, RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentEncoder
-from heedful.models.recurrent.initial_state import Bridge, Bridged, Handed, Start
+from heedful.models.recurrent.initial_state import Bridge, Bridged, Handed, InitialState
 from heedful.models.recurrent.wirings import Bahdanau, Cho, Luong, Sutskever, Unfed, Wiring
 from heedful.nn.attention.windows import GlobalView, MonotoneView, PredictedView
 from heedful.nn.layers.embedding import Embedding, Output, fresh_table, make_embedding
 from heedful.nn.layers.linear import Linear
-from heedful.nn.recurrent.attention import Reader
+from heedful.nn.recurrent.attention import RecurrentAttention
 from heedful.nn.recurrent.deep_output import DeepOutput
-from heedful.nn.recurrent.stack import Kind, RecurrentStack
+from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 
-_KINDS: Final[Mapping[str, Kind]] = {"gru": "gru", "lstm": "lstm", "tanh": "rnn_tanh", "relu": "rnn_relu"}
+_KINDS: Final[Mapping[str, CellKind]] = {"gru": "gru", "lstm": "lstm", "tanh": "rnn_tanh", "relu": "rnn_relu"}
 
 
 def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> RecurrentEncoder:
@@ -108,7 +108,7 @@ def _stack(config: RecurrentModel, input_width: int) -> RecurrentStack:
     )
 
 
-def _start(config: RecurrentModel, memory_width: int) -> Start:
+def _start(config: RecurrentModel, memory_width: int) -> InitialState:
     """The encoder's last state as it is, where it is one of the decoder."""
     if not config.bidirectional and memory_width == config.width and _layers(config) == config.layers:
         return Handed(config.width, config.layers, cell=config.cell == "lstm")
@@ -119,9 +119,11 @@ def _bridge(config: RecurrentModel, input_width: int) -> Bridge:
     return Bridge(input_width, config.width, _layers(config), cell=config.cell == "lstm")
 
 
-def _reader(config: RecurrentModel, memory_width: int) -> Reader:
+def _reader(config: RecurrentModel, memory_width: int) -> RecurrentAttention:
     alignment = build_alignment(config, config.aligned_by, config.width, memory_width)
-    return Reader(alignment, build_distribution(config, memory_width), _view(config), build_distance(config))
+    return RecurrentAttention(
+        alignment, build_distribution(config, memory_width), _view(config), build_distance(config)
+    )
 
 
 def _view(config: RecurrentModel) -> GlobalView | MonotoneView | PredictedView:

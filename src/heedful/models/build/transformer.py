@@ -12,7 +12,12 @@ from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.alignments.random_features import Kernel
-from heedful.nn.attention.any_alignment import AlignedCrossAttention, AlignedSelfAttention, LinearReading, Reading
+from heedful.nn.attention.any_alignment import (
+    AlignedCrossAttention,
+    AlignedSelfAttention,
+    HeadAttention,
+    LinearHeadAttention,
+)
 from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.attention.relative_positions import LinearBias, RelativeVectors, Rotary, Scheme
@@ -110,12 +115,12 @@ def _usual(config: TransformerStack) -> bool:
     return (config.alignment, config.distribution, config.choice) == ("scaled_dot", "softmax", "soft")
 
 
-def _reading(config: TransformerStack, seed: int) -> Reading:
+def _reading(config: TransformerStack, seed: int) -> HeadAttention:
     width, heads = config.width // config.heads, config.heads
     alignment = build_alignment(config, config.alignment, width, width, heads, seed)
     if isinstance(alignment, Kernel):
-        return LinearReading(alignment)
-    return Reading(alignment, build_distribution(config, width, heads), build_distance(config))
+        return LinearHeadAttention(alignment)
+    return HeadAttention(alignment, build_distribution(config, width, heads), build_distance(config))
 
 
 def _scheme(config: TransformerStack) -> Scheme:

@@ -34,7 +34,7 @@ class Bridge(nn.Module):
         return x_BX.unflatten(1, (-1, self.width)).transpose(0, 1)
 
 
-class Start(nn.Module, ABC):
+class InitialState(nn.Module, ABC):
     """Makes the decoder's first state of a memory."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class Start(nn.Module, ABC):
         """The state of each sentence before its first token."""
 
 
-class Bridged(Start):
+class Bridged(InitialState):
     """By a bridge from a memory's summary: the encoder's last state, of its last layer, or the mean of its vectors.
 
     Bahdanau et al. take the backward direction's last state alone.
@@ -58,7 +58,7 @@ class Bridged(Start):
         return state
 
 
-class Handed(Start):
+class Handed(InitialState):
     """The encoder's last state itself, layer by layer      Sutskever et al. 2014, 2"""
 
     def __init__(self, width: int, layers: int, cell: bool) -> None:

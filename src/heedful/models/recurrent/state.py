@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.nn.recurrent.attention import Readable
+from heedful.nn.recurrent.attention import AttendedMemory
 from heedful.nn.recurrent.cells import RecurrentState, StackedCells
 
 
@@ -23,7 +23,7 @@ class RecurrentRows:
     aligned: bool
     fed_RE: Float[Tensor, "R E"] | None = None  # what goes into the next step beside the token
     context_BC: Float[Tensor, "B C"] | None = None  # what goes into every step
-    readable: Readable | None = None
+    readable: AttendedMemory | None = None
     attention_RL: Float[Tensor, "R L"] | None = None
 
     def stepped(self, recurrent: RecurrentState, attention_RL: Float[Tensor, "R L"] | None) -> "RecurrentRows":

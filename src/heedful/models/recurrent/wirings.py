@@ -18,13 +18,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.models.recurrent.encoder import summary
-from heedful.models.recurrent.initial_state import Bridge, Start
+from heedful.models.recurrent.initial_state import Bridge, InitialState
 from heedful.models.recurrent.state import RecurrentRows
 from heedful.nn.layers.linear import Linear
 from heedful.nn.padding import pad, unpad
 from heedful.nn.per_sentence import at_every_token
-from heedful.nn.recurrent.attention import Reader
-from heedful.nn.recurrent.attention_steps import StepReads
+from heedful.nn.recurrent.attention import RecurrentAttention
+from heedful.nn.recurrent.attention_steps import AttentionSteps
 from heedful.nn.recurrent.cell_gradients import tanh
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.deep_output import DeepOutput
@@ -66,7 +66,7 @@ class Sutskever(Wiring):
     The output layer scores s(t), of the last layer.
     """
 
-    def __init__(self, stack: RecurrentStack, first: Start) -> None:
+    def __init__(self, stack: RecurrentStack, first: InitialState) -> None:
         super().__init__()
         self.stack, self.first = stack, first
 
@@ -135,7 +135,9 @@ class Bahdanau(Wiring):
     paper's equation 4; its appendix writes s(t-1) there.
     """
 
-    def __init__(self, stack: RecurrentStack, first: Start, reader: Reader, output: DeepOutput) -> None:
+    def __init__(
+        self, stack: RecurrentStack, first: InitialState, reader: RecurrentAttention, output: DeepOutput
+    ) -> None:
         super().__init__()
         self.stack, self.first, self.reader, self.output = stack, first, reader, output
 
@@ -144,7 +146,7 @@ class Bahdanau(Wiring):
         time = TimeMajor.of(layout)
         y_NE = time.arrange(y_NE)
         looped = _looped(self.stack, y_NE, time, self.first(memory))
-        reads = StepReads(self.reader, self.reader.prepare(memory, time=time), time)
+        reads = AttentionSteps(self.reader, self.reader.prepare(memory, time=time), time)
         contexts, states = [], []
         for step in range(len(looped.sizes)):
             contexts.append(reads(step, looped.before(step).to(y_NE.dtype)))
@@ -171,7 +173,9 @@ class Luong(Wiring):
     the one for c(t) is applied to the memory once: W sum w v = sum w (W v).
     """
 
-    def __init__(self, stack: RecurrentStack, first: Start, reader: Reader, memory_width: int) -> None:
+    def __init__(
+        self, stack: RecurrentStack, first: InitialState, reader: RecurrentAttention, memory_width: int
+    ) -> None:
         super().__init__()
         self.stack, self.first, self.reader = stack, first, reader
         self.from_context = Linear(memory_width, stack.width, bias=False)
@@ -183,7 +187,7 @@ class Luong(Wiring):
         y_NE = time.arrange(y_NE)
         looped = _looped(self.stack, y_NE, time, self.first(memory))
         readable = self.reader.prepare(memory, self.from_context(memory.values), time)
-        reads = StepReads(self.reader, readable, time)
+        reads = AttentionSteps(self.reader, readable, time)
         from_state = StepProducts(self.from_state.weight.to(y_NE.dtype), looped.sizes)
         fed_RW, vectors = y_NE.new_zeros(looped.sizes[0], self.stack.width), []
         for step, rows in enumerate(looped.sizes):
@@ -231,7 +235,7 @@ def _looped(stack: RecurrentStack, y_NE: Tensor, time: TimeMajor, first: Recurre
     return LoopedCells(cells, y_NE, time, first.select(time.longest_first[: time.rows]))
 
 
-def _read(reader: Reader, q_RE: Tensor, rows: RecurrentRows) -> tuple[Tensor, Tensor | None]:
+def _read(reader: RecurrentAttention, q_RE: Tensor, rows: RecurrentRows) -> tuple[Tensor, Tensor | None]:
     """What rows read, the K of a sentence as K queries over one memory; and the share of each place, if asked for."""
     assert rows.readable is not None
     positions_K = torch.full((rows.beams,), rows.position, device=q_RE.device)

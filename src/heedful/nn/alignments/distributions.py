@@ -342,7 +342,7 @@ def _straight_through(soft_XL: Tensor, key_X: Int[Tensor, "*X"]) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Kind:
+class DistributionKind:
     """How to make a distribution, and what may be built with it."""
 
     make: Callable[..., Distribution | DistanceDistribution]
@@ -351,13 +351,13 @@ class Kind:
     fused: bool = False  # fused attention kernels compute it
 
 
-DISTRIBUTIONS: Final[Mapping[str, Kind]] = {
-    "softmax": Kind(lambda: softmax, fused=True),
-    "sigmoid": Kind(Sigmoid, normalised=False),
-    "normalised_sigmoid": Kind(lambda: normalised_sigmoid),
-    "sparsemax": Kind(lambda: sparsemax),
-    "entmax15": Kind(lambda: entmax15),
-    "entmax": Kind(Entmax),
-    "learned_entmax": Kind(LearnedEntmax),
-    "de_attention": Kind(DeAttention, normalised=False, needs_distance=True),
+DISTRIBUTIONS: Final[Mapping[str, DistributionKind]] = {
+    "softmax": DistributionKind(lambda: softmax, fused=True),
+    "sigmoid": DistributionKind(Sigmoid, normalised=False),
+    "normalised_sigmoid": DistributionKind(lambda: normalised_sigmoid),
+    "sparsemax": DistributionKind(lambda: sparsemax),
+    "entmax15": DistributionKind(lambda: entmax15),
+    "entmax": DistributionKind(Entmax),
+    "learned_entmax": DistributionKind(LearnedEntmax),
+    "de_attention": DistributionKind(DeAttention, normalised=False, needs_distance=True),
 }

@@ -3,7 +3,7 @@
     head_i = p(a(q_i, K_i)) V_i,  a an alignment and p a distribution, of each head or the same for all
 
 Projections, caches and steps are those of `attention`; what a head does with its queries, keys and values is a
-`Reading`. Nothing here is fused: see `attention` for the scaled dot product with a softmax.
+`HeadAttention`. Nothing here is fused: see `attention` for the scaled dot product with a softmax.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from heedful.packed import Layout
 _NOWHERE: Final = Scheme()  # what attention knows of the places of another sequence: nothing
 
 
-class Reading(nn.Module):
+class HeadAttention(nn.Module):
     """y = p(a(q, K) + b) V, with b what a position scheme adds, which may add to V as well.
 
     `distribution` maps scores, and what is seen, to weights. With `distance`, it is given the distances of queries and
@@ -94,7 +94,7 @@ class Reading(nn.Module):
         )
 
 
-class LinearReading(Reading):
+class LinearHeadAttention(HeadAttention):
     """The same with a kernel's features and a softmax, in time and memory linear in Q and L.
 
     No weights are formed, so there are none to drop: with dropout of weights it computes, and holds, all of them.
@@ -131,7 +131,7 @@ class AlignedSelfAttention(SelfAttention):
         self,
         width: int,
         heads: int,
-        reading: Reading,
+        reading: HeadAttention,
         causal: bool = False,
         dropout: float = 0.0,
         positions: Scheme | None = None,
@@ -177,7 +177,7 @@ class AlignedCrossAttention(CrossAttention):
     """
 
     def __init__(
-        self, width: int, heads: int, reading: Reading, dropout: float = 0.0, memory_width: int | None = None
+        self, width: int, heads: int, reading: HeadAttention, dropout: float = 0.0, memory_width: int | None = None
     ) -> None:
         super().__init__(width, heads, dropout, memory_width)
         self.reading = reading

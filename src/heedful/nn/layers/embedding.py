@@ -14,7 +14,7 @@ from heedful.nn.layers.meta_embedding import MetaEmbedding
 from heedful.packed import Layout
 
 
-class Parts(TypedDict, total=False):
+class EmbeddingParts(TypedDict, total=False):
     """What an embedding may have beside its matrix, positions and dropout."""
 
     scaled: bool
@@ -92,7 +92,11 @@ class MixedEmbedding(Embedding):
     """
 
     def __init__(
-        self, tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[Parts]
+        self,
+        tables: Sequence[nn.Parameter],
+        positions: nn.Module | None,
+        dropout: float,
+        **parts: Unpack[EmbeddingParts],
     ) -> None:
         super().__init__(tables[0], positions, dropout, **parts)
         sizes = [table.shape[0] for table in tables]
@@ -113,7 +117,7 @@ def fresh_table(size: int, width: int) -> nn.Parameter:
 
 
 def make_embedding(
-    tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[Parts]
+    tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[EmbeddingParts]
 ) -> Embedding:
     """An embedding of one matrix, or one that mixes several."""
     if len(tables) == 1:

@@ -24,7 +24,7 @@ from heedful.packed import Layout, Packed
 
 
 @dataclass(frozen=True, eq=False)
-class Readable:
+class AttendedMemory:
     """The memories of B sentences, prepared once for all that is read from them."""
 
     candidates: Candidates  # of one head
@@ -33,15 +33,15 @@ class Readable:
     dtype: torch.dtype  # of what is read
     keys_BLE: Float[Tensor, "B L E"] | None = None  # as they are, where their distances are asked for
 
-    def select(self, sentences: Int[Tensor, "A"]) -> "Readable":
+    def select(self, sentences: Int[Tensor, "A"]) -> "AttendedMemory":
         """The memories of these sentences."""
         return self._each(lambda tensor: tensor.index_select(0, sentences))
 
-    def first(self, rows: int) -> "Readable":
+    def first(self, rows: int) -> "AttendedMemory":
         """The memories of the first sentences, without a copy."""
         return self if rows == len(self.lengths_B) else self._each(lambda tensor: tensor[:rows])
 
-    def _each(self, choose: Callable[[Tensor], Tensor]) -> "Readable":
+    def _each(self, choose: Callable[[Tensor], Tensor]) -> "AttendedMemory":
         keys, values, keep = self.candidates.keys, self.candidates.values, self.candidates.keep
         candidates = replace(
             self.candidates, keys=choose(keys), values=choose(values), keep=None if keep is None else choose(keep)
@@ -50,7 +50,7 @@ class Readable:
         return replace(self, candidates=candidates, lengths_B=choose(self.lengths_B), keys_BLE=own_keys)
 
 
-class Reader(nn.Module):
+class RecurrentAttention(nn.Module):
     """Reads memories with any alignment, distribution and window.
 
     With `distance`, the distribution is given the distances of queries and keys besides the scores: those of single
@@ -70,7 +70,7 @@ class Reader(nn.Module):
 
     def prepare(
         self, memory: Packed, values_MD: Float[Tensor, "M D"] | None = None, time: TimeMajor | None = None
-    ) -> Readable:
+    ) -> AttendedMemory:
         """Do what needs no query. What is read are the memory's own vectors unless other `values` are given.
 
         With `time`, the sentences come in its order.
@@ -87,10 +87,10 @@ class Reader(nn.Module):
             candidates = self.alignment.prepare(keys, values, keep_BL)
         measured = self.distance is not None and self.alignment.one_to_one
         own_keys = _padded(keys_ME, layout, time) if measured else None
-        return Readable(candidates, _in_order(layout.lengths, time), layout.bound, keys_ME.dtype, own_keys)
+        return AttendedMemory(candidates, _in_order(layout.lengths, time), layout.bound, keys_ME.dtype, own_keys)
 
     def forward(
-        self, q_BQE: Float[Tensor, "B Q E"], readable: Readable, positions_Q: Int[Tensor, "Q"]
+        self, q_BQE: Float[Tensor, "B Q E"], readable: AttendedMemory, positions_Q: Int[Tensor, "Q"]
     ) -> tuple[Float[Tensor, "B Q D"], Float[Tensor, "B Q C"]]:
         """What each query reads, and the candidates' weights; positions are those of the queries in their target."""
         q_BQE = q_BQE.to(readable.candidates.keys.dtype)
@@ -103,7 +103,7 @@ class Reader(nn.Module):
         self,
         scores_BQC: Float[Tensor, "B Q C"],
         q_BQE: Float[Tensor, "B Q E"],
-        readable: Readable,
+        readable: AttendedMemory,
         positions_Q: Int[Tensor, "Q"],
     ) -> Float[Tensor, "B Q C"]:
         """From scores to weights, in float32 or wider."""
@@ -116,13 +116,13 @@ class Reader(nn.Module):
         weights: Tensor = self.distribution(scores, *measured, seen).squeeze(1)
         return weights if factor_BQC is None else weights * factor_BQC
 
-    def shares(self, weights_BQC: Float[Tensor, "B Q C"], readable: Readable) -> Float[Tensor, "B Q L"]:
+    def shares(self, weights_BQC: Float[Tensor, "B Q C"], readable: AttendedMemory) -> Float[Tensor, "B Q L"]:
         """How much of what each query reads comes from each place: see `place_shares`."""
         places = readable.places
         keep_BL = torch.arange(places, device=weights_BQC.device) < readable.lengths_B.unsqueeze(1)
         return place_shares(self.alignment.place_weights(weights_BQC.unsqueeze(1), places), keep_BL)
 
-    def _distances(self, q_BQE: Tensor, readable: Readable) -> Tensor:
+    def _distances(self, q_BQE: Tensor, readable: AttendedMemory) -> Tensor:
         assert self.distance is not None
         own = readable.keys_BLE
         return self.distance(q_BQE.unsqueeze(1), readable.candidates.keys if own is None else own.unsqueeze(1))

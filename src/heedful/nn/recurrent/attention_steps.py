@@ -14,16 +14,16 @@ from heedful.nn.alignments.additive_scores import additive_step, shared_gradient
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.networks import Additive
 from heedful.nn.alignments.products import Dot, General
-from heedful.nn.recurrent.attention import Readable, Reader
+from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
 from heedful.nn.recurrent.deferred_gradients import deferred, joined, nothing
 from heedful.nn.recurrent.stack import TimeMajor
 from heedful.nn.recurrent.step_products import StepProducts
 
 
-class StepReads:
+class AttentionSteps:
     """What one query a row reads, step by step."""
 
-    def __init__(self, reader: Reader, readable: Readable, time: TimeMajor) -> None:
+    def __init__(self, reader: RecurrentAttention, readable: AttendedMemory, time: TimeMajor) -> None:
         self._reader, self._readable = reader, readable
         self._scores = STEP_SCORES.get(type(reader.alignment), AnyScores)(reader.alignment, readable, time)
         self._reads = _Reads(readable.candidates.values.squeeze(1), time)
@@ -63,7 +63,7 @@ class _Reads:
 class StepScores(Protocol):
     """Scores the candidates of each row for one query a row, step by step."""
 
-    def __init__(self, alignment: Alignment, readable: Readable, time: TimeMajor) -> None: ...
+    def __init__(self, alignment: Alignment, readable: AttendedMemory, time: TimeMajor) -> None: ...
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
         """The scores of one step."""
@@ -73,7 +73,7 @@ class StepScores(Protocol):
 class AnyScores:
     """Any alignment, by its own equation at every step: the definition that the others are compared with."""
 
-    def __init__(self, alignment: Alignment, readable: Readable, time: TimeMajor) -> None:
+    def __init__(self, alignment: Alignment, readable: AttendedMemory, time: TimeMajor) -> None:
         self._alignment, self._readable = alignment, readable
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
@@ -86,7 +86,7 @@ class AnyScores:
 class ProductScores:
     """q(t) . k;  dk = sum_t s'(t) q(t)      of alignments that multiply queries, as they are, with what was prepared"""
 
-    def __init__(self, alignment: Alignment, readable: Readable, time: TimeMajor) -> None:
+    def __init__(self, alignment: Alignment, readable: AttendedMemory, time: TimeMajor) -> None:
         keys_BCE, sizes = readable.candidates.keys.squeeze(1), time.sizes.tolist()
         self._keys = keys_BCE.detach()
         self._queries = queries = [self._keys] * len(sizes)
@@ -108,7 +108,7 @@ class ProductScores:
 class AdditiveScores:
     """v . tanh(W q(t) + U k), in float32 or wider; see `additive_scores`"""
 
-    def __init__(self, alignment: Alignment, readable: Readable, time: TimeMajor) -> None:
+    def __init__(self, alignment: Alignment, readable: AttendedMemory, time: TimeMajor) -> None:
         assert isinstance(alignment, Additive)
         sizes, keys_BCA = time.sizes.tolist(), readable.candidates.keys.squeeze(1)
         keys_BCA = keys_BCA.to(torch.promote_types(keys_BCA.dtype, torch.float32))

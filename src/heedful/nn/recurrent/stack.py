@@ -32,7 +32,7 @@ from heedful.nn.recurrent.cells import (
 )
 from heedful.packed import Layout
 
-Kind = Literal["rnn_tanh", "rnn_relu", "lstm", "gru"]
+CellKind = Literal["rnn_tanh", "rnn_relu", "lstm", "gru"]
 
 # A GPU's library copies weights that do not stand in one piece, and says so. Ours stand one by one, as checkpoints and
 # optimizers have them, and are copied into the type of the values anyway.
@@ -160,7 +160,7 @@ class RecurrentStack(nn.Module):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: CellKind,
         input_width: int,
         width: int,
         layers: int = 1,

@@ -8,7 +8,7 @@ import torch
 
 from heedful.data.corpora.texts import Text, classes_of
 from heedful.errors import UserError
-from heedful.metrics.classification import Judged, class_loss, decided, truth
+from heedful.metrics.classification import ClassificationResult, class_loss, decided, truth
 from heedful.tasks.classify.model import Classification, TextClassifier
 from heedful.tasks.shared.streaming import CHUNK, chunks
 
@@ -19,7 +19,7 @@ class ClassEvaluation:
 
     texts: tuple[Text, ...]  # as they were read, with the true labels; none is blank
     found: tuple[Classification, ...]
-    judged: Judged
+    judged: ClassificationResult
     loss: float  # -log P of the true labels, by text
     several: bool  # whether a text may have several labels
     blank: int  # texts that were left out
@@ -55,7 +55,7 @@ def evaluate_classifier(
     return ClassEvaluation(
         read,
         tuple(classifier.classified(scores_BC)),
-        Judged(classifier.labels, true, decided(scores_BC, classifier.several)),
+        ClassificationResult(classifier.labels, true, decided(scores_BC, classifier.several)),
         class_loss(scores_BC, true, classifier.several),
         classifier.several,
         len(texts) - len(read),

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.config.encoders import ClassifierModel
-from heedful.data.batches.texts import FlatReading
+from heedful.data.batches.texts import TextCollator
 from heedful.data.corpora.texts import Text
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
@@ -20,10 +20,10 @@ from heedful.errors import UserError
 from heedful.metrics.classification import class_probabilities, decided
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier
-from heedful.tasks.classify.pool_weights import Weighed, weighed
+from heedful.tasks.classify.pool_weights import PoolWeights, pool_weights
 from heedful.tasks.classify.task import reading_of, scores_of
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, chunks
 
@@ -68,7 +68,7 @@ class TextClassifier(Embeds[Classifier]):
     @property
     def paired(self) -> bool:
         """Whether it reads pairs of texts."""
-        return isinstance(self._reading, FlatReading) and self._reading.paired
+        return isinstance(self._reading, TextCollator) and self._reading.paired
 
     @overload
     def classify(self, texts: str, seconds: str | None = None) -> Classification: ...  # type: ignore[overload-overlap]
@@ -107,16 +107,16 @@ class TextClassifier(Embeds[Classifier]):
             found = iter(self.classified(self.scores([text for text in formed if not text.blank])))
             yield from (_BLANK if text.blank else next(found) for text in formed)
 
-    def weights(self, text: str, second: str | None = None) -> list[Weighed]:
+    def weights(self, text: str, second: str | None = None) -> list[PoolWeights]:
         """How much of each token of a text the pool takes; of a document, sentence by sentence."""
         self._check_seconds([text], None if second is None else [second])
         formed = self.formed(Text(text, second))
         if formed.blank:
             return []
         batch = self._reading.batch((self.store([formed]),), np.arange(1))
-        with evaluating(self.network):
+        with evaluation_mode(self.network):
             device = next(self.network.parameters()).device
-            return weighed(self.network, batch.to(device).text, self.tokenizers.source.pieces)
+            return pool_weights(self.network, batch.to(device).text, self.tokenizers.source.pieces)
 
     def formed(self, text: Text) -> Text:
         """A text as the model reads it: normalised and lowercased where the recipe says so."""
@@ -129,7 +129,7 @@ class TextClassifier(Embeds[Classifier]):
         """The scores of every class, of texts in their form, none of them blank; in their order."""
         if not texts:
             return torch.empty(0, len(self.labels))
-        with evaluating(self.network):
+        with evaluation_mode(self.network):
             return scores_of(self._bundle, (self.store(texts),), np.arange(len(texts)))
 
     def classified(self, scores_BC: Float[Tensor, "B C"]) -> list[Classification]:

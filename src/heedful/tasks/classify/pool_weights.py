@@ -11,7 +11,7 @@ from heedful.packed import Nested, Packed
 
 
 @dataclass(frozen=True)
-class Weighed:
+class PoolWeights:
     """A sentence of a document, or a text that is read as one sequence."""
 
     pieces: tuple[str, ...]  # markers included, as the pool weighs them too
@@ -20,15 +20,15 @@ class Weighed:
 
 
 @torch.inference_mode()
-def weighed(
+def pool_weights(
     network: Classifier, text: Packed | Nested, pieces_of: Callable[[Sequence[int]], list[str]]
-) -> list[Weighed]:
+) -> list[PoolWeights]:
     """The weights of one text. Where a pool has one for every feature, their mean. Put the network into `eval` mode."""
     outer = network.pooled.weights(text).mean(dim=1).tolist()
     if isinstance(text, Packed):
-        return [Weighed(tuple(pieces_of(text.values.tolist())), tuple(outer), 1.0)]
+        return [PoolWeights(tuple(pieces_of(text.values.tolist())), tuple(outer), 1.0)]
     assert isinstance(network.encoder, HierarchicalEncoder)
     inner = network.encoder.words.weights(text.words).mean(dim=1).tolist()
     pieces, ends = pieces_of(text.words.values.tolist()), text.words.layout.offsets.tolist()
     spans = zip(ends, ends[1:], outer, strict=False)
-    return [Weighed(tuple(pieces[begin:end]), tuple(inner[begin:end]), weight) for begin, end, weight in spans]
+    return [PoolWeights(tuple(pieces[begin:end]), tuple(inner[begin:end]), weight) for begin, end, weight in spans]

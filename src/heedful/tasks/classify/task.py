@@ -10,15 +10,15 @@ from heedful.config.encoders import ClassifierModel, HierarchicalEncoderTable
 from heedful.config.models import TransformerStack
 from heedful.config.schema import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.documents import NestedReading
-from heedful.data.batches.texts import FlatReading, Reading, TextFeed
+from heedful.data.batches.documents import DocumentCollator
+from heedful.data.batches.texts import AnyTextCollator, TextCollator, TextFeed
 from heedful.data.epochs.plan import batches_by_length, spread
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.prepare.text_stores import counts_of
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError, suggestion
-from heedful.metrics.classification import Judged, class_loss, class_scores, decided, truth
+from heedful.metrics.classification import ClassificationResult, class_loss, class_scores, decided, truth
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.networks import Classifier
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
@@ -26,7 +26,7 @@ from heedful.tasks.shared.validation_scores import metric_first
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 
-class Classifying:
+class ClassifyTask:
     """From texts to classes."""
 
     def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
@@ -60,9 +60,9 @@ class Classifying:
             return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
-    def judge(self, bundle: Bundle[Classifier], prepared: Prepared) -> "ClassifierJudge":
+    def judge(self, bundle: Bundle[Classifier], prepared: Prepared) -> "ClassifierValidator":
         """What scores the model in training; the recipe's metric comes first."""
-        return ClassifierJudge(bundle, prepared.valid)
+        return ClassifierValidator(bundle, prepared.valid)
 
     def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """The tokens of an epoch, as they are read."""
@@ -73,7 +73,7 @@ class Classifying:
         return float(sum(read))
 
 
-class ClassifierJudge:
+class ClassifierValidator:
     """Scores a classifier in training, as it stands; the recipe's metric comes first."""
 
     def __init__(self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...]) -> None:
@@ -91,7 +91,7 @@ class ClassifierJudge:
 
 def judge_stores(
     bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], most: int | None = None
-) -> tuple[Judged, float]:
+) -> tuple[ClassificationResult, float]:
     """What a model says of labelled texts, beside the truth; and its loss, by text.
 
     Of more than `most` texts so many are judged, at equal distances: a file may be sorted by its labels.
@@ -102,7 +102,7 @@ def judge_stores(
     rows = spread(most or len(classes), len(classes))
     scores_BC = scores_of(bundle, stores, rows)
     true = truth([classes[row] for row in rows], len(labels))
-    return Judged(labels, true, decided(scores_BC, several)), class_loss(scores_BC, true, several)
+    return ClassificationResult(labels, true, decided(scores_BC, several)), class_loss(scores_BC, true, several)
 
 
 def scores_of(
@@ -119,13 +119,13 @@ def scores_of(
     return scores_BC
 
 
-def reading_of(recipe: Recipe, classes: int) -> Reading:
+def reading_of(recipe: Recipe, classes: int) -> AnyTextCollator:
     """How the recipe's texts become a model's input."""
     data, model = recipe.data, _model(recipe)
     several = classes if model.labels == "several" else 0
     if isinstance(model.encoder, HierarchicalEncoderTable):
-        return NestedReading(data.max_length, model.encoder.max_sentence, data.cut, several)
-    return FlatReading(data.max_length, data.cut, data.paired, several)
+        return DocumentCollator(data.max_length, model.encoder.max_sentence, data.cut, several)
+    return TextCollator(data.max_length, data.cut, data.paired, several)
 
 
 def _model(recipe: Recipe) -> ClassifierModel:

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from heedful.config.corpora import AnyCorpus
 from heedful.data.corpora.files import content_key, corpus_name
 from heedful.data.prepare.text_stores import TextStores
-from heedful.metrics.masked_tokens import Foreseen, foreseen
+from heedful.metrics.masked_tokens import MaskedPredictions, predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.task import judging_feed
-from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
 
 
 @dataclass(frozen=True)
 class MaskedEvaluation:
     """Scores of a masked language model on documents."""
 
-    foreseen: Foreseen
+    predictions: MaskedPredictions
     documents: int
     seconds: float  # of filling masks
 
@@ -32,6 +32,6 @@ def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str)
     store = TextStores(data, tokenizer, contents, lambda message: None, documents=True).store(corpus)
     feed = judging_feed(bundle, [store], corpus_name(corpus))
     began = time.perf_counter()
-    with evaluating(bundle.model):
-        found = foreseen(bundle.model, map(feed.batch, feed.plan(0)))
+    with evaluation_mode(bundle.model):
+        found = predict_masked(bundle.model, map(feed.batch, feed.plan(0)))
     return MaskedEvaluation(found, len(store), time.perf_counter() - began)

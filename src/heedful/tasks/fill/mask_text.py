@@ -18,10 +18,10 @@ from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer
 MARK: Final = re.compile(r"\[MASK\]|<mask>")
 _PRIVATE_USE: Final = range(0xE000, 0xF900)  # letters of Unicode that no text has a right to
 
-Parts = Sequence[str]  # of a text, around its masks: one more than there are masks
+TextParts = Sequence[str]  # of a text, around its masks: one more than there are masks
 
 
-def parted(text: str) -> list[str]:
+def split_at_masks(text: str) -> list[str]:
     """A text's parts."""
     return MARK.split(text.strip())
 
@@ -106,7 +106,7 @@ _KINDS: Final[Mapping[str, _WholeWords]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class MaskWording:
+class MaskTextCodec:
     """Texts with masks to pieces and back, for a tokenizer of one of the kinds that recipes name."""
 
     tokenizer: Tokenizer
@@ -114,13 +114,13 @@ class MaskWording:
     form: TextForm
     mask: int
 
-    def encode(self, texts: Sequence[Parts]) -> list[list[int]]:
+    def encode(self, texts: Sequence[TextParts]) -> list[list[int]]:
         """The pieces of texts, without markers but with masks."""
         asked = [[self._asked(parts, place) for place in range(len(parts))] for parts in texts]
         encoded = iter(self.tokenizer.encode_batch([part.written for part in chain.from_iterable(asked)]))
         return [self._with_masks([self._own(part, next(encoded)) for part in parts]) for parts in asked]
 
-    def filled(self, parts: Parts, tokens: Sequence[int]) -> str:
+    def filled(self, parts: TextParts, tokens: Sequence[int]) -> str:
         """A text with these pieces in the places of its masks."""
         kind = self._kind
         kept = [*map(kind.before, parts[:-1]), parts[-1]]
@@ -147,7 +147,7 @@ class MaskWording:
         letters = map(chr, _PRIVATE_USE)
         return next(letter for letter in letters if UNKNOWN in self.tokenizer.encode(letter))
 
-    def _asked(self, parts: Parts, place: int) -> "_Part":
+    def _asked(self, parts: TextParts, place: int) -> "_Part":
         """What to tokenize for a part of a text, and where a letter stands in for a mask."""
         last = place == len(parts) - 1
         text = self.form(parts[place] if last else self._kind.before(parts[place]))

@@ -18,9 +18,9 @@ from heedful.errors import UserError
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import MaskedModel
 from heedful.packed import Packed
-from heedful.tasks.fill.mask_text import MaskWording, Parts, parted
+from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_masks
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, chunks
 
@@ -61,7 +61,7 @@ class MaskFiller(Embeds[MaskedModel]):
             raise UserError("The vocabulary of this model has no `<mask>`: it can fill in nothing.")
         super().__init__(bundle)
         self._mask = tokenizer.mask
-        self._wording = MaskWording(
+        self._wording = MaskTextCodec(
             tokenizer, bundle.recipe.tokenizer.kind, TextForm.of(bundle.recipe.data), tokenizer.mask
         )
 
@@ -125,7 +125,7 @@ class MaskFiller(Embeds[MaskedModel]):
 
     def _questions(self, texts: Sequence[tuple[str, ...]], where: Sequence[str]) -> list["_Question"]:
         """Texts, or pairs of texts, as the model reads them; `where` they are is said in messages."""
-        pairs = [tuple(map(parted, pair)) for pair in texts]
+        pairs = [tuple(map(split_at_masks, pair)) for pair in texts]
         for pair, place in zip(pairs, where, strict=True):
             if all(len(parts) == 1 for parts in pair):
                 raise UserError(f"{place} has no mask: write [MASK] where a piece is to be filled in.")
@@ -146,7 +146,7 @@ class MaskFiller(Embeds[MaskedModel]):
             raise UserError(f"`top` is {top}, but must be 1 or more.")
         lengths = np.array([len(question.tokens) for question in questions], np.int64)
         answers: dict[int, Filled] = {}
-        with torch.inference_mode(), evaluating(self.network):
+        with torch.inference_mode(), evaluation_mode(self.network):
             for rows in batches_by_length([lengths], batch_tokens=self.recipe.data.batch_tokens):
                 some = [questions[row] for row in rows]
                 found = iter(self._candidates(some, top))
@@ -203,12 +203,12 @@ class MaskFiller(Embeds[MaskedModel]):
 class _Question:
     """A text with masks, or two, as the model reads them."""
 
-    texts: tuple[Parts, ...]
+    texts: tuple[TextParts, ...]
     tokens: list[int]  # <s> text </s>, or <s> text </s> second </s>
     segments: list[int]
 
     @classmethod
-    def of(cls, texts: tuple[Parts, ...], pieces: Sequence[Sequence[int]]) -> "_Question":
+    def of(cls, texts: tuple[TextParts, ...], pieces: Sequence[Sequence[int]]) -> "_Question":
         """From the parts of each text, and its pieces with masks."""
         tokens, segments = [BEGIN], [0]
         for number, of_text in enumerate(pieces):

@@ -14,7 +14,7 @@ from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.errors import UserError
-from heedful.metrics.masked_tokens import foreseen
+from heedful.metrics.masked_tokens import predict_masked
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.networks import MaskedModel
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
@@ -22,7 +22,7 @@ from heedful.tasks.shared.validation_scores import metric_first
 from heedful.training.objectives import MaskedTokens
 
 
-class Filling:
+class FillTask:
     """From texts with masks to what is masked."""
 
     def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
@@ -41,16 +41,16 @@ class Filling:
         """The one shape of a GPU's batches, where attention runs straight on it."""
         return static_layout(_model(recipe), recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
-    def judge(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> "MaskedJudge":
+    def judge(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> "MaskedValidator":
         """What scores the model in training; the recipe's metric comes first."""
-        return MaskedJudge(bundle, prepared)
+        return MaskedValidator(bundle, prepared)
 
     def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """The tokens of an epoch: of the first one, as each cuts texts anew."""
         return float(sum(spans.lengths.sum() for spans in self.feed(recipe, prepared).plan(0)))
 
 
-class MaskedJudge:
+class MaskedValidator:
     """Scores a masked language model in training, always by the same masks; the recipe's metric comes first."""
 
     def __init__(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> None:
@@ -64,7 +64,7 @@ class MaskedJudge:
         if self._feed is None:
             return {}
         plan = self._feed.plan(0) if self._chosen is None else self._chosen
-        found = foreseen(self._bundle.model, map(self._feed.batch, plan))
+        found = predict_masked(self._bundle.model, map(self._feed.batch, plan))
         scores = {"loss": found.likelihood.loss, "perplexity": found.likelihood.perplexity, "accuracy": found.accuracy}
         if found.next_accuracy is not None:
             scores["next_accuracy"] = found.next_accuracy

@@ -15,9 +15,9 @@ from torch import nn
 from heedful.config.encoders import BertModel, ClassifierModel, HierarchicalEncoderTable
 from heedful.config.schema import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
-from heedful.data.batches.documents import NestedReading
+from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.pairs import places_of
-from heedful.data.batches.texts import FlatReading, Reading
+from heedful.data.batches.texts import AnyTextCollator, TextCollator
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
@@ -29,8 +29,8 @@ from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.layers.pooling import POOLS
 from heedful.packed import Layout, Nested, Packed
-from heedful.tasks.shared.evaluation_mode import evaluating
-from heedful.tasks.shared.loaded_model import Bundled
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.loaded_model import LoadedModel
 
 PoolName = Literal["mean", "first", "max"]
 Vectors = NDArray[np.float32]
@@ -63,7 +63,7 @@ class HasEncoder(Protocol):
         ...
 
 
-class Options(TypedDict, total=False):
+class EmbeddingOptions(TypedDict, total=False):
     """What may be said of vectors beside what they are of."""
 
     pool: PoolName  # how a text's vector is made of its tokens': their mean, maximum, or that of `<s>`
@@ -73,17 +73,17 @@ class Options(TypedDict, total=False):
 
 @overload
 def embed(
-    model: HasEncoder, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[Options]
+    model: HasEncoder, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
 ) -> Vectors: ...
 @overload
 def embed(
-    model: HasEncoder, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[Options]
+    model: HasEncoder, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
 ) -> list[TokenVectors]: ...
 def embed(
     model: HasEncoder,
     texts: str | Sequence[str],
     of: Literal["text", "tokens"] = "text",
-    **options: Unpack[Options],
+    **options: Unpack[EmbeddingOptions],
 ) -> Vectors | list[TokenVectors]:
     """One vector a text (texts x width), or with `of="tokens"` the pieces of each text and a vector for each.
 
@@ -111,19 +111,19 @@ def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> P
     return text.with_values(x_NE)
 
 
-class Embeds(Bundled[NetworkType]):
+class Embeds(LoadedModel[NetworkType]):
     """A model in use whose encoder can be used by itself."""
 
     @overload
     def embed(
-        self, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[Options]
+        self, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
     ) -> Vectors: ...
     @overload
     def embed(
-        self, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[Options]
+        self, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
     ) -> list[TokenVectors]: ...
     def embed(
-        self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[Options]
+        self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[EmbeddingOptions]
     ) -> Vectors | list[TokenVectors]:
         """What the encoder makes of texts, or of their tokens: see `embed`."""
         return embed(self, texts, of, **options)
@@ -178,17 +178,17 @@ class _Embedding:
     @contextmanager
     def _using(self) -> Iterator[torch.device]:
         """The network as it is used; gives the device that it is on."""
-        with torch.inference_mode(), evaluating(self._model.network):
+        with torch.inference_mode(), evaluation_mode(self._model.network):
             yield next(self._model.network.parameters()).device
 
     def _batches(self, texts: Sequence[str]) -> Iterator[tuple[Indices, Packed | Nested]]:
         """Texts of similar lengths together, and which they are; some dummies may stand behind them."""
         data = self._model.recipe.data
         formed = [TextForm.of(data)(text) for text in texts]
-        reading: Reading = FlatReading(data.max_length, data.cut)
+        reading: AnyTextCollator = TextCollator(data.max_length, data.cut)
         table = _encoder_table(self._model.recipe)
         if isinstance(table, HierarchicalEncoderTable):
-            reading = NestedReading(data.max_length, table.max_sentence, data.cut)
+            reading = DocumentCollator(data.max_length, table.max_sentence, data.cut)
             store = document_store([document_of(text, TextForm.of(data)) for text in texts], self._tokenizer)
         else:
             store = TokenStore.of(text=self._tokenizer.encode_batch([text.strip() and text for text in formed]))

@@ -8,7 +8,7 @@ from torch import nn
 
 
 @contextmanager
-def evaluating(*networks: nn.Module) -> Iterator[None]:
+def evaluation_mode(*networks: nn.Module) -> Iterator[None]:
     """Without dropout inside the block, and on the networks' own GPU; afterwards as before."""
     training = [network.training for network in networks]
     for network in networks:

@@ -6,7 +6,7 @@ from heedful.config.schema import Recipe
 from heedful.models.bundle import Bundle, NetworkType, Tokenizers
 
 
-class Bundled(Generic[NetworkType]):
+class LoadedModel(Generic[NetworkType]):
     """A trained model with its recipe and tokenizers."""
 
     def __init__(self, bundle: Bundle[NetworkType]) -> None:

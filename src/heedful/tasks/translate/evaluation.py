@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
-from heedful.decode.search import Progress
+from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError
 from heedful.metrics.perplexity import Likelihood
 from heedful.metrics.translation import Score, bleu, chrf
-from heedful.tasks.translate.model import Model
-from heedful.tasks.translate.options import Options
+from heedful.tasks.translate.model import Translator
+from heedful.tasks.translate.options import SearchOptions
 from heedful.tasks.translate.scoring import score_pieces
 
 
@@ -46,13 +46,13 @@ class Evaluation:
 
 
 def evaluate(
-    model: Model,
+    model: Translator,
     sources: Sequence[str],
     references: Sequence[str],
     *,
     name: str = "texts",
-    progress: Progress = lambda ready: None,
-    **options: Unpack[Options],
+    progress: ProgressCallback = lambda ready: None,
+    **options: Unpack[SearchOptions],
 ) -> Evaluation:
     """Translate the sources and compare with the references; also the perplexity of the references.
 
@@ -97,7 +97,7 @@ class Compared:
 
 
 def compare(
-    model: Model,
+    model: Translator,
     translations: Sequence[str],
     references: Sequence[str],
     languages: Sequence[str | None],
@@ -117,7 +117,9 @@ def compare(
     )
 
 
-def perplexity(model: Model, inputs: Sequence[Sequence[int]], references: Sequence[str], *, name: str) -> Likelihood:
+def perplexity(
+    model: Translator, inputs: Sequence[Sequence[int]], references: Sequence[str], *, name: str
+) -> Likelihood:
     """How well the model foresees the references, given the sources' pieces; pairs with a blank side are left out."""
     targets = model.wording.encode_target(references)
     model.check_lengths(inputs, name)

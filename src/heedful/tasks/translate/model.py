@@ -8,19 +8,19 @@ from typing import Final, Unpack, overload
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.limits import source_limit, target_limit
-from heedful.decode.scorer import OneModel
-from heedful.decode.search import Progress, search
+from heedful.decode.scorer import SingleModel
+from heedful.decode.search import ProgressCallback, search
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.evaluation_mode import evaluating
-from heedful.tasks.shared.loaded_model import Bundled
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, chunks
 from heedful.tasks.translate.alignment import Alignment, align
-from heedful.tasks.translate.options import Options, Request, resolve
+from heedful.tasks.translate.options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.translate.scoring import PairScore, score
-from heedful.tasks.translate.text_codec import Languages, Wording
+from heedful.tasks.translate.text_codec import Languages, TextCodec
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Translation:
 _BLANK: Final = Translation("", 0.0, (), True)
 
 
-class Model(Bundled[EncoderDecoder]):
+class Translator(LoadedModel[EncoderDecoder]):
     """A trained model with its recipe and tokenizers, or several that decode as one, with the first's.
 
     It is used where it is and as it is; `load` chooses both.
@@ -48,16 +48,16 @@ class Model(Bundled[EncoderDecoder]):
         super().__init__(bundle)
         self._bundles = (bundle, *others)
         self.networks = (bundle.model, *(other.model for other in others))
-        self.wording = Wording(bundle.recipe, bundle.tokenizers)
+        self.wording = TextCodec(bundle.recipe, bundle.tokenizers)
         limits = [source_limit(network) for network in self.networks]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
-        self._searched = Ensemble(self.networks) if others else OneModel(bundle.model)
+        self._searched = Ensemble(self.networks) if others else SingleModel(bundle.model)
 
     @overload
-    def translate(self, texts: str, **options: Unpack[Options]) -> str: ...  # type: ignore[overload-overlap]
+    def translate(self, texts: str, **options: Unpack[SearchOptions]) -> str: ...  # type: ignore[overload-overlap]
     @overload
-    def translate(self, texts: Sequence[str], **options: Unpack[Options]) -> list[str]: ...
-    def translate(self, texts: str | Sequence[str], **options: Unpack[Options]) -> str | list[str]:
+    def translate(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[str]: ...
+    def translate(self, texts: str | Sequence[str], **options: Unpack[SearchOptions]) -> str | list[str]:
         """Translate texts, or one text. A blank one stays blank."""
         if isinstance(texts, str):
             return self.translate([texts], **options)[0]
@@ -69,8 +69,8 @@ class Model(Bundled[EncoderDecoder]):
         *,
         nbest: int = 1,
         name: str = "texts",
-        progress: Progress = lambda ready: None,
-        **options: Unpack[Options],
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[SearchOptions],
     ) -> list[list[Translation]]:
         """The N best translations of each text, best first; fewer where the search found no more.
 
@@ -81,7 +81,7 @@ class Model(Bundled[EncoderDecoder]):
         self.check_lengths(sources, name)
         return self._translations(sources, request, progress)
 
-    def stream(self, texts: Iterable[str], **options: Unpack[Options]) -> Iterator[str]:
+    def stream(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> Iterator[str]:
         """Translate an endless or a very large number of texts, some at a time, in order."""
         return (best.text for best, *_ in self.stream_detailed(texts, **options))
 
@@ -93,8 +93,8 @@ class Model(Bundled[EncoderDecoder]):
         chunk: int = CHUNK,
         ready: Callable[[], bool] = lambda: True,
         name: str = "texts",
-        progress: Progress = lambda ready: None,
-        **options: Unpack[Options],
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[SearchOptions],
     ) -> Iterator[list[Translation]]:
         """The N best translations of each text of a stream, `chunk` texts at a time.
 
@@ -158,11 +158,11 @@ class Model(Bundled[EncoderDecoder]):
         ends = [end for bundle in self._bundles if (end := bundle.recipe.model.longest)]
         return min(ends)[1] if ends else ""
 
-    def _request(self, nbest: int, options: Options) -> Request:
+    def _request(self, nbest: int, options: SearchOptions) -> SearchRequest:
         return resolve(options, self.recipe.decode, nbest, self.tokenizers.target.tags.values())
 
     def _encodable(
-        self, texts: Sequence[str], request: Request, name: str, first: int
+        self, texts: Sequence[str], request: SearchRequest, name: str, first: int
     ) -> tuple[list[list[int]], UserError | None]:
         """The source pieces of the texts before the first that cannot be encoded, and what is wrong with that."""
         try:
@@ -177,7 +177,7 @@ class Model(Bundled[EncoderDecoder]):
             raise
 
     def _translations(
-        self, sources: Sequence[Sequence[int]], request: Request, progress: Progress, first: int = 1
+        self, sources: Sequence[Sequence[int]], request: SearchRequest, progress: ProgressCallback, first: int = 1
     ) -> list[list[Translation]]:
         """What is found for each source; `first` is the number of the first line."""
         places = [place for place, source in enumerate(sources) if source]
@@ -186,7 +186,7 @@ class Model(Bundled[EncoderDecoder]):
         if request.prefix is not None:
             encoded = self.wording.encode_prefixes(request.prefix, len(sources), first)
             prefixes = [encoded[place] for place in places]
-        with evaluating(*self.networks):
+        with evaluation_mode(*self.networks):
             found = search(
                 self._searched,
                 spoken,
@@ -228,7 +228,9 @@ class Model(Bundled[EncoderDecoder]):
         return self._longest is not None and len(source) + 1 > self._longest
 
 
-def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()) -> Model:
+def load(
+    path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()
+) -> Translator:
     """Load a model that `heedful train` wrote, or several of one vocabulary that decode as one.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
@@ -239,7 +241,7 @@ def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemb
     for folder, bundle in zip((path, *ensemble), bundles, strict=True):
         _refuse_other_vocabulary(Path(folder), bundle, Path(path), bundles[0])
         placement.put(bundle.model)
-    return Model(*bundles)
+    return Translator(*bundles)
 
 
 def _refuse_other_vocabulary(

@@ -7,12 +7,12 @@ from typing import Final, TypedDict
 from heedful.config.schema import Decode
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError, suggestion
 from heedful.tasks.translate.text_codec import Languages
 
 
-class Options(TypedDict, total=False):
+class SearchOptions(TypedDict, total=False):
     """What to ask for; a way to search that is left out, or None, is as the recipe's [decode] says."""
 
     to: Languages  # the target language of all texts, or of each; None where there is one, or texts begin with tags
@@ -32,13 +32,13 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Request:
+class SearchRequest:
     """The options of a call, resolved."""
 
     to: Languages
     raw: bool
     prefix: str | Sequence[str] | None
-    settings: Settings
+    settings: SearchSettings
     batch_tokens: int
 
 
@@ -49,7 +49,7 @@ PENALTIES: Final[Mapping[str, Callable[[float, float], LengthPenalty]]] = {
 _ALONE: Final = {"to": None, "raw": False, "prefix": None, "sampling": None, "aligned": False}  # not in recipes
 
 
-def resolve(options: Options, decode: Decode, nbest: int, never: Iterable[int]) -> Request:
+def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[int]) -> SearchRequest:
     """Fill in what the options leave open; `never` are pieces that no translation may have."""
     chosen = {**_ALONE, **decode.model_dump()}
     for name, value in options.items():
@@ -61,7 +61,7 @@ def resolve(options: Options, decode: Decode, nbest: int, never: Iterable[int]) 
     kind = chosen["length_penalty_kind"]
     if kind not in PENALTIES:
         raise UserError(f"`length_penalty_kind` is `{kind}`, but must be one of {', '.join(PENALTIES)}.")
-    settings = Settings(
+    settings = SearchSettings(
         beam=chosen["beam"],
         nbest=nbest,
         max_extra=chosen["max_extra"],
@@ -73,4 +73,4 @@ def resolve(options: Options, decode: Decode, nbest: int, never: Iterable[int]) 
         aligned=chosen["aligned"],
         never=tuple(never),
     )
-    return Request(chosen["to"], chosen["raw"], chosen["prefix"], settings, chosen["batch_tokens"])
+    return SearchRequest(chosen["to"], chosen["raw"], chosen["prefix"], settings, chosen["batch_tokens"])

@@ -10,12 +10,12 @@ from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
 from heedful.metrics.log_probabilities import token_log_probabilities
-from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.streaming import CHUNK, chunks
 from heedful.tasks.translate.text_codec import Languages
 
 if TYPE_CHECKING:
-    from heedful.tasks.translate.model import Model
+    from heedful.tasks.translate.model import Translator
 
 END_PIECE: Final = "</s>"
 
@@ -38,7 +38,7 @@ class PairScore:
         return self.log_probability / len(self.log_probabilities)
 
 
-def score(model: "Model", sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
+def score(model: "Translator", sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
     """Score each target as a translation of its source, in batches; the texts are in the form of the model's own."""
     if len(sources) != len(targets):
         raise UserError(f"There are {len(sources):,} sources but {len(targets):,} targets: each needs one.")
@@ -46,7 +46,7 @@ def score(model: "Model", sources: Sequence[str], targets: Sequence[str], to: La
 
 
 def score_stream(
-    model: "Model", pairs: Iterable[tuple[str, str]], to: str | None = None, name: str = "texts"
+    model: "Translator", pairs: Iterable[tuple[str, str]], to: str | None = None, name: str = "texts"
 ) -> Iterator[PairScore]:
     """Score an endless or very large number of (source, target) pairs, some at a time, in order.
 
@@ -65,13 +65,13 @@ def score_stream(
 
 
 def score_pieces(
-    model: "Model", sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    model: "Translator", sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[list[float]]:
     """The log probabilities of each target's pieces, `</s>` last."""
     store = TokenStore.of(source=sources, target=targets)
     plan = batches_by_length(pair_costs([store]), batch_tokens=model.recipe.data.batch_tokens)
     found: dict[int, list[float]] = {}
-    with evaluating(*model.networks):
+    with evaluation_mode(*model.networks):
         scored = token_log_probabilities(model.networks, (collate([store], indices) for indices in plan))
         for indices, batch in zip(plan, scored, strict=True):
             found.update(zip(indices.tolist(), batch, strict=True))
@@ -79,7 +79,7 @@ def score_pieces(
 
 
 def _score(
-    model: "Model", sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
+    model: "Translator", sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
 ) -> list[PairScore]:
     inputs = model.encode(sources, to, name=name, first=first)
     outputs = model.wording.encode_target(targets)

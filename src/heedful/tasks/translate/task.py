@@ -12,11 +12,11 @@ from heedful.data.prepare.pairs import Prepared, prepare
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.static_shapes import static_layout
-from heedful.tasks.translate.validation import Judge
+from heedful.tasks.translate.validation import TranslationValidator
 from heedful.training.objectives import NextToken
 
 
-class Translating:
+class TranslateTask:
     """From one sequence to another."""
 
     def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
@@ -41,9 +41,9 @@ class Translating:
             return None
         return static_layout(recipe.model, recipe.data, recipe.data.max_length + 1, 8, precision)
 
-    def judge(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> Judge:
+    def judge(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> TranslationValidator:
         """What scores the model in training; the recipe's metric comes first."""
-        return Judge(bundle, prepared.valid)
+        return TranslationValidator(bundle, prepared.valid)
 
     def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """The target tokens of an epoch, end markers included."""

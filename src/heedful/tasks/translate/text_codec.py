@@ -12,7 +12,7 @@ from heedful.models.bundle import Tokenizers
 Languages = str | Sequence[str] | None  # the target language of all texts, or of each; None where texts have tags
 
 
-class Wording:
+class TextCodec:
     """Text in and text out, as a model's recipe and tokenizers say."""
 
     def __init__(self, recipe: Recipe, tokenizers: Tokenizers) -> None:

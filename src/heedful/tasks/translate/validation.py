@@ -19,14 +19,14 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.validation_scores import metric_first, refuse_diverged
 from heedful.tasks.translate.evaluation import compare
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 
-class Judge:
+class TranslationValidator:
     """Scores a model in training, as it stands; the recipe's metric comes first."""
 
     def __init__(self, bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
-        self._model, self._stores = Model(bundle), stores
+        self._model, self._stores = Translator(bundle), stores
         _refuse_too_long(bundle, stores)
         self._settings = bundle.recipe.train.validation
         self._translates = self._settings.translate or self._settings.metric in ("bleu", "chrf")

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.batches.documents import NestedReading
+from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import Cut, TextBatch, TextFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
@@ -77,7 +77,7 @@ def read_by_hand(document: Document, max_length: int, max_sentence: int, cut: Cu
 def test_documents_are_read_sentence_by_sentence_each_with_its_end(
     documents: list[Document], max_length: int, max_sentence: int, cut: Cut
 ) -> None:
-    reading, order = NestedReading(max_length, max_sentence, cut), shuffled(len(documents))
+    reading, order = DocumentCollator(max_length, max_sentence, cut), shuffled(len(documents))
     store = store_of(documents, label=[[number % 3] for number in range(len(documents))])
     batch = reading.batch([store], order)
     expected = [read_by_hand(documents[i], max_length, max_sentence, cut) for i in order]
@@ -92,7 +92,7 @@ def test_documents_are_read_sentence_by_sentence_each_with_its_end(
 @settings(max_examples=30)
 @given(corpus)
 def test_layouts_of_words_and_of_sentences_equal_their_definition(documents: list[Document]) -> None:
-    text = nested(NestedReading(12, 3).batch([store_of(documents)], np.arange(len(documents))))
+    text = nested(DocumentCollator(12, 3).batch([store_of(documents)], np.arange(len(documents))))
     again = Nested.of([read_by_hand(document, 12, 3, "end") for document in documents])
     for one, two in ((text.words.layout, again.words.layout), (text.sentences, again.sentences)):
         assert torch.equal(one.offsets, two.offsets)
@@ -103,7 +103,7 @@ def test_layouts_of_words_and_of_sentences_equal_their_definition(documents: lis
 @settings(max_examples=30)
 @given(corpus, corpus)
 def test_several_stores_are_one_after_the_other(one: list[Document], two: list[Document]) -> None:
-    together, reading = [*one, *two], NestedReading(9, 3, "middle")
+    together, reading = [*one, *two], DocumentCollator(9, 3, "middle")
     order = np.random.default_rng(len(together)).permutation(np.arange(len(together)).repeat(2))
     stores = [store_of(one), store_of(two)]
     assert documents_of(reading.batch(stores, order)) == [read_by_hand(together[i], 9, 3, "middle") for i in order]
@@ -112,24 +112,24 @@ def test_several_stores_are_one_after_the_other(one: list[Document], two: list[D
 
 def test_several_labels_are_ones_in_a_row_of_classes() -> None:
     store = store_of([[[5]], [[6, 7]], []], label=[[0, 2], [], [1]])
-    batch = NestedReading(9, 9, classes=3).batch([store], np.array([2, 0, 1]))
+    batch = DocumentCollator(9, 9, classes=3).batch([store], np.array([2, 0, 1]))
     assert batch.labels.tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
 
 
 def test_documents_without_labels_have_none_that_counts() -> None:
-    assert NestedReading(9, 9).batch([store_of([[[5]], []])], np.arange(2)).labels.tolist() == [IGNORED, IGNORED]
+    assert DocumentCollator(9, 9).batch([store_of([[[5]], []])], np.arange(2)).labels.tolist() == [IGNORED, IGNORED]
 
 
 @pytest.mark.parametrize("documents", [[[]], [[], [], []], [[], [[5, 6]], []]])
 def test_documents_without_a_word_stay_documents(documents: list[Document]) -> None:
-    batch = NestedReading(9, 9).batch([store_of(documents)], np.arange(len(documents)))
+    batch = DocumentCollator(9, 9).batch([store_of(documents)], np.arange(len(documents)))
     assert documents_of(batch) == [[[*sentence, END] for sentence in document] for document in documents]
     assert nested(batch).sentences.sentences == len(documents)
 
 
 def test_an_epoch_shows_every_document_once_within_the_budget() -> None:
     documents = [document_of([1 + i % 4] * (i % 5)) for i in range(40)]
-    feed = TextFeed([store_of(documents)], [1.0], NestedReading(12, 3), seed=1, batch_tokens=30)
+    feed = TextFeed([store_of(documents)], [1.0], DocumentCollator(12, 3), seed=1, batch_tokens=30)
     batches = [feed.batch(indices) for indices in feed.plan(0)]
     shown = [document for batch in batches for document in documents_of(batch)]
     assert sorted(shown) == sorted(read_by_hand(document, 12, 3, "end") for document in documents)
@@ -137,13 +137,13 @@ def test_an_epoch_shows_every_document_once_within_the_budget() -> None:
 
 
 def test_a_document_over_the_budget_is_refused_with_its_end_markers() -> None:
-    feed = TextFeed([store_of([document_of([1] * 20)])], [1.0], NestedReading(10, 3), seed=1, batch_tokens=19)
+    feed = TextFeed([store_of([document_of([1] * 20)])], [1.0], DocumentCollator(10, 3), seed=1, batch_tokens=19)
     with pytest.raises(UserError, match=r"^`data.batch_tokens` is 19, but a text in `data.train` needs 20 token"):
         next(feed.plan(0))
 
 
 def test_words_and_documents_must_count_the_same_sentences() -> None:
-    text = nested(NestedReading(9, 9).batch([store_of([[[5], [6]], [[7]]])], np.arange(2)))
+    text = nested(DocumentCollator(9, 9).batch([store_of([[[5], [6]], [[7]]])], np.arange(2)))
     message = r"^words of 2 sentences, but documents of 3: both must count the same sentences$"
     with pytest.raises(ValueError, match=message):
         Nested(Packed.of([[5], [6]]), text.sentences)

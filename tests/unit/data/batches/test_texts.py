@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.texts import Cut, FlatReading, TextBatch, TextFeed
+from heedful.data.batches.texts import Cut, TextBatch, TextCollator, TextFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
@@ -113,7 +113,7 @@ def test_the_middle_is_lost_from_the_middle() -> None:
 def test_a_text_stands_between_its_markers_and_is_cut_where_it_is_too_long(
     rows: list[Row], max_length: int, cut: Cut
 ) -> None:
-    reading, order = FlatReading(max_length, cut), shuffled(len(rows))
+    reading, order = TextCollator(max_length, cut), shuffled(len(rows))
     batch = reading.batch([store_of(rows)], order)
     expected = [[BEGIN, *shortened(rows[i].text, max_length - 2, cut), END] for i in order]
     assert sequences(batch) == expected
@@ -126,7 +126,7 @@ def test_a_text_stands_between_its_markers_and_is_cut_where_it_is_too_long(
 
 @given(corpus)
 def test_the_layout_equals_its_definition(rows: list[Row]) -> None:
-    text = packed(FlatReading(9).batch([store_of(rows)], np.arange(len(rows))))
+    text = packed(TextCollator(9).batch([store_of(rows)], np.arange(len(rows))))
     again = Packed.of([values.tolist() for values in text.split()])
     assert torch.equal(text.layout.offsets, again.layout.offsets)
     assert torch.equal(text.layout.positions, again.layout.positions)
@@ -139,7 +139,7 @@ def test_the_layout_equals_its_definition(rows: list[Row]) -> None:
 
 @given(corpus, st.integers(5, 28), cuts)
 def test_of_a_pair_the_longer_text_loses_first(rows: list[Row], max_length: int, cut: Cut) -> None:
-    reading, order = FlatReading(max_length, cut, paired=True), shuffled(len(rows))
+    reading, order = TextCollator(max_length, cut, paired=True), shuffled(len(rows))
     batch = reading.batch([store_of(rows)], order)
     expected, kinds = [], []
     for i in order:
@@ -160,7 +160,7 @@ def test_of_a_pair_the_longer_text_loses_first(rows: list[Row], max_length: int,
 )
 def test_a_pair_that_fits_exactly_loses_nothing(first: int, second: int, kept: tuple[int, int]) -> None:
     store = TokenStore.of(text=[[5] * first], second=[[6] * second])
-    batch = FlatReading(10, paired=True).batch([store], np.array([0]))
+    batch = TextCollator(10, paired=True).batch([store], np.array([0]))
     assert sequences(batch) == [[BEGIN, *[5] * kept[0], END, *[6] * kept[1], END]]
 
 
@@ -170,14 +170,14 @@ def test_a_pair_that_fits_exactly_loses_nothing(first: int, second: int, kept: t
 @given(corpus)
 def test_several_labels_are_ones_in_a_row_of_classes(rows: list[Row]) -> None:
     order = shuffled(len(rows))
-    batch = FlatReading(9, classes=CLASSES).batch([store_of(rows, several=True)], order)
+    batch = TextCollator(9, classes=CLASSES).batch([store_of(rows, several=True)], order)
     expected = [[float(number in rows[i].several) for number in range(CLASSES)] for i in order]
     assert batch.labels.tolist() == expected
     assert batch.labels.dtype == torch.float32
 
 
 def test_texts_without_labels_have_none_that_counts() -> None:
-    batch = FlatReading(9).batch([TokenStore.of(text=[[5], [6, 7]])], np.arange(2))
+    batch = TextCollator(9).batch([TokenStore.of(text=[[5], [6, 7]])], np.arange(2))
     assert batch.labels.tolist() == [IGNORED, IGNORED]
 
 
@@ -191,7 +191,7 @@ def test_texts_without_labels_have_none_that_counts() -> None:
 def test_static_and_filled_batches_agree_on_the_real_tokens_and_their_dummies_count_nothing(
     rows: list[Row], cut: Cut, paired: bool, several: bool
 ) -> None:
-    reading = FlatReading(15, cut, paired, CLASSES if several else 0)
+    reading = TextCollator(15, cut, paired, CLASSES if several else 0)
     store, order, real = [store_of(rows, several)], shuffled(len(rows)), len(rows)
     ragged = reading.batch(store, order)
     static, filled = reading.batch(store, order, STATIC), reading.batch(store, order, multiple=16)
@@ -216,7 +216,7 @@ def test_texts_that_do_not_fit_one_shape_are_refused() -> None:
     message = r"^2 sentences of 20 tokens, the longest of 10, do not fit StaticShape\(.*\), which has room for "
     for shape in (StaticShape(19, 9, 10), StaticShape(30, 2, 10), StaticShape(40, 9, 9)):
         with pytest.raises(ValueError, match=message):
-            FlatReading(10).batch([store], np.arange(2), shape)
+            TextCollator(10).batch([store], np.arange(2), shape)
 
 
 # --- several stores, and the feed -------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_texts_that_do_not_fit_one_shape_are_refused() -> None:
 @settings(max_examples=30)
 @given(corpus, corpus, corpus)
 def test_several_stores_are_one_after_the_other(one: list[Row], two: list[Row], three: list[Row]) -> None:
-    together, reading = [*one, *two, *three], FlatReading(12, "middle", paired=True)
+    together, reading = [*one, *two, *three], TextCollator(12, "middle", paired=True)
     order = np.random.default_rng(len(together)).permutation(np.arange(len(together)).repeat(2))
     stores, joined = [store_of(one), store_of(two), store_of(three)], [store_of(together)]
     assert sequences(reading.batch(stores, order)) == sequences(reading.batch(joined, order))
@@ -234,7 +234,7 @@ def test_several_stores_are_one_after_the_other(one: list[Row], two: list[Row], 
 
 
 def feed_of(rows: list[Row], batch_tokens: int) -> TextFeed:
-    return TextFeed([store_of(rows)], [1.0], FlatReading(9), seed=1, batch_tokens=batch_tokens, max_sentences=3)
+    return TextFeed([store_of(rows)], [1.0], TextCollator(9), seed=1, batch_tokens=batch_tokens, max_sentences=3)
 
 
 def test_an_epoch_shows_every_text_once_within_the_budget_in_an_order_of_its_own() -> None:
@@ -253,7 +253,7 @@ def test_an_epoch_shows_every_text_once_within_the_budget_in_an_order_of_its_own
 def test_one_shape_holds_every_batch_of_a_plan() -> None:
     rows = [Row([5] * (i % 12), [], 0, []) for i in range(60)]
     shape = StaticShape.around(tokens=20, max_sentences=3, longest=9)
-    feed = TextFeed([store_of(rows)], [1.0], FlatReading(9), 1, 20, 3, static=shape)
+    feed = TextFeed([store_of(rows)], [1.0], TextCollator(9), 1, 20, 3, static=shape)
     shapes = {
         (layout.tokens, layout.sentences) for layout in (packed(feed.batch(each)).layout for each in feed.plan(0))
     }
@@ -268,6 +268,6 @@ def test_a_text_over_the_budget_is_refused_though_it_was_cut() -> None:
 
 def test_cut_texts_grow_in_costs_up_to_the_length_and_no_further() -> None:
     rows = [Row([5] * size, [], 0, []) for size in range(20)]
-    (costs,) = FlatReading(9).costs([store_of(rows)], np.arange(20))
+    (costs,) = TextCollator(9).costs([store_of(rows)], np.arange(20))
     assert all(before <= after for before, after in pairwise(costs.tolist()))
     assert (costs.min(), costs.max()) == (2, 9)

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.config.corpora import TsvTexts
-from heedful.data.corpora.subsets import chosen
+from heedful.data.corpora.subsets import choose
 from heedful.errors import UserError
 
 TEXTS = [f"text {number}" for number in range(500)]
 
 
 def take(texts: list[str], **choice: object) -> list[str]:
-    return list(chosen(texts, TsvTexts.model_validate({"tsv": "t.tsv", "text": 1, **choice}), str))
+    return list(choose(texts, TsvTexts.model_validate({"tsv": "t.tsv", "text": 1, **choice}), str))
 
 
 def number(text: str) -> int:

@@ -12,10 +12,10 @@ from heedful.config.models import TransformerModel
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.query import sentences_of
-from heedful.decode.scorer import OneModel
+from heedful.decode.query import make_queries
+from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search as any_search
-from heedful.decode.settings import Settings
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots import search as slot_search
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.build.network import build_model
@@ -42,16 +42,16 @@ def sources_of(count: int, longest: int = 9) -> list[list[int]]:
 
 
 def in_slots(
-    model: EncoderDecoder, sources: list[list[int]], settings: Settings, batch_tokens: int = 4096
+    model: EncoderDecoder, sources: list[list[int]], settings: SearchSettings, batch_tokens: int = 4096
 ) -> list[list[Hypothesis]]:
-    sentences = sentences_of(OneModel(model), sources, settings, None, None)
+    sentences = make_queries(SingleModel(model), sources, settings, None, None)
     finder = SlotSearch(model)
     assert finder.takes(settings, sentences)
     return finder(sentences, settings, batch_tokens, lambda ready: None)
 
 
 def search(
-    model: EncoderDecoder, sources: list[list[int]], settings: Settings, batch_tokens: int
+    model: EncoderDecoder, sources: list[list[int]], settings: SearchSettings, batch_tokens: int
 ) -> list[list[Hypothesis]]:
     """The reference."""
     with without_kernels():
@@ -84,7 +84,7 @@ def assert_the_same(found: list[list[Hypothesis]], expected: list[list[Hypothesi
 )
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_finds_what_the_reference_finds(norm: str, options: dict[str, Any]) -> None:
-    settings = Settings(**{"max_extra": 6} | options)
+    settings = SearchSettings(**{"max_extra": 6} | options)
     model, sources = model_of(norm=norm), sources_of(12)
     assert_the_same(in_slots(model, sources, settings), search(model, sources, settings, 4096))
 
@@ -92,7 +92,7 @@ def test_finds_what_the_reference_finds(norm: str, options: dict[str, Any]) -> N
 @pytest.mark.parametrize("beam", [1, 3])
 def test_few_slots_serve_many_sentences_one_after_the_other(beam: int) -> None:
     """A budget for one slot, or two: every sentence but the first takes a place where another stood."""
-    settings, model, sources = Settings(beam=beam, max_extra=5), model_of(), sources_of(9)
+    settings, model, sources = SearchSettings(beam=beam, max_extra=5), model_of(), sources_of(9)
     expected = search(model, sources, settings, 4096)
     for batch_tokens in (1, 16 * beam, 32 * beam, 10_000):
         assert_the_same(in_slots(model, sources, settings, batch_tokens), expected)
@@ -101,23 +101,23 @@ def test_few_slots_serve_many_sentences_one_after_the_other(beam: int) -> None:
 def test_waves_and_classes_of_length_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot_search, "_MEMORY", 20)
     monkeypatch.setattr(slot_search, "_SMALLEST", 8)
-    settings, model, sources = Settings(beam=3, max_extra=4), model_of(), sources_of(14, longest=30)
+    settings, model, sources = SearchSettings(beam=3, max_extra=4), model_of(), sources_of(14, longest=30)
     assert_the_same(in_slots(model, sources, settings), search(model, sources, settings, 4096))
 
 
 def test_the_same_buffers_serve_again_and_forget_what_was_there() -> None:
-    settings, model = Settings(beam=3, max_extra=6), model_of()
+    settings, model = SearchSettings(beam=3, max_extra=6), model_of()
     finder = SlotSearch(model)
     for count in (8, 7, 8):
         sources = sources_of(count)
-        found = finder(sentences_of(OneModel(model), sources, settings, None, None), settings, 4096, lambda n: None)
+        found = finder(make_queries(SingleModel(model), sources, settings, None, None), settings, 4096, lambda n: None)
         assert_the_same(found, search(model, sources, settings, 4096))
 
 
 def test_changed_weights_change_the_result() -> None:
-    settings, model, sources = Settings(beam=2, max_extra=6), model_of(), sources_of(6)
+    settings, model, sources = SearchSettings(beam=2, max_extra=6), model_of(), sources_of(6)
     finder = SlotSearch(model)
-    sentences = sentences_of(OneModel(model), sources, settings, None, None)
+    sentences = make_queries(SingleModel(model), sources, settings, None, None)
     finder(sentences, settings, 4096, lambda n: None)
     with torch.no_grad():
         for weight in model.parameters():
@@ -127,7 +127,7 @@ def test_changed_weights_change_the_result() -> None:
 
 
 def test_learned_positions_end_a_sentence() -> None:
-    settings, model = Settings(beam=2, max_extra=50), model_of(positions="learned", max_positions=8)
+    settings, model = SearchSettings(beam=2, max_extra=50), model_of(positions="learned", max_positions=8)
     with torch.no_grad():
         model.decoder.output.weight[2] = 0  # hardly ever ends
     sources = [[5, 6, 7], [8]]
@@ -137,13 +137,13 @@ def test_learned_positions_end_a_sentence() -> None:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_rotary_positions_are_each_slots_own(beam: int) -> None:
     """Few slots: sentences begin while others are under way."""
-    settings, model, sources = Settings(beam=beam, max_extra=6), model_of(positions="rope"), sources_of(9)
+    settings, model, sources = SearchSettings(beam=beam, max_extra=6), model_of(positions="rope"), sources_of(9)
     assert_the_same(in_slots(model, sources, settings, 32 * beam), search(model, sources, settings, 4096))
 
 
 @pytest.mark.parametrize("positions", ["alibi", "relative"])
 def test_positions_that_add_to_scores_are_left_to_the_reference(positions: str) -> None:
-    model, settings = model_of(positions=positions), Settings()
+    model, settings = model_of(positions=positions), SearchSettings()
     assert not SlotSearch(model).takes(settings, [])
     assert search(model, sources_of(3), settings, 4096)
     assert isinstance(model.decoder, SlotDecoder)
@@ -154,8 +154,8 @@ def test_positions_that_add_to_scores_are_left_to_the_reference(positions: str) 
 
 
 def test_progress_counts_every_sentence() -> None:
-    settings, model, ready = Settings(beam=2, max_extra=3), model_of(), list[int]()
-    sentences = sentences_of(OneModel(model), sources_of(9), settings, None, None)
+    settings, model, ready = SearchSettings(beam=2, max_extra=3), model_of(), list[int]()
+    sentences = make_queries(SingleModel(model), sources_of(9), settings, None, None)
     SlotSearch(model)(sentences, settings, 8, ready.append)
     assert sum(ready) == 9
     assert len(ready) > 1
@@ -163,35 +163,40 @@ def test_progress_counts_every_sentence() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [Settings(beam=1, sampling=Sampling()), Settings(coverage=0.2), Settings(aligned=True), Settings(no_repeat=2)],
+    [
+        SearchSettings(beam=1, sampling=Sampling()),
+        SearchSettings(coverage=0.2),
+        SearchSettings(aligned=True),
+        SearchSettings(no_repeat=2),
+    ],
     ids=["sampling", "coverage", "aligned", "no_repeat"],
 )
-def test_what_cannot_be_recorded_is_left_to_the_reference(settings: Settings) -> None:
+def test_what_cannot_be_recorded_is_left_to_the_reference(settings: SearchSettings) -> None:
     assert not SlotSearch(model_of()).takes(settings, [])
 
 
 def test_wide_beams_and_wide_heads_are_left_to_the_reference() -> None:
-    assert SlotSearch(model_of()).takes(Settings(beam=64), [])
-    assert not SlotSearch(model_of()).takes(Settings(beam=65), [])
-    assert SlotSearch(model_of(width=256, heads=2)).takes(Settings(), [])  # 128 floats a head
-    assert not SlotSearch(model_of(width=512, heads=2)).takes(Settings(), [])
+    assert SlotSearch(model_of()).takes(SearchSettings(beam=64), [])
+    assert not SlotSearch(model_of()).takes(SearchSettings(beam=65), [])
+    assert SlotSearch(model_of(width=256, heads=2)).takes(SearchSettings(), [])  # 128 floats a head
+    assert not SlotSearch(model_of(width=512, heads=2)).takes(SearchSettings(), [])
 
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_scores_that_are_not_numbers_end_a_sentence(beam: int) -> None:
-    model, settings = model_of(), Settings(beam=beam, max_extra=4)
+    model, settings = model_of(), SearchSettings(beam=beam, max_extra=4)
     with torch.no_grad():
         model.decoder.output.weight.fill_(math.nan)
     assert in_slots(model, sources_of(3), settings) == [[Hypothesis((), 0.0, 0.0, complete=False)]] * 3
 
 
 def test_threads_share_a_model_without_mixing_their_sentences() -> None:
-    model, settings = model_of(), Settings(beam=2, max_extra=5)
+    model, settings = model_of(), SearchSettings(beam=2, max_extra=5)
     finder, parts = SlotSearch(model), [sources_of(count) for count in (5, 6, 7, 8)]
     expected = [search(model, part, settings, 4096) for part in parts]
 
     def found(part: list[list[int]]) -> list[list[Hypothesis]]:
-        return finder(sentences_of(OneModel(model), part, settings, None, None), settings, 4096, lambda ready: None)
+        return finder(make_queries(SingleModel(model), part, settings, None, None), settings, 4096, lambda ready: None)
 
     with ThreadPoolExecutor(4) as threads:
         for some, others in zip(threads.map(found, parts), expected, strict=True):
@@ -199,16 +204,16 @@ def test_threads_share_a_model_without_mixing_their_sentences() -> None:
 
 
 def test_buffers_beyond_the_bound_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, settings = model_of(), Settings(beam=2, max_extra=5)
+    model, settings = model_of(), SearchSettings(beam=2, max_extra=5)
     for held, kept in ((2**30, 3), (1, 1)):
         finder = SlotSearch(model)
         monkeypatch.setattr(slot_search, "_HELD", held)
         for count in (1, 3, 6):
-            finder(sentences_of(OneModel(model), sources_of(count), settings, None, None), settings, 4096, print)
+            finder(make_queries(SingleModel(model), sources_of(count), settings, None, None), settings, 4096, print)
         assert len(finder._stations) == kept
 
 
 def test_prefixes_are_left_to_the_reference() -> None:
-    model, settings = model_of(), Settings()
-    sentences = sentences_of(OneModel(model), [[5]], settings, [[6]], None)
+    model, settings = model_of(), SearchSettings()
+    sentences = make_queries(SingleModel(model), [[5]], settings, [[6]], None)
     assert not SlotSearch(model).takes(settings, sentences)

@@ -32,7 +32,7 @@ from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.classify.model import Classification, TextClassifier, load_classifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.shared.embeddings import embed
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 BEGIN, END, LONGEST = 1, 2, 24
 HOME = Path("nowhere")
@@ -253,7 +253,7 @@ def test_what_is_loaded_follows_from_the_recipe(tmp_path: Path, reversing_folder
     assert loaded.labels == ("bad", "good", "so-so")
     assert loaded.recipe == classifier.recipe
     assert loaded.classify(reviews()) == classifier.classify(reviews())
-    assert isinstance(heedful.load(reversing_folder, device="cpu"), Model)
+    assert isinstance(heedful.load(reversing_folder, device="cpu"), Translator)
     masked = written(fresh_masked_model(masked_recipe(HOME)), tmp_path / "masked")
     assert isinstance(heedful.load(masked, device="cpu"), MaskFiller)
 

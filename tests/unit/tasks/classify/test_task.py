@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from heedful.config.schema import Recipe
-from heedful.data.batches.documents import NestedReading
-from heedful.data.batches.texts import FlatReading
+from heedful.data.batches.documents import DocumentCollator
+from heedful.data.batches.texts import TextCollator
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
@@ -19,7 +19,7 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, Tokenizers, build_network
 from heedful.models.networks import Classifier
-from heedful.tasks.classify.task import Classifying, judge_stores, reading_of, scores_of
+from heedful.tasks.classify.task import ClassifyTask, judge_stores, reading_of, scores_of
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 TINY = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}
@@ -29,7 +29,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "hierarchical": {"family": "hierarchical", "words": {"family": "recurrent", "width": 4}, "max_sentence": 7},
     "bert": {**TINY, "family": "bert"},
 }
-TASK = Classifying()
+TASK = ClassifyTask()
 LABELS = ("a", "b", "c")
 
 
@@ -94,12 +94,12 @@ def test_a_vocabulary_and_classes_that_are_given_are_kept(tmp_path: Path, tokeni
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, FlatReading(12)),
-        ({"data": {"cut": "middle"}}, FlatReading(12, "middle")),
-        ({"second": True}, FlatReading(12, paired=True)),
-        ({"labels": "several"}, FlatReading(12, classes=3)),
-        ({"encoder": "hierarchical", "data": {"cut": "begin"}}, NestedReading(12, 7, "begin")),
-        ({"encoder": "hierarchical", "labels": "several"}, NestedReading(12, 7, classes=3)),
+        ({}, TextCollator(12)),
+        ({"data": {"cut": "middle"}}, TextCollator(12, "middle")),
+        ({"second": True}, TextCollator(12, paired=True)),
+        ({"labels": "several"}, TextCollator(12, classes=3)),
+        ({"encoder": "hierarchical", "data": {"cut": "begin"}}, DocumentCollator(12, 7, "begin")),
+        ({"encoder": "hierarchical", "labels": "several"}, DocumentCollator(12, 7, classes=3)),
     ],
 )
 def test_texts_are_read_as_the_recipe_says(options: dict[str, Any], expected: object) -> None:

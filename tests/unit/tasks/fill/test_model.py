@@ -17,9 +17,9 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, Tokenizers, write_description, write_weights
 from heedful.packed import Packed
-from heedful.tasks.fill.mask_text import MaskWording, parted
+from heedful.tasks.fill.mask_text import MaskTextCodec, split_at_masks
 from heedful.tasks.fill.model import Candidate, MaskFiller, load_filler
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 
 KINDS: dict[str, AnyTokenizer] = {
     "byte_bpe": ByteBpe(size=340),
@@ -55,9 +55,9 @@ def week() -> MaskFiller:
     return MaskFiller(week_bundle())
 
 
-def wording(kind: str, lowercase: bool = False, tokenizer: Tokenizer | None = None) -> MaskWording:
+def wording(kind: str, lowercase: bool = False, tokenizer: Tokenizer | None = None) -> MaskTextCodec:
     tokenizer = tokenizer or TOKENIZERS[kind]
-    return MaskWording(tokenizer, kind, TextForm(lowercase=lowercase), mask_of(tokenizer))
+    return MaskTextCodec(tokenizer, kind, TextForm(lowercase=lowercase), mask_of(tokenizer))
 
 
 def mask_of(tokenizer: Tokenizer) -> int:
@@ -85,7 +85,7 @@ def test_several_masks_are_filled_in_one_pass(week: MaskFiller) -> None:
 def test_candidates_are_the_best_of_the_softmax_over_all_pieces(kind: str) -> None:
     bundle = masked_bundle(KINDS[kind])
     tokenizer, text = bundle.tokenizers.source, "the [MASK] saw a [MASK] ."
-    (pieces,) = wording(kind, tokenizer=tokenizer).encode([parted(text)])
+    (pieces,) = wording(kind, tokenizer=tokenizer).encode([split_at_masks(text)])
     tokens = [BEGIN, *pieces, END]
     with torch.no_grad():
         scores = bundle.model.eval().head(bundle.model(Packed.of([tokens])).values)
@@ -187,7 +187,7 @@ def masked_one_by_one(tokenizer: Tokenizer, text: str) -> Iterator[tuple[str, li
 def test_a_mask_takes_the_place_of_a_word_and_nothing_else_changes(kind: str, text: str) -> None:
     cases = list(masked_one_by_one(TOKENIZERS[kind], text))
     for masked, expected in cases:
-        assert wording(kind).encode([parted(masked)]) == [expected], masked
+        assert wording(kind).encode([split_at_masks(masked)]) == [expected], masked
     if text == TEXTS[0]:
         assert len(cases) == 6
 
@@ -199,7 +199,7 @@ def test_a_text_without_masks_is_encoded_as_it_is(kind: str) -> None:
 
 
 def shown(kind: str, text: str) -> list[str]:
-    (ids,) = wording(kind).encode([parted(text)])
+    (ids,) = wording(kind).encode([split_at_masks(text)])
     return TOKENIZERS[kind].pieces(ids)
 
 
@@ -243,14 +243,14 @@ def test_character_masks_are_one_character() -> None:
 @all_kinds
 def test_no_other_text_is_a_mask(kind: str) -> None:
     for text in ("[mask] < mask> [ MASK ] <MASK>", "</s> <s> <unk> <pad>"):
-        (ids,) = wording(kind).encode([parted(text)])
+        (ids,) = wording(kind).encode([split_at_masks(text)])
         assert all(token == UNKNOWN or token >= TOKENIZERS[kind].markers for token in ids)
 
 
 def test_the_form_of_text_is_given_to_what_is_around_masks_and_the_answer_keeps_the_users() -> None:
     tokenizer = TOKENIZERS["word"]
     lower = wording("word", lowercase=True)
-    assert lower.encode([parted("THE [MASK] Sat")]) == [
+    assert lower.encode([split_at_masks("THE [MASK] Sat")]) == [
         [*tokenizer.encode("the"), mask_of(tokenizer), *tokenizer.encode("sat")]
     ]
     filler = MaskFiller(masked_bundle(lowercase=True))
@@ -294,7 +294,7 @@ PUT_BACK = [
 
 @pytest.mark.parametrize(("kind", "text", "pieces", "expected"), PUT_BACK)
 def test_pieces_are_put_into_the_users_own_text(kind: str, text: str, pieces: list[str], expected: str) -> None:
-    assert wording(kind).filled(parted(text), [token_of(kind, piece) for piece in pieces]) == expected
+    assert wording(kind).filled(split_at_masks(text), [token_of(kind, piece) for piece in pieces]) == expected
 
 
 @all_kinds
@@ -304,7 +304,7 @@ def test_what_is_filled_in_is_what_the_pieces_spell(kind: str) -> None:
         ids = tokenizer.encode(text)
         for masked, pieces in masked_one_by_one(tokenizer, text):
             (own,) = (token for token, piece in zip(ids, pieces, strict=True) if piece == tokenizer.mask)
-            assert wording(kind).filled(parted(masked), [own]) == text
+            assert wording(kind).filled(split_at_masks(masked), [own]) == text
 
 
 def test_words_that_the_vocabulary_does_not_have_stay_in_the_answer(week: MaskFiller) -> None:
@@ -410,7 +410,7 @@ def test_a_bundle_on_disk_answers_as_it_did(week: MaskFiller, tmp_path: Path) ->
     assert isinstance(half.masks[0][0], Candidate)
 
 
-def test_a_translator_is_refused(untrained: Callable[..., Model], tmp_path: Path) -> None:
+def test_a_translator_is_refused(untrained: Callable[..., Translator], tmp_path: Path) -> None:
     translator = untrained()
     write_description(tmp_path, translator.recipe, translator.tokenizers)
     with pytest.raises(UserError, match=r"is a model that translates: use `heedful translate`\.$"):

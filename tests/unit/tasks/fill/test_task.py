@@ -13,12 +13,12 @@ from heedful.config.schema import Recipe, WordPiece
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.errors import UserError
-from heedful.metrics.masked_tokens import foreseen
+from heedful.metrics.masked_tokens import predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
-from heedful.tasks.fill.task import Filling, MaskedJudge, begins_word, judging_feed
+from heedful.tasks.fill.task import FillTask, MaskedValidator, begins_word, judging_feed
 
-TASK = Filling()
+TASK = FillTask()
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def judged(folder: Path, **validation: object) -> tuple[Bundle[MaskedModel], Pre
 
 
 def test_the_metric_comes_first_and_the_others_follow(tmp_path: Path) -> None:
-    scores = MaskedJudge(*judged(tmp_path, metric="perplexity"))()
+    scores = MaskedValidator(*judged(tmp_path, metric="perplexity"))()
     assert list(scores) == ["perplexity", "loss", "accuracy", "next_accuracy"]
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
 
@@ -54,7 +54,7 @@ def test_the_metric_comes_first_and_the_others_follow(tmp_path: Path) -> None:
 def test_without_texts_there_is_nothing_to_judge_by(tmp_path: Path) -> None:
     bundle, prepared = judged(tmp_path)
     tokenizer = bundle.tokenizers.source
-    assert MaskedJudge(bundle, Prepared(tokenizer, tokenizer, prepared.train, (1.0,), ()))() == {}
+    assert MaskedValidator(bundle, Prepared(tokenizer, tokenizer, prepared.train, (1.0,), ()))() == {}
 
 
 def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,11 +63,11 @@ def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatc
     def counting(model: MaskedModel, batches: Any) -> Any:
         kept = list(batches)
         seen.append(sum(batch.sentences for batch in kept))
-        return foreseen(model, kept)
+        return predict_masked(model, kept)
 
     monkeypatch.setattr("heedful.tasks.fill.task.foreseen", counting)
     for most in (7, None, 100_000):
-        judge = MaskedJudge(*judged(tmp_path, max_sentences=most))
+        judge = MaskedValidator(*judged(tmp_path, max_sentences=most))
         assert judge() == judge()
     assert seen[0] == seen[1] == 7
     assert seen[2] == seen[4] > 20
@@ -76,7 +76,7 @@ def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatc
 def test_masks_do_not_depend_on_the_budget_of_training(tmp_path: Path) -> None:
     bundle, prepared = judged(tmp_path)
     other = Bundle(changed(bundle.recipe, data={"batch_tokens": 64}), bundle.tokenizers, bundle.model)
-    assert MaskedJudge(bundle, prepared)() == MaskedJudge(other, prepared)()
+    assert MaskedValidator(bundle, prepared)() == MaskedValidator(other, prepared)()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_validation_that_cannot_be_is_refused_before_training(tmp_path: Path, te
     (tmp_path / "test.txt").write_text(texts)
     bundle, prepared = judged(tmp_path)
     with pytest.raises(UserError) as caught:
-        MaskedJudge(bundle, prepared)
+        MaskedValidator(bundle, prepared)
     way_out = "add some, or set `model.next_sentence = false` in training"
     assert str(caught.value) == f"`data.valid`: {why}: {way_out}."
     with pytest.raises(UserError, match=f"^wiki: {why}"):

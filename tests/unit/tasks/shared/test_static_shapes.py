@@ -4,7 +4,7 @@ import torch
 from heedful.config.corpora import TextCorpus
 from heedful.config.models import TransformerModel
 from heedful.config.schema import Data, Recipe
-from heedful.tasks.translate.task import Translating
+from heedful.tasks.translate.task import TranslateTask
 
 
 def recipe_with(positions: str, width: int = 64, dropout_attention: float = 0.0) -> Recipe:
@@ -17,7 +17,7 @@ def recipe_with(positions: str, width: int = 64, dropout_attention: float = 0.0)
 @pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_halves", "learned", "rope"])
 def test_batches_of_a_gpu_have_one_shape_where_attention_runs_straight_on_it(positions: str) -> None:
     recipe = recipe_with(positions)
-    shape = Translating().static_shape(recipe, torch.bfloat16)
+    shape = TranslateTask().static_shape(recipe, torch.bfloat16)
     assert shape is not None
     assert shape.bound >= 51  # the longest pair with its end marker
 
@@ -32,13 +32,13 @@ def test_batches_of_a_gpu_have_one_shape_where_attention_runs_straight_on_it(pos
     ],
 )
 def test_what_attends_on_padded_rows_has_ragged_batches(positions: str, width: int, precision: torch.dtype) -> None:
-    assert Translating().static_shape(recipe_with(positions, width), precision) is None
+    assert TranslateTask().static_shape(recipe_with(positions, width), precision) is None
 
 
 def test_dropped_weights_need_a_kernel_of_our_own_or_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     for wanted in (True, False):
         monkeypatch.setattr("heedful.nn.attention.backends.kernels_wanted", lambda wanted=wanted: wanted)
         assert (
-            Translating().static_shape(recipe_with("learned", dropout_attention=0.1), torch.bfloat16) is not None
+            TranslateTask().static_shape(recipe_with("learned", dropout_attention=0.1), torch.bfloat16) is not None
         ) is wanted
-        assert Translating().static_shape(recipe_with("learned"), torch.bfloat16) is not None
+        assert TranslateTask().static_shape(recipe_with("learned"), torch.bfloat16) is not None

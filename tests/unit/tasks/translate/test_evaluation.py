@@ -18,16 +18,16 @@ from heedful.errors import UserError
 from heedful.metrics.translation import bleu
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, Tokenizers
-from heedful.tasks.shared.evaluation_mode import evaluating
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.translate.evaluation import evaluate, perplexity
-from heedful.tasks.translate.model import Model
-from heedful.tasks.translate.validation import Judge
+from heedful.tasks.translate.model import Translator
+from heedful.tasks.translate.validation import TranslationValidator
 
 Sentences = Callable[[int], list[str]]
 
 
 def test_scores_are_those_of_the_translations(
-    reversing: Model, sentences: Sentences, reverse: Callable[[str], str]
+    reversing: Translator, sentences: Sentences, reverse: Callable[[str], str]
 ) -> None:
     sources = sentences(30)
     references = [reverse(source) for source in sources]
@@ -45,13 +45,13 @@ def test_scores_are_those_of_the_translations(
     assert found.tokens_per_second == pytest.approx(found.decoded / found.seconds)
 
 
-def test_a_wrong_reference_is_a_surprise(reversing: Model) -> None:
+def test_a_wrong_reference_is_a_surprise(reversing: Translator) -> None:
     right = perplexity(reversing, reversing.encode(["ant bee"]), ["bee ant"], name="x").perplexity
     wrong = perplexity(reversing, reversing.encode(["ant bee"]), ["ant bee"], name="x").perplexity
     assert right < 1.5 < wrong
 
 
-def test_a_pair_with_a_blank_side_counts_in_the_scores_alone(reversing: Model) -> None:
+def test_a_pair_with_a_blank_side_counts_in_the_scores_alone(reversing: Translator) -> None:
     found = evaluate(reversing, ["ant bee", "", "cat"], ["bee ant", "hen", " "])
     assert found.translations == ("bee ant", "", "cat")
     assert found.likelihood.tokens == 3
@@ -67,18 +67,18 @@ def test_a_pair_with_a_blank_side_counts_in_the_scores_alone(reversing: Model) -
     ],
 )
 def test_what_cannot_be_scored_is_refused(
-    reversing: Model, sources: list[str], references: list[str], message: str
+    reversing: Translator, sources: list[str], references: list[str], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
         evaluate(reversing, sources, references, name="corpus")
     assert str(caught.value) == message
 
 
-def test_without_a_reference_there_is_no_perplexity(reversing: Model) -> None:
+def test_without_a_reference_there_is_no_perplexity(reversing: Translator) -> None:
     assert math.isnan(evaluate(reversing, ["ant"], [""]).perplexity)
 
 
-def test_pairs_beyond_the_models_positions_are_refused_with_their_line(untrained: Callable[..., Model]) -> None:
+def test_pairs_beyond_the_models_positions_are_refused_with_their_line(untrained: Callable[..., Translator]) -> None:
     model = untrained()
     with pytest.raises(UserError) as caught:
         evaluate(model, ["ant", "ant " * 9], ["ant", "ant"], name="corpus")
@@ -98,10 +98,10 @@ SOURCES = ["ein hund ,", "nicht wahr ?", "( l' été ) !", "hund hund", "été ,
 
 
 @pytest.fixture
-def moses() -> Callable[..., Model]:
+def moses() -> Callable[..., Translator]:
     """Makes a tiny model of tokenized, lowercased text with fresh weights; the options are those of [evaluate]."""
 
-    def make(*languages: str, **options: object) -> Model:
+    def make(*languages: str, **options: object) -> Translator:
         corpora = tuple(TextCorpus(source="a", target="b", to=to) for to in languages or ("",))
         recipe = Recipe(
             data=Data(train=corpora, lowercase=True, tokenized=Tokenized(source="fr", target="de")),
@@ -113,7 +113,7 @@ def moses() -> Callable[..., Model]:
         tokenizer = train_tokenizer(recipe.tokenizer, [VOCABULARY], languages)
         torch.manual_seed(3)
         network = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
-        return Model(Bundle(recipe, Tokenizers(tokenizer, tokenizer), network))
+        return Translator(Bundle(recipe, Tokenizers(tokenizer, tokenizer), network))
 
     return make
 
@@ -123,7 +123,7 @@ def references_for(outputs: list[str]) -> list[str]:
     return [output.upper() if number % 2 else f"HUND {output} , NICHT ?" for number, output in enumerate(outputs)]
 
 
-def test_lowercased_text_is_scored_without_case_and_the_signature_says_so(moses: Callable[..., Model]) -> None:
+def test_lowercased_text_is_scored_without_case_and_the_signature_says_so(moses: Callable[..., Translator]) -> None:
     model = moses(bleu_tokenize="none")
     references = references_for(model.translate(SOURCES))
     found = evaluate(model, SOURCES, references)
@@ -137,7 +137,7 @@ def test_lowercased_text_is_scored_without_case_and_the_signature_says_so(moses:
     assert found.likelihood.tokens == sum(len(reference.split()) + 1 for reference in references)
 
 
-def test_detokenized_scores_are_those_of_ordinary_text(moses: Callable[..., Model]) -> None:
+def test_detokenized_scores_are_those_of_ordinary_text(moses: Callable[..., Translator]) -> None:
     tokenized, ordinary = moses(bleu_tokenize="none"), moses(bleu_tokenize="none", detokenize=True)
     outputs = tokenized.translate(SOURCES)
     assert ordinary.translate(SOURCES) == outputs  # only scores are of ordinary text
@@ -153,14 +153,14 @@ def test_detokenized_scores_are_those_of_ordinary_text(moses: Callable[..., Mode
     assert found.exact == plain.exact
 
 
-def test_each_language_is_detokenized_by_its_own_rules(moses: Callable[..., Model]) -> None:
+def test_each_language_is_detokenized_by_its_own_rules(moses: Callable[..., Translator]) -> None:
     model = moses("de", "fr", detokenize=True)
     references = ["l' été !"] * 3
     found = evaluate(model, ["ein hund", "", "ein hund"], references, to=["de", "fr", "fr"])
     assert found.references == ("l' été!", "l' été!", "l'été !")  # a blank source asks for nothing: as [data] says
 
 
-def test_every_reference_is_foreseen_behind_the_tag_that_is_asked_for(moses: Callable[..., Model]) -> None:
+def test_every_reference_is_foreseen_behind_the_tag_that_is_asked_for(moses: Callable[..., Translator]) -> None:
     model = moses("de", "fr")
     references = ["ein hund", "nicht wahr ?"]
     german, french = (evaluate(model, SOURCES[:2], references, to=to) for to in ("de", "fr"))
@@ -169,12 +169,12 @@ def test_every_reference_is_foreseen_behind_the_tag_that_is_asked_for(moses: Cal
     assert (tagged.perplexity, tagged.translations) == (german.perplexity, german.translations)
 
 
-def test_a_source_without_its_language_is_refused_with_its_line(moses: Callable[..., Model]) -> None:
+def test_a_source_without_its_language_is_refused_with_its_line(moses: Callable[..., Translator]) -> None:
     with pytest.raises(UserError, match=r"^news, line 2 does not say its target language: begin it with one of <2de>"):
         evaluate(moses("de"), ["<2de> ein", "hund"], ["ein", "hund"], name="news")
 
 
-def test_a_raw_test_set_is_ordinary_text_on_both_sides(moses: Callable[..., Model]) -> None:
+def test_a_raw_test_set_is_ordinary_text_on_both_sides(moses: Callable[..., Translator]) -> None:
     made = moses(bleu_tokenize="none")
     ordinary = [made.wording.ordinary(source, "de") for source in SOURCES]
     outputs = made.translate(ordinary, raw=True)
@@ -188,7 +188,7 @@ def test_a_raw_test_set_is_ordinary_text_on_both_sides(moses: Callable[..., Mode
     assert found.perplexity == evaluate(made, [*map(made.wording.split_target, ordinary)], split).perplexity
 
 
-def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Model], tmp_path: Path) -> None:
+def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Translator], tmp_path: Path) -> None:
     """BLEU and chrF of two languages by their tags, of ordinary text, and of the first sentences of each alone."""
     made = moses("de", "fr", detokenize=True, bleu_tokenize="none")
     languages = {"de": SOURCES[:3], "fr": SOURCES[3:]}
@@ -206,8 +206,8 @@ def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Model
         validation = Validation(metric="bleu", max_sentences=most)
         train = made.recipe.train.model_copy(update={"validation": validation})
         recipe = made.recipe.model_copy(update={"data": data, "train": train})
-        with evaluating(made.network):
-            scores = Judge(Bundle(recipe, made.tokenizers, made.network), stores)()
+        with evaluation_mode(made.network):
+            scores = TranslationValidator(Bundle(recipe, made.tokenizers, made.network), stores)()
         asked = [["de", "de", "de", "fr", "fr"][row] for row in rows]
         references = [line for to in languages for line in (tmp_path / f"{to}.out").read_text().splitlines()]
         found = evaluate(made, expected, [references[row] for row in rows], to=asked)

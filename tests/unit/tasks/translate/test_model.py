@@ -12,10 +12,10 @@ import torch
 
 import heedful
 from heedful.errors import UserError
-from heedful.tasks.translate.model import Model, Translation, load
+from heedful.tasks.translate.model import Translation, Translator, load
 
 Sentences = Callable[[int], list[str]]
-Make = Callable[..., Model]
+Make = Callable[..., Translator]
 
 
 # --- translate --------------------------------------------------------------------------------------------------------
@@ -28,20 +28,20 @@ def test_a_loaded_model_translates(reversing_folder: Path, sentences: Sentences,
     assert right > 80
 
 
-def test_one_text_in_is_one_text_out(reversing: Model) -> None:
+def test_one_text_in_is_one_text_out(reversing: Translator) -> None:
     assert reversing.translate("ant bee") == "bee ant"
     assert reversing.translate(["ant bee"]) == ["bee ant"]
     assert reversing.translate([]) == []
 
 
-def test_order_and_blank_lines_are_kept(reversing: Model, sentences: Sentences) -> None:
+def test_order_and_blank_lines_are_kept(reversing: Translator, sentences: Sentences) -> None:
     texts = sentences(9)
     mixed = [texts[0], "", texts[1], "   ", "\t", *texts[2:], ""]
     expected = [reversing.translate(text) if text.strip() else "" for text in mixed]
     assert reversing.translate(mixed, batch_tokens=40) == expected
 
 
-def test_a_blank_text_is_never_sent_to_the_model(reversing: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blank_text_is_never_sent_to_the_model(reversing: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*call: object) -> None:
         raise AssertionError("the model was asked")
 
@@ -50,7 +50,7 @@ def test_a_blank_text_is_never_sent_to_the_model(reversing: Model, monkeypatch: 
     assert (blank.text, blank.score, blank.tokens, blank.complete) == ("", 0.0, (), True)
 
 
-def test_details_are_scores_tokens_and_the_best_first(reversing: Model) -> None:
+def test_details_are_scores_tokens_and_the_best_first(reversing: Translator) -> None:
     (nbest,) = reversing.translate_detailed(["ant bee cat"], nbest=3)
     assert len(nbest) == 3
     assert nbest[0].text == reversing.translate("ant bee cat")
@@ -60,7 +60,7 @@ def test_details_are_scores_tokens_and_the_best_first(reversing: Model) -> None:
     assert len({best.text for best in nbest}) == 3
 
 
-def test_options_overrule_the_recipe(reversing: Model) -> None:
+def test_options_overrule_the_recipe(reversing: Translator) -> None:
     scores = [
         reversing.translate_detailed(["ant bee"], length_penalty=alpha, beam=beam)[0][0].score
         for alpha, beam in ((None, None), (reversing.recipe.decode.length_penalty, 4), (0.0, 1), (2.0, 4))
@@ -71,7 +71,7 @@ def test_options_overrule_the_recipe(reversing: Model) -> None:
     assert len(cut.tokens) + cut.complete <= 2
 
 
-def test_wrong_options_are_refused(reversing: Model) -> None:
+def test_wrong_options_are_refused(reversing: Translator) -> None:
     with pytest.raises(TypeError, match=r"^`beem` is not an option. Did you mean `beam`\?$"):
         reversing.translate("ant", beem=3)  # type: ignore[call-overload]
     with pytest.raises(UserError, match=r"^`beam` is 0, but must be at least 1\.$"):
@@ -96,7 +96,7 @@ def test_text_is_composed_where_the_model_was_trained_so(untrained: Make) -> Non
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-def test_streaming_equals_translating_at_once(reversing: Model, sentences: Sentences) -> None:
+def test_streaming_equals_translating_at_once(reversing: Translator, sentences: Sentences) -> None:
     texts = [*sentences(20), "", *sentences(5)]
     expected = reversing.translate(texts)
     assert list(reversing.stream(texts)) == expected
@@ -104,7 +104,7 @@ def test_streaming_equals_translating_at_once(reversing: Model, sentences: Sente
     assert [nbest[0].text for nbest in streamed] == expected
 
 
-def test_an_endless_stream_is_translated_as_it_comes(reversing: Model) -> None:
+def test_an_endless_stream_is_translated_as_it_comes(reversing: Translator) -> None:
     taken: list[str] = []
 
     def endless() -> Iterator[str]:
@@ -117,7 +117,7 @@ def test_an_endless_stream_is_translated_as_it_comes(reversing: Model) -> None:
     assert len(taken) == 6
 
 
-def test_a_stream_takes_what_is_ready(reversing: Model) -> None:
+def test_a_stream_takes_what_is_ready(reversing: Translator) -> None:
     taken: list[str] = []
 
     def lines() -> Iterator[str]:

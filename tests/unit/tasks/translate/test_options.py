@@ -9,8 +9,8 @@ from heedful.decode.penalties import Shifted, Wu
 from heedful.errors import UserError
 from heedful.models.bundle import Tokenizers
 from heedful.tasks.translate.alignment import align
-from heedful.tasks.translate.model import Model
-from heedful.tasks.translate.options import Options, resolve
+from heedful.tasks.translate.model import Translator
+from heedful.tasks.translate.options import SearchOptions, resolve
 
 
 def test_what_is_left_out_is_the_recipes() -> None:
@@ -23,7 +23,12 @@ def test_what_is_left_out_is_the_recipes() -> None:
 
 
 def test_options_come_before_the_recipe() -> None:
-    options: Options = {"length_penalty": 1.0, "length_penalty_kind": "shifted", "length_shift": 2.0, "aligned": True}
+    options: SearchOptions = {
+        "length_penalty": 1.0,
+        "length_penalty_kind": "shifted",
+        "length_shift": 2.0,
+        "aligned": True,
+    }
     settings = resolve(options, Decode(), 1, ()).settings
     assert settings.penalty == Shifted(1.0, 2.0)
     assert settings.aligned
@@ -40,7 +45,7 @@ def test_an_unknown_kind_of_penalty_is_refused() -> None:
         resolve({"length_penalty_kind": "x"}, Decode(), 1, ())
 
 
-def test_an_unknown_option_is_a_mistake_of_the_program(reversing: Model) -> None:
+def test_an_unknown_option_is_a_mistake_of_the_program(reversing: Translator) -> None:
     with pytest.raises(TypeError, match=r"`beem` is not an option. Did you mean `beam`\?"):
         reversing.translate("ant", beem=3)  # type: ignore[call-overload]
 
@@ -48,30 +53,30 @@ def test_an_unknown_option_is_a_mistake_of_the_program(reversing: Model) -> None
 # --- through the model ------------------------------------------------------------------------------------------------
 
 
-def test_a_prefix_is_what_translations_begin_with(reversing: Model) -> None:
+def test_a_prefix_is_what_translations_begin_with(reversing: Translator) -> None:
     assert reversing.translate(["ant bee", "cat", ""], prefix="hen ")[0].startswith("hen")
     assert reversing.translate(["ant bee", "cat"], prefix=["", "gnu gnu"])[0] == "bee ant"
     assert reversing.translate(["ant bee", "cat"], prefix=["", "gnu gnu"])[1].startswith("gnu gnu")
 
 
-def test_a_prefix_that_cannot_be_tokenized_is_refused(reversing: Model) -> None:
+def test_a_prefix_that_cannot_be_tokenized_is_refused(reversing: Translator) -> None:
     message = r"^The prefix of line 2 cannot be tokenized: a part of `hen yak` is not in the vocabulary\.$"
     with pytest.raises(UserError, match=message):
         reversing.translate(["ant", "bee"], prefix=["", "hen yak"])
 
 
-def test_each_text_needs_its_prefix(reversing: Model) -> None:
+def test_each_text_needs_its_prefix(reversing: Translator) -> None:
     with pytest.raises(UserError, match=r"^There are 2 texts but 1 prefixes: each needs one, which may be empty\.$"):
         reversing.translate(["ant", "bee"], prefix=["cat"])
 
 
-def test_a_stream_has_one_prefix(reversing: Model) -> None:
+def test_a_stream_has_one_prefix(reversing: Translator) -> None:
     assert next(reversing.stream(["ant bee"], prefix="hen")).startswith("hen")
     with pytest.raises(TypeError, match="a stream has one target language and one prefix"):
         reversing.stream(["ant"], prefix=["hen"])
 
 
-def test_samples_are_the_same_whatever_stands_beside_them(reversing: Model) -> None:
+def test_samples_are_the_same_whatever_stands_beside_them(reversing: Translator) -> None:
     drawn = Sampling(temperature=2.0, samples=4, seed=3)
     alone = reversing.translate_detailed(["ant bee cat"], sampling=drawn)[0]
     texts = ["ant bee cat", "dog", "eel fox gnu hen ant", ""]
@@ -82,7 +87,7 @@ def test_samples_are_the_same_whatever_stands_beside_them(reversing: Model) -> N
     assert len({best.text for best in alone}) > 1
 
 
-def test_an_ensemble_of_one_model_twice_is_the_model(reversing: Model, reversing_folder: str) -> None:
+def test_an_ensemble_of_one_model_twice_is_the_model(reversing: Translator, reversing_folder: str) -> None:
     from heedful.tasks.translate.model import load
 
     both = load(reversing_folder, device="cpu", ensemble=[reversing_folder])
@@ -92,7 +97,7 @@ def test_an_ensemble_of_one_model_twice_is_the_model(reversing: Model, reversing
         assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
 
 
-def test_alignments_are_between_pieces_and_between_words(reversing: Model) -> None:
+def test_alignments_are_between_pieces_and_between_words(reversing: Translator) -> None:
     (best,) = reversing.translate_detailed(["ant bee cat dog"], aligned=True)[0]
     assert best.alignment is not None
     assert best.alignment.source_pieces == ("ant", "bee", "cat", "dog")

@@ -10,14 +10,14 @@ from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle
 from heedful.packed import Packed
-from heedful.tasks.translate.model import Model
+from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.scoring import score, score_stream
 
 SOURCES = ["ant bee cat", "dog", "ant ant bee dog cat", ""]
 TARGETS = ["cat bee", "dog dog dog ant", "", "bee"]
 
 
-def naive(models: list[Model], source: str, target: str) -> list[float]:
+def naive(models: list[Translator], source: str, target: str) -> list[float]:
     """One pair at a time, full scores, float64 sums."""
     inputs, outputs = models[0].encode([source])[0], models[0].tokenizers.target.encode(target)
     each = []
@@ -30,7 +30,7 @@ def naive(models: list[Model], source: str, target: str) -> list[float]:
     return [math.log(mean[place, token]) for place, token in enumerate([*outputs, END])]
 
 
-def test_scores_equal_one_pair_at_a_time(untrained: Callable[..., Model]) -> None:
+def test_scores_equal_one_pair_at_a_time(untrained: Callable[..., Translator]) -> None:
     model = untrained()
     for scored, source, target in zip(model.score(SOURCES, TARGETS), SOURCES, TARGETS, strict=True):
         assert scored.log_probabilities == pytest.approx(naive([model], source, target), abs=1e-4)
@@ -39,21 +39,21 @@ def test_scores_equal_one_pair_at_a_time(untrained: Callable[..., Model]) -> Non
         assert scored.per_piece == pytest.approx(scored.log_probability / (len(target.split()) + 1))
 
 
-def test_several_models_speak_with_their_mean_probability(untrained: Callable[..., Model]) -> None:
+def test_several_models_speak_with_their_mean_probability(untrained: Callable[..., Translator]) -> None:
     one, other = untrained(), untrained(layers=2)
-    both = Model(*(Bundle(model.recipe, one.tokenizers, model.network) for model in (one, other)))
+    both = Translator(*(Bundle(model.recipe, one.tokenizers, model.network) for model in (one, other)))
     for scored, source, target in zip(score(both, SOURCES, TARGETS), SOURCES, TARGETS, strict=True):
         assert scored.log_probabilities == pytest.approx(naive([one, other], source, target), abs=1e-4)
 
 
-def test_what_a_search_finds_has_the_score_of_forced_decoding(reversing: Model) -> None:
+def test_what_a_search_finds_has_the_score_of_forced_decoding(reversing: Translator) -> None:
     for source in ["ant bee cat dog", "hen"]:
         for found in reversing.translate_detailed([source], nbest=3)[0]:
             (scored,) = reversing.score([source], [found.text])
             assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-3)
 
 
-def test_a_stream_gives_the_same_in_pieces(reversing: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_gives_the_same_in_pieces(reversing: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heedful.tasks.translate.scoring.CHUNK", 2)
     pairs = list(zip(SOURCES, TARGETS, strict=True))
     whole = reversing.score(SOURCES, TARGETS)
@@ -61,25 +61,25 @@ def test_a_stream_gives_the_same_in_pieces(reversing: Model, monkeypatch: pytest
         assert streamed.log_probabilities == pytest.approx(scored.log_probabilities, abs=1e-4)
 
 
-def test_dropout_is_off_while_scoring_and_back_afterwards(untrained: Callable[..., Model]) -> None:
+def test_dropout_is_off_while_scoring_and_back_afterwards(untrained: Callable[..., Translator]) -> None:
     model = untrained(dropout=0.5)
     model.network.train()
     assert model.score(SOURCES, TARGETS) == model.score(SOURCES, TARGETS)
     assert model.network.training
 
 
-def test_unequal_lists_are_refused(reversing: Model) -> None:
+def test_unequal_lists_are_refused(reversing: Translator) -> None:
     with pytest.raises(UserError, match=r"^There are 2 sources but 1 targets: each needs one\.$"):
         reversing.score(["ant", "bee"], ["cat"])
 
 
-def test_a_target_without_enough_positions_is_refused(untrained: Callable[..., Model]) -> None:
+def test_a_target_without_enough_positions_is_refused(untrained: Callable[..., Translator]) -> None:
     message = r"^here, line 2: the reference has 10 tokens with `</s>`, but this model has positions for 9"
     with pytest.raises(UserError, match=message):
         list(score_stream(untrained(), [("ant", "bee"), ("ant", " ".join(["bee"] * 9))], name="here"))
 
 
-def test_what_comes_before_a_mistake_is_scored(untrained: Callable[..., Model]) -> None:
+def test_what_comes_before_a_mistake_is_scored(untrained: Callable[..., Translator]) -> None:
     pairs = [("ant", "bee"), ("bee", "cat"), ("ant", " ".join(["bee"] * 9)), ("ant", "ant")]
     stream = score_stream(untrained(), pairs, name="here")
     assert [next(stream).pieces, next(stream).pieces] == [("bee", "</s>"), ("cat", "</s>")]

@@ -10,31 +10,33 @@ from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.bundle import Tokenizers
-from heedful.tasks.translate.text_codec import Languages, Wording
+from heedful.tasks.translate.text_codec import Languages, TextCodec
 
 ENGLISH = "a dog , isn 't it ? <2de>"
 OTHERS = "ein Hund , nicht ? l' été !"
 
 
-def wording(*languages: str, tokenized: Tokenized | None = None, nfc: bool = False, lowercase: bool = False) -> Wording:
+def wording(
+    *languages: str, tokenized: Tokenized | None = None, nfc: bool = False, lowercase: bool = False
+) -> TextCodec:
     """Of a word vocabulary with tags for these languages."""
     corpora = tuple(TextCorpus(source="a", target="b", to=language) for language in languages or ("",))
     data = Data(train=corpora, tokenized=tokenized, nfc=nfc, lowercase=lowercase)
     recipe = Recipe(data=data, tokenizer=Words(kind="word"))
     form = str.lower if lowercase else str
     joint = train_tokenizer(recipe.tokenizer, [form(ENGLISH), form(OTHERS)], languages)
-    return Wording(recipe, Tokenizers(joint, joint))
+    return TextCodec(recipe, Tokenizers(joint, joint))
 
 
-def pieces(of: Wording, texts: Sequence[str], to: Languages = None, raw: bool = False) -> list[list[str]]:
+def pieces(of: TextCodec, texts: Sequence[str], to: Languages = None, raw: bool = False) -> list[list[str]]:
     return [_tokenizer(of).pieces(ids) for ids in of.encode(texts, to, raw, "corpus", 1)]
 
 
-def _tokenizer(of: Wording) -> Tokenizer:
+def _tokenizer(of: TextCodec) -> Tokenizer:
     return of._source
 
 
-def refused(of: Wording, texts: Sequence[str], to: Languages = None, raw: bool = False, first: int = 1) -> str:
+def refused(of: TextCodec, texts: Sequence[str], to: Languages = None, raw: bool = False, first: int = 1) -> str:
     with pytest.raises(UserError) as caught:
         of.encode(texts, to, raw, "corpus", first)
     return str(caught.value)
