@@ -41,9 +41,9 @@ from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
 
 from heedful.cli.reports.scored import training_of
-from heedful.config.models import FIXED_LENGTH, AlignmentName
+from heedful.config.model.attention import FIXED_LENGTH, AlignmentName
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files, corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import HeedfulError

@@ -102,7 +102,9 @@ def write_text(folder: Path, pairs: int, tenth: int) -> None:
 def work(folder: Path) -> None:
     """From text to batches; prints the seconds and counts as JSON."""
     from heedful.config.corpora import TextCorpus
-    from heedful.config.schema import ByteBpe, Data, Recipe
+    from heedful.config.data import Data
+    from heedful.config.recipe import Recipe
+    from heedful.config.tokenizer import ByteBpe
     from heedful.data.epochs.loader import Loader, PairFeed
     from heedful.data.prepare.pairs import prepare
 

@@ -18,7 +18,7 @@ import torch
 from benchmarks.detailed_results import command_line
 from torch import nn
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.files import read_json, write_json
 from heedful.metrics.recorded_results import record, result_file

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Adam, Constant
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.train import Adam, Constant
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore

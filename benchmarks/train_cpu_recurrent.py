@@ -51,8 +51,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import AlignmentName, RecurrentModel
-from heedful.config.schema import Adam, Constant
+from heedful.config.model.attention import AlignmentName
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.train import Adam, Constant
 from heedful.data.corpora.pairs import read_pairs
 from heedful.devices import WORTH_IT, keep_freed_memory
 from heedful.metrics.recorded_results import RESULTS, record

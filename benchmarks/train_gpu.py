@@ -32,7 +32,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import AnySchedule, Constant, Data, InverseSqrt, Recipe, Train, Validation
+from heedful.config.data import Data
+from heedful.config.recipe import Recipe
+from heedful.config.train import AnySchedule, Constant, InverseSqrt, Train, Validation
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, Tokenizer

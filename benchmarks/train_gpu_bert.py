@@ -32,8 +32,10 @@ from benchmarks.gpu_work import Listener, Results, peak_gib, rate
 from torch import Tensor, nn
 
 from heedful.config.corpora import PlainTexts
-from heedful.config.encoders import BertModel
-from heedful.config.schema import AdamW, Constant, Data, Recipe, Train, Validation
+from heedful.config.data import Data
+from heedful.config.model.bert import BertModel
+from heedful.config.recipe import Recipe
+from heedful.config.train import AdamW, Constant, Train, Validation
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.token_store import TokenStore

@@ -83,8 +83,11 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
     Its recipe has two test corpora, the second with a name, and no validation corpus. Copy it to damage it.
     """
     from heedful.config.corpora import TextCorpus
-    from heedful.config.models import TransformerModel
-    from heedful.config.schema import Data, Decode, Recipe, Words
+    from heedful.config.data import Data
+    from heedful.config.decode import Decode
+    from heedful.config.model.transformer import TransformerModel
+    from heedful.config.recipe import Recipe
+    from heedful.config.tokenizer import Words
     from heedful.data.tokenize.training import train_tokenizer
     from heedful.models.build.network import build_model
     from heedful.models.bundle import Tokenizers, write_description, write_weights

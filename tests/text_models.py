@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.bundle import Bundle, Tokenizers, build_network, write_description, write_weights
 from heedful.models.networks import Classifier, MaskedModel

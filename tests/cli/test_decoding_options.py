@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.main import run
-from heedful.config.schema import Words
+from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.models.build.network import build_model

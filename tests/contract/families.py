@@ -6,8 +6,10 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 from tests.covering import Options, covering
 
-from heedful.config.encoders import BertModel, ClassifierModel
-from heedful.config.models import AlignmentName, DistributionName, PairModel
+from heedful.config.model.attention import AlignmentName, DistributionName
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.mixed import PairModel
 
 _TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}
 _RECURRENT: Options = {"family": "recurrent", "width": 16, "encoder_width": 8, "max_places": None}

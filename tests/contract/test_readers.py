@@ -13,7 +13,8 @@ from rich.console import Console
 from tests.contract.families import PAIRED, classifier_of, masked_of
 from torch import Tensor, nn
 
-from heedful.config.schema import Masking, Recipe
+from heedful.config.recipe import Recipe
+from heedful.config.train import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed

@@ -11,7 +11,10 @@ from rich.console import Console
 from tests.contract.families import FAMILIES, config_of
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import Constant, Data, Recipe, Train, Words
+from heedful.config.data import Data
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import Words
+from heedful.config.train import Constant, Train
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.token_store import TokenStore
 from heedful.models.build.network import build_model

@@ -10,7 +10,7 @@ from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from heedful.config.recipe import Recipe
 
 Test = tuple[tuple[AnyCorpus, ...], str]  # corpora, and the folder that their files are in
 

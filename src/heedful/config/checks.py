@@ -3,13 +3,14 @@
 from typing import TYPE_CHECKING, Final
 
 from heedful.config.corpora import PAIRS, TEXTS, AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
-from heedful.config.encoders import BertModel, ClassifierModel
-from heedful.config.models import RecurrentModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.section import Section
 from heedful.config.tasks import METRICS, Task
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from heedful.config.recipe import Recipe
 
 SPLITS: Final = ("train", "valid", "test")
 _NEEDED: Final = {  # what corpora must be for a task, in words

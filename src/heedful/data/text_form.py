@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from heedful.config.schema import Data
+from heedful.config.data import Data
 
 if TYPE_CHECKING:
     from sacremoses import MosesDetokenizer, MosesTokenizer

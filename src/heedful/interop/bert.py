@@ -6,7 +6,7 @@ Devlin et al. 2019
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.config.encoders import BertModel
+from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.errors import UserError
 from heedful.interop.bert_vocabulary import read_vocabulary

@@ -6,7 +6,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from heedful.config.encoders import BertModel
+from heedful.config.model.bert import BertModel
 from heedful.errors import UserError
 from heedful.interop.folder import Folder
 from heedful.models.networks import MaskedModel

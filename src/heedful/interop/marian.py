@@ -6,7 +6,7 @@ Junczys-Dowmunt et al. 2018; Tiedemann and Thottingal 2020
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.files import read_bytes
 from heedful.interop.folder import Folder

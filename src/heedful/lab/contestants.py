@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final, Literal, Unpack
 
 from heedful.config.corpora import AnyCorpus
-from heedful.config.schema import Data, Recipe
+from heedful.config.data import Data
+from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TextForm

@@ -24,7 +24,7 @@ from heedful.config.corpora import (
     TsvCorpus,
     TsvTexts,
 )
-from heedful.config.schema import Data
+from heedful.config.data import Data
 from heedful.data.cache import Say
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs

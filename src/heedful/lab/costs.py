@@ -26,7 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config.models import PairModel, RecurrentModel, TransformerModel
+from heedful.config.model.mixed import PairModel
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.positions import Learned
 

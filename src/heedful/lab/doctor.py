@@ -12,7 +12,7 @@ from rich.console import Console
 
 from heedful.config.corpora import AnyCorpus
 from heedful.config.reading.load import load_recipe
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.files import corpus_name
 from heedful.data.epochs.loader import PairFeed, pair_costs

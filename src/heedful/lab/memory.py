@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from heedful.config.models import PairModel, TransformerModel
+from heedful.config.model.mixed import PairModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.epochs.loader import PairFeed, pair_costs
 from heedful.data.epochs.plan import Indices

@@ -7,7 +7,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config.schema import AnyTokenizer, ByteBpe, Recipe
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import AnyTokenizer, ByteBpe
 from heedful.data.corpora.pairs import Pair
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.token_store import TokenStore

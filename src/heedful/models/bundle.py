@@ -13,9 +13,11 @@ from typing import Final, Generic, TypeVar, overload
 
 from torch import nn
 
-from heedful.config.encoders import AnyModel, BertModel, ClassifierModel
+from heedful.config.model.any import AnyModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.tasks import Task
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.errors import UserError

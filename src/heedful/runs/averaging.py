@@ -6,7 +6,8 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from heedful.config.reading.toml import shown
-from heedful.config.schema import Average, Recipe
+from heedful.config.recipe import Recipe
+from heedful.config.train import Average
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, refuse_file_in_the_way
 from heedful.models.bundle import (

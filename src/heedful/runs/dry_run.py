@@ -8,7 +8,7 @@ from typing import Final
 import torch
 from rich.console import Console
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.runs.job import Job, first_job, set_up
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import build_trainer, retention_of

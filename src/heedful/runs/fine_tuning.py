@@ -9,10 +9,12 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import Tensor, nn
 
-from heedful.config.encoders import AnyModel, BertModel, ClassifierModel
+from heedful.config.model.any import AnyModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.reading.toml import shown
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, Tokenizers, build_network, read_bundle, read_description

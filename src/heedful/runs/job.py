@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.epochs.plan import ORDER
 from heedful.data.prepare.pairs import Prepared
 from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic

@@ -7,7 +7,7 @@ from typing import Final
 
 from torch import nn
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.tasks import Task
 from heedful.files import write_bytes
 from heedful.models.bundle import CARD

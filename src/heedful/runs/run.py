@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import torch
 
-from heedful.config.schema import Average, Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.tasks import HIGHER_IS_BETTER, counted_tokens
+from heedful.config.train import Average
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights

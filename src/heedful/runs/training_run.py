@@ -9,7 +9,7 @@ from rich.console import Console
 
 from heedful.config.reading.load import flat, load_recipe, recipe_to_json
 from heedful.config.reading.toml import shown
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.errors import UserError
 from heedful.files import leftovers, refuse_file_in_the_way
 from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_description

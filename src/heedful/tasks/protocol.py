@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from heedful.config import tasks
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import Feed
 from heedful.data.prepare.pairs import Prepared

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 import torch
 from torch import nn
 
-from heedful.config.schema import Adam, AdamW, AnyOptimizer
+from heedful.config.train import Adam, AdamW, AnyOptimizer
 
 Scales = Mapping[nn.Parameter, float]  # the learning rate of a parameter, of that of the schedule; 1 where none is said
 

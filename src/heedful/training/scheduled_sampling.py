@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from heedful.config.schema import AnyDecay
+from heedful.config.train import AnyDecay
 
 
 class Decay(Protocol):

@@ -16,7 +16,8 @@ import torch
 from heedful.cli.main import run
 from heedful.cli.reports.comparison import statement, text_of
 from heedful.cli.verbs.compare import BleuTokenize
-from heedful.config.schema import Evaluate, Recipe
+from heedful.config.decode import Evaluate
+from heedful.config.recipe import Recipe
 from heedful.lab import contestants
 from heedful.lab.compare import Comparison, System, compare
 from heedful.metrics.significance import Bootstrap, Welch

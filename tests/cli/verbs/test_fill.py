@@ -10,7 +10,9 @@ from tests.unit.tasks.masked_models import masked_bundle, week_bundle
 
 from heedful.cli.main import run
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import ByteBpe, Data, Recipe, Words
+from heedful.config.data import Data
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.bundle import Bundle, Tokenizers, write_description, write_weights
 from heedful.models.networks import MaskedModel

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.main import run
-from heedful.config.schema import ByteBpe
+from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Tokenizers, read_description, write_description, write_weights

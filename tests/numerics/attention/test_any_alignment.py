@@ -14,7 +14,8 @@ from tests.covering import covering
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from heedful.config.models import AlignmentName, DistributionName, TransformerModel
+from heedful.config.model.attention import AlignmentName, DistributionName
+from heedful.config.model.transformer import TransformerModel
 from heedful.models.build.network import build_model
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
 from heedful.models.networks import EncoderDecoder, set_precision

@@ -15,9 +15,10 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
+from heedful.config.data import Data
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
-from heedful.config.schema import Data, Recipe
+from heedful.config.recipe import Recipe
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.weights import weights_from_bytes, weights_to_bytes

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForPreTraining
 
-from heedful.config.encoders import BertModel
+from heedful.config.model.bert import BertModel
 from heedful.data.batches.masked import MaskedBatch
 from heedful.interop.bert_weights import bert_names
 from heedful.models.build.encoder_only import build_masked_model

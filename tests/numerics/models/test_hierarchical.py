@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.models.build.transformer import transformer_encoder
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
 from heedful.nn.initialization import xavier

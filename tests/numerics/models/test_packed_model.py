@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heedful.config.models import TRANSFORMER_PRESETS, TransformerModel
+from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerModel
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention

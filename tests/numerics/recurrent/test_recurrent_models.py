@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.models import MixedModel, RecurrentModel, TransformerModel
+from heedful.config.model.mixed import MixedModel
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision

@@ -7,7 +7,7 @@ import pytest
 from heedful.config.checks import SPLITS
 from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.reading.load import load_recipe
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.tasks import HIGHER_IS_BETTER, METRICS
 from heedful.errors import UserError
 

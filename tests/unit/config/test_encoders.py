@@ -5,18 +5,17 @@ from typing import get_args
 
 import pytest
 
-from heedful.config.encoders import (
-    BERT_PRESETS,
-    BertModel,
-    ClassifierModel,
+from heedful.config.model.bert import BERT_PRESETS, BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import (
     HierarchicalEncoderTable,
     PoolName,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
-from heedful.config.models import TRANSFORMER_PRESETS
+from heedful.config.model.transformer import TRANSFORMER_PRESETS
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.errors import UserError
 from heedful.nn.layers.pooling import POOLS
 

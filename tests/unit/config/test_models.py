@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from heedful.config.models import (
+from heedful.config.model.attention import (
     EQUAL_WIDTHS,
     FIXED_LENGTH,
     NEEDS_DISTANCE,
@@ -15,13 +15,12 @@ from heedful.config.models import (
     SEVERAL_PLACES,
     AlignmentName,
     DistributionName,
-    MixedModel,
-    PairModel,
-    RecurrentModel,
-    TransformerModel,
 )
+from heedful.config.model.mixed import MixedModel, PairModel
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.errors import UserError
 from heedful.nn.alignments.distributions import DISTRIBUTIONS
 from heedful.nn.alignments.table import ALIGNMENTS

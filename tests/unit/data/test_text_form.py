@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import Data
+from heedful.config.data import Data
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TextForm, join_words, split_words
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.search import search

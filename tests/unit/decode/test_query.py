@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.decode.query import make_queries
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search

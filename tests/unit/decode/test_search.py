@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from heedful.config.models import RecurrentModel, TransformerModel
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.decode import search as search_module
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.sampling import Sampling

@@ -21,7 +21,7 @@ from transformers import BertModel as TheirBertModel
 
 from heedful.cli.main import run
 from heedful.config.corpora import PlainTexts
-from heedful.config.encoders import BertModel
+from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.errors import UserError
 from heedful.interop.bert import read_bert

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from tests.unit.interop.folders import Change, write_marian
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN
 from heedful.errors import UserError

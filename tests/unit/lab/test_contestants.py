@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import Recipe, Tokenized
+from heedful.config.data import Tokenized
+from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
 from heedful.lab import contestants

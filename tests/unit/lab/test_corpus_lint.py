@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
-from heedful.config.schema import Data
+from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.lab import corpus_lint
 from heedful.lab.characters import PATTERNS, WIDTH, excerpt, odd_kinds

@@ -10,8 +10,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
-from heedful.config.schema import ByteBpe, Data, Recipe, Words
+from heedful.config.data import Data
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.batches.pairs import collate
 from heedful.data.epochs.loader import PairFeed
 from heedful.data.prepare.pairs import Prepared

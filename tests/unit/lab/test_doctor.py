@@ -13,7 +13,7 @@ import torch
 from rich.console import Console
 
 from heedful.config.reading.load import recipe_from_json, recipe_to_toml
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.epochs.loader import pair_costs
 from heedful.errors import UserError
 from heedful.lab import doctor, memory

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from heedful.config.encoders import BertModel
-from heedful.config.schema import Masking
+from heedful.config.model.bert import BertModel
+from heedful.config.train import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.token_store import TokenStore

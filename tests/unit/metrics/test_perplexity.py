@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import collate
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END

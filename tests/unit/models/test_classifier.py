@@ -11,8 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.encoders import BertModel, ClassifierModel, PoolName
-from heedful.config.schema import Recipe
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import PoolName
+from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer

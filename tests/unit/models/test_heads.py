@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.config.encoders import BertModel
+from heedful.config.model.bert import BertModel
 from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.networks import MaskedModel

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder

@@ -3,8 +3,10 @@ from collections.abc import Callable
 import pytest
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Recipe, Words
+from heedful.config.data import Data
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, Tokenizers

@@ -11,9 +11,11 @@ from safetensors.numpy import load_file
 from tests.text_models import classifier_recipe, fresh_classifier, written
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
+from heedful.config.data import Data
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.schema import Data, Recipe, Words
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build.network import build_model

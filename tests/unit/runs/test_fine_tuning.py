@@ -13,9 +13,11 @@ from rich.console import Console
 from safetensors.numpy import load_file
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
+from heedful.config.data import Data, Tokenized
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe, recipe_from_json
-from heedful.config.schema import Data, Recipe, Tokenized, Words
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.build.network import build_model

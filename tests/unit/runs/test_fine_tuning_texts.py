@@ -14,9 +14,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from heedful.cli.main import run
-from heedful.config.encoders import BertModel, ClassifierModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.load import load_recipe, recipe_from_json
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
 from heedful.models.bundle import Tokenizers, build_network, read_description, write_description, write_weights

@@ -8,7 +8,8 @@ from tests.text_models import classifier_recipe, masked_recipe
 from torch import nn
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import Data, Recipe
+from heedful.config.data import Data
+from heedful.config.recipe import Recipe
 from heedful.runs.model_card import write_card
 
 PAIRS = {"train": [{"tsv": "x.tsv", "label": 1, "text": 2, "second": 3}], "valid": [], "test": []}

@@ -13,7 +13,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.errors import Stopped, UserError
 from heedful.runs import run as running
 from heedful.runs.dry_run import dry_run

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import torch
 
 from heedful.config.corpora import PlainTexts
-from heedful.config.encoders import BertModel
-from heedful.config.schema import AnyTokenizer, Data, Recipe, Words
+from heedful.config.data import Data
+from heedful.config.model.bert import BertModel
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.models.build.encoder_only import build_masked_model

@@ -12,9 +12,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.encoders import BertModel, ClassifierModel, TransformerEncoderTable
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Adam, Constant, Masking
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import TransformerEncoderTable
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.train import Adam, Constant, Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.batches.pairs import collate

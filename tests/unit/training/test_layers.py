@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.encoders import BertModel, ClassifierModel
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Adam, AdamW, AnyOptimizer
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.train import Adam, AdamW, AnyOptimizer
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.build.network import build_model

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.config.models import RecurrentModel
+from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError

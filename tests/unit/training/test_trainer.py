@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Adam, Constant
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.train import Adam, Constant
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.epochs.loader import PairFeed
 from heedful.data.token_store import TokenStore

@@ -12,7 +12,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from heedful.config.schema import Adam
+from heedful.config.train import Adam
 from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.models.networks import set_precision
 from heedful.models.recurrent.language_model import RecurrentLanguageModel

@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe, recipe_to_toml
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 
 app = typer.Typer(help="Check a recipe, or show it with every default filled in.")
 

@@ -40,7 +40,7 @@ from heedful.files import write_bytes
 
 if TYPE_CHECKING:
     from heedful.cli.reports.scored import CorpusResult, ModelResult
-    from heedful.config.schema import Recipe
+    from heedful.config.recipe import Recipe
     from heedful.config.tasks import Task
     from heedful.tasks.translate.evaluation import Evaluation
     from heedful.tasks.translate.model import Translator

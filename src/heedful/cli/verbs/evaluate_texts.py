@@ -19,7 +19,7 @@ from heedful.cli.reports.scored import training_of
 from heedful.cli.reports.text_scores import Evaluation, JudgedModel, TextScores, as_object, as_text, figures
 from heedful.cli.text_lines import text_of
 from heedful.config.corpora import AnyCorpus, TextCorpus
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files, corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, labels_of, read_texts

@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.tasks import counted_tokens
 from heedful.errors import UserError
 from heedful.files import is_unicode

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 from heedful.errors import UserError
 

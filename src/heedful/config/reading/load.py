@@ -12,7 +12,7 @@ from heedful.config.reading.complaints import complaints
 from heedful.config.reading.draft import Draft, Table, draft_of, overrides_of, with_overrides
 from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
 from heedful.config.reading.toml import toml_document
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.errors import UserError, suggestion
 
 _PLAINER = {  # what tomllib says, as a person would

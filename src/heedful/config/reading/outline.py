@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import Tag
 from pydantic.fields import FieldInfo
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 
 Key = str | int

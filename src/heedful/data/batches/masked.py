@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.config.schema import Masking
+from heedful.config.train import Masking
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.batches.masking import mask, most_chosen
 from heedful.data.batches.next_sentences import SentencePairs

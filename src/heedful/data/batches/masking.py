@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config.schema import Masking
+from heedful.config.train import Masking
 from heedful.data.batches.pairs import places_of
 
 _Numbers = NDArray[np.int64]

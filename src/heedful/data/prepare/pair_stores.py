@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from heedful.config.corpora import AnyCorpus
-from heedful.config.schema import Data
+from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.config.corpora import AnyCorpus
-from heedful.config.schema import AnyTokenizer, Data, Recipe
+from heedful.config.data import Data
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import AnyTokenizer
 from heedful.data.cache import Say
 from heedful.data.corpora.files import check_files, content_key, corpus_name
 from heedful.data.corpora.pairs import is_blank, read_pairs

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from heedful.config.corpora import TEXTS, AnyCorpus, JsonlTexts, TsvTexts
-from heedful.config.schema import Data
+from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import corpus_name

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
-from heedful.config.encoders import ClassifierModel
-from heedful.config.schema import Recipe
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import check_files, content_key, corpus_name

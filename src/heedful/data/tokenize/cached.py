@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import tokenizers as tokenizers_library
 
-from heedful.config.schema import AnyTokenizer
+from heedful.config.tokenizer import AnyTokenizer
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize import training as tokenizer_training

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from heedful.config.schema import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
+from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, Tokenizer, tag_of
 from heedful.errors import UserError
 

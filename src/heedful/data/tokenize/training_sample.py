@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus
-from heedful.config.schema import Data
+from heedful.config.data import Data
 from heedful.data.corpora.files import Row
 from heedful.data.corpora.pairs import Pair, read_pairs
 from heedful.data.text_form import TextForm

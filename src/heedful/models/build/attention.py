@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from torch import Tensor
 
-from heedful.config.models import AlignmentName, Attending
+from heedful.config.model.attention import AlignmentName, Attending
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import DISTRIBUTIONS, Distribution, GumbelHard, Hard, l1_distance
 from heedful.nn.alignments.table import make_alignment

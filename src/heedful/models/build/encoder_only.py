@@ -5,13 +5,9 @@ from typing import assert_never
 import torch
 from torch import nn
 
-from heedful.config.encoders import (
-    BertModel,
-    ClassifierModel,
-    HierarchicalEncoderTable,
-    RecurrentEncoderTable,
-    TransformerEncoderTable,
-)
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler

@@ -2,7 +2,9 @@
 
 from torch import nn
 
-from heedful.config.models import PairModel, RecurrentModel, TransformerModel
+from heedful.config.model.mixed import PairModel
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
 from heedful.models.networks import EncoderDecoder

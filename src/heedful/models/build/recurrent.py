@@ -5,8 +5,8 @@ from typing import Final
 
 from torch import nn
 
-from heedful.config.encoders import RecurrentEncoderTable
-from heedful.config.models import RecurrentModel
+from heedful.config.model.encoders import RecurrentEncoderTable
+from heedful.config.model.recurrent import RecurrentModel
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.recurrent.decoder import EachSentence, EachToken, RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentEncoder

@@ -6,7 +6,7 @@ from typing import Final
 import torch
 from torch import nn
 
-from heedful.config.models import TransformerModel, TransformerStack
+from heedful.config.model.transformer import TransformerModel, TransformerStack
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.config.encoders import ClassifierModel
+from heedful.config.model.classifier import ClassifierModel
 from heedful.data.batches.texts import TextCollator
 from heedful.data.corpora.texts import Text
 from heedful.data.prepare.document_pieces import document_of, document_store

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.config.encoders import ClassifierModel, HierarchicalEncoderTable
-from heedful.config.models import TransformerStack
-from heedful.config.schema import Recipe
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import HierarchicalEncoderTable
+from heedful.config.model.transformer import TransformerStack
+from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import AnyTextCollator, TextCollator, TextFeed

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import torch
 
-from heedful.config.encoders import BertModel
-from heedful.config.schema import Recipe
+from heedful.config.model.bert import BertModel
+from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.masked import MaskedFeed, some_inputs, validation_feed
 from heedful.data.prepare.pairs import Prepared

@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config.encoders import BertModel, ClassifierModel, HierarchicalEncoderTable
-from heedful.config.schema import Recipe
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import HierarchicalEncoderTable
+from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.pairs import places_of

@@ -2,7 +2,7 @@
 
 from typing import Generic
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.models.bundle import Bundle, NetworkType, Tokenizers
 
 

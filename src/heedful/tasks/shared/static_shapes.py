@@ -4,8 +4,9 @@ from typing import Final
 
 import torch
 
-from heedful.config.models import SCORES_BY_PLACE, TransformerStack
-from heedful.config.schema import Data
+from heedful.config.data import Data
+from heedful.config.model.attention import SCORES_BY_PLACE
+from heedful.config.model.transformer import TransformerStack
 from heedful.data.batch_layout import StaticShape
 from heedful.nn.attention.backends import packed_takes
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
-from heedful.config.schema import Decode
+from heedful.config.decode import Decode
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import SearchSettings

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import torch
 
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Recipe
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.epochs.loader import PairFeed
 from heedful.data.prepare.pairs import Prepared, prepare

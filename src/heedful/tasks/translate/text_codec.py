@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.text_form import TextForm, join_words, split_words
 from heedful.data.tokenize.tokenizer import tag_of
 from heedful.errors import UserError

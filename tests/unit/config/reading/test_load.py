@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.config.corpora import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
-from heedful.config.models import TransformerModel
+from heedful.config.data import Data, Tokenized
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.complaints import FOREIGN_WORDS
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.reading.outline import paths_of_key
 from heedful.config.reading.toml import toml_document
-from heedful.config.schema import Adam, Average, ByteBpe, Data, Linear, Noam, Recipe, Tokenized, Words
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import ByteBpe, Words
+from heedful.config.train import Adam, Average, Linear, Noam
 from heedful.errors import UserError
 
 DATA = '[data]\ntrain = { source = "a.en", target = "a.de" }\n'

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading import shipped_recipes as recipes
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import ByteBpe, Data
+from heedful.config.data import Data
+from heedful.config.tokenizer import ByteBpe
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.pairs import Pair, read_pairs
 from heedful.data.prepare import pair_stores as tokenizing
@@ -32,7 +33,7 @@ MAX_LENGTH = 10
 CORPUS = TextCorpus(source="in", target="out", to="de")
 
 WITHOUT_MAIN_GUARD = """
-from heedful.config.schema import ByteBpe
+from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.pair_encoder import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_pool import Workers

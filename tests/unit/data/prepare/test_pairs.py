@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.prepare import pair_stores as tokenizing
 from heedful.data.prepare import pairs as module

@@ -10,7 +10,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
-from heedful.config.schema import AnyTokenizer, Data, Words
+from heedful.config.data import Data
+from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.prepare.pair_stores import Contents

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.prepare.texts import TextSample, prepare_texts
 from heedful.data.token_store import TokenStore

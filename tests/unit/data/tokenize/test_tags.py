@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config.schema import AnyTokenizer, Bpe, ByteBpe, Characters, Recipe, Unigram, WordPiece, Words
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.prepare.pairs import Prepared, prepare
 from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
 from heedful.data.tokenize.training import train_tokenizer

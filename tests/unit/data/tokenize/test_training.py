@@ -4,7 +4,7 @@ from string import ascii_letters
 
 import pytest
 
-from heedful.config.schema import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
+from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError

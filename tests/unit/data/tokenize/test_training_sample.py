@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config.schema import Data
+from heedful.config.data import Data
 from heedful.data.tokenize import training_sample as sampling
 from heedful.data.tokenize.training_sample import Sample, Side
 

@@ -3,7 +3,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from heedful.config.schema import Words
+from heedful.config.tokenizer import Words
 from heedful.data.tokenize.pair_encoder import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_main import serve

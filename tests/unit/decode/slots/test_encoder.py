@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.decode.slots import encoder as static_encoding
 from heedful.decode.slots.encoder import StaticEncoding
 from heedful.models.build.network import build_model

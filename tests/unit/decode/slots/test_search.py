@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.models import RecurrentModel, TransformerModel
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.config.models import TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.models.build.transformer import transformer_encoder
 from heedful.models.networks import set_precision, store_in
 from heedful.models.transformer.encoder import TransformerEncoder

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.config.schema import Recipe
+from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import TextCollator
 from heedful.data.prepare.pairs import Prepared

@@ -10,7 +10,7 @@ import torch
 from tests.unit.tasks.masked_models import TEXTS, WEEK, masked_bundle, week_bundle
 from tokenizers import decoders, models, pre_tokenizers
 
-from heedful.config.schema import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
+from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END, MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer

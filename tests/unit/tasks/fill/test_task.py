@@ -9,7 +9,8 @@ import torch
 from tests.text_models import film_texts, fresh_masked_model, masked_recipe
 from tests.unit.tasks.masked_models import masked_bundle
 
-from heedful.config.schema import Recipe, WordPiece
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import WordPiece
 from heedful.data.prepare.pairs import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.errors import UserError

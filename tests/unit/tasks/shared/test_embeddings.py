@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from tests.unit.tasks.masked_models import masked_bundle
 
 from heedful.config.corpora import TsvTexts
-from heedful.config.encoders import ClassifierModel
-from heedful.config.schema import ByteBpe, Data, Recipe, Words
+from heedful.config.data import Data
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer

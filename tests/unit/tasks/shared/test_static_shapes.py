@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Recipe
+from heedful.config.data import Data
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.recipe import Recipe
 from heedful.tasks.translate.task import TranslateTask
 
 

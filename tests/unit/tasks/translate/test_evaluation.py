@@ -9,8 +9,12 @@ import sacrebleu
 import torch
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.models import TransformerModel
-from heedful.config.schema import Data, Decode, Evaluate, Recipe, Tokenized, Validation, Words
+from heedful.config.data import Data, Tokenized
+from heedful.config.decode import Decode, Evaluate
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import Words
+from heedful.config.train import Validation
 from heedful.data.text_form import join_words
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer

@@ -2,7 +2,8 @@
 
 import pytest
 
-from heedful.config.schema import ByteBpe, Decode
+from heedful.config.decode import Decode
+from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.penalties import Shifted, Wu

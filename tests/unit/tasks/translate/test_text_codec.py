@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from heedful.config.corpora import TextCorpus
-from heedful.config.schema import Data, Recipe, Tokenized, Words
+from heedful.config.data import Data, Tokenized
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import Words
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError

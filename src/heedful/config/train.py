@@ -1,117 +1,14 @@
-"""The schema of a recipe. Every key a recipe may hold is declared here, with its default and its bounds.
-
-Classes are chosen by `kind` (or `family`), one class a kind, so that a key that means nothing for a kind is an error.
-"""
+"""The [train] table of a recipe: optimizers, schedules, validation, averaging, masking."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from heedful.config.checks import check_recipe
-from heedful.config.corpora import Corpora, Language
-from heedful.config.encoders import AnyModel
-from heedful.config.models import MixedModel, PairModel, RecurrentModel, TransformerModel
 from heedful.config.section import Section, Share
-from heedful.config.tasks import Metric, Task
+from heedful.config.tasks import Metric
 
 # A description is what the loader says of a value that does not match: "... but must be <description>".
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
-
-
-# --- data ---------------------------------------------------------------------------------------------------------
-
-
-class Tokenized(Section):
-    """The text is tokenized already, by Moses' rules for these languages; a corpus's `to` says more of its target."""
-
-    source: Annotated[Language, Field(min_length=1)]
-    target: Annotated[Language, Field(min_length=1)]
-
-
-class Data(Section):
-    """Where the sentences are, which of them are used, and how many tokens make a batch."""
-
-    folder: str = ""  # put before every relative file name
-    train: Annotated[Corpora, Field(min_length=1)]
-    valid: Corpora = ()
-    test: Corpora = ()
-    batch_tokens: PositiveInt = 4096  # source tokens, and separately target tokens, of one micro-batch
-    # Training pairs with a side longer than this many tokens are dropped, and counted; longer texts are cut to so many,
-    # markers included, or split where a masked language model reads them.
-    max_length: PositiveInt = 256
-    cut: Literal["end", "begin", "middle"] = "end"  # where a text to classify that is too long loses tokens
-    max_ratio: Annotated[float, Field(ge=1)] | None = None  # longer side over shorter side, in tokens
-    temperature: Annotated[float, Field(ge=1)] = 1.0  # above 1, small corpora are shown more often: n^(1/temperature)
-    nfc: bool = False  # normalise to Unicode's composed form
-    lowercase: bool = False
-    tokenized: Tokenized | None = None
-
-    @property
-    def paired(self) -> bool:
-        """Whether a classifier reads pairs of texts."""
-        return any(getattr(corpus, "second", None) is not None for corpus in self.train)
-
-
-# --- tokenizer ----------------------------------------------------------------------------------------------------
-
-
-class TokenizerSection(Section):
-    """What every tokenizer may say."""
-
-    joint: bool = True  # one vocabulary for both sides
-    sample: PositiveInt = 1_000_000  # texts that it is trained on, at most: evenly from all training corpora
-
-
-class ByteBpe(TokenizerSection):
-    """Byte-level byte-pair encoding: any text comes back exactly."""
-
-    kind: Literal["byte_bpe"] = "byte_bpe"
-    size: Annotated[int, Field(ge=260)] = 8000
-
-
-class Bpe(TokenizerSection):
-    """Byte-pair encoding of characters inside words split at spaces (Sennrich et al. 2016), for tokenized text."""
-
-    kind: Literal["bpe"]
-    size: PositiveInt = 10000
-
-
-class WordPiece(TokenizerSection):
-    """WordPiece (Schuster and Nakajima 2012), as BERT uses it."""
-
-    kind: Literal["wordpiece"]
-    size: PositiveInt = 32000
-
-
-class Unigram(TokenizerSection):
-    """The unigram language model's pieces (Kudo 2018)."""
-
-    kind: Literal["unigram"]
-    size: PositiveInt = 8000
-
-
-class Words(TokenizerSection):
-    """Whole words, split at spaces."""
-
-    kind: Literal["word"]
-    size: PositiveInt = 50000
-    min_count: PositiveInt = 1
-
-
-class Characters(TokenizerSection):
-    """Single characters."""
-
-    kind: Literal["char"]
-    size: PositiveInt = 5000
-
-
-AnyTokenizer = Annotated[
-    ByteBpe | Bpe | WordPiece | Unigram | Words | Characters,
-    Field(discriminator="kind"),
-]
-
-
-# --- training -----------------------------------------------------------------------------------------------------
 
 
 class Adam(Section):
@@ -274,60 +171,3 @@ class Train(Section):
     average: Average | None = None  # at the end: the mean of checkpoints is the model, if it is better than the best
     start_from: str = ""  # a model to go on from: its weights and its vocabulary
     validation: Validation = Field(default_factory=Validation)
-
-
-# --- decoding and evaluation --------------------------------------------------------------------------------------
-
-
-class Decode(Section):
-    """How translations are searched; the command line can say otherwise."""
-
-    beam: PositiveInt = 4
-    length_penalty: NonNegativeFloat = 0.6  # alpha
-    length_penalty_kind: Literal["wu", "shifted"] = "wu"  # ((5 + n) / 6)^alpha, or ((1 + n) / (1 + shift))^alpha
-    length_shift: NonNegativeFloat = 0.0  # of the shifted kind
-    coverage: NonNegativeFloat = 0.0  # beta of the coverage penalty, Wu et al. 2016; 0 is none
-    no_repeat: Annotated[int, Field(ge=0)] = 0  # no so many pieces in a row twice in a translation; 0 allows all
-    min_length: Annotated[int, Field(ge=0)] = 0  # the fewest pieces
-    max_extra: PositiveInt = 50  # at most this many tokens more than the source has
-    batch_tokens: PositiveInt = 4096
-
-
-class Evaluate(Section):
-    """How scores are computed."""
-
-    bleu_tokenize: Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"] = "13a"
-    detokenize: bool = False  # score ordinary text where `data.tokenized`, as others' systems are scored
-
-
-class Recipe(Section):
-    """One model, from its data to its scores."""
-
-    data: Data
-    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)
-    model: AnyModel = Field(default_factory=TransformerModel)
-    train: Train = Field(default_factory=Train)
-    decode: Decode = Field(default_factory=Decode)
-    evaluate: Evaluate = Field(default_factory=Evaluate)
-
-    @property
-    def task(self) -> Task:
-        """What the model is trained for: it follows from its family."""
-        return self.model.task
-
-    @property
-    def pair_model(self) -> PairModel:
-        """The model table of a translator."""
-        assert isinstance(self.model, TransformerModel | RecurrentModel | MixedModel), f"a model that {self.task}s"
-        return self.model
-
-    @property
-    def label_smoothing(self) -> float:
-        """What the recipe says, or what is usual for its task."""
-        said = self.train.label_smoothing
-        return said if said is not None else 0.1 if self.task == "translate" else 0.0
-
-    @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
-        check_recipe(self)
-        return self

@@ -1,0 +1,1 @@
+"""The [model] table: one file per family."""

@@ -1,0 +1,55 @@
+"""The [model] table of a masked language model."""
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from heedful.config.model.transformer import TransformerStack, filled
+from heedful.config.section import Share
+
+BERT_PRESETS: Final[dict[str, dict[str, Any]]] = {
+    "tiny": {"width": 128, "heads": 2, "layers": 2, "inner": 512},  # these three: Turc et al. 2019
+    "mini": {"width": 256, "heads": 4, "layers": 4, "inner": 1024},
+    "small": {"width": 512, "heads": 8, "layers": 4, "inner": 2048},
+    "base": {"width": 768, "heads": 12, "layers": 12, "inner": 3072},  # these two: Devlin et al. 2019
+    "large": {"width": 1024, "heads": 16, "layers": 24, "inner": 4096},
+}
+
+
+class BertModel(TransformerStack):
+    """BERT (Devlin et al. 2019): the paper's settings, and the base shape, where the recipe says nothing."""
+
+    family: Literal["bert"]
+    preset: Literal["tiny", "mini", "small", "base", "large"] | None = None
+    width: PositiveInt = 768
+    heads: PositiveInt = 12
+    layers: PositiveInt = 12
+    inner: PositiveInt = 3072
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "gelu"
+    norm_epsilon: PositiveFloat = 1e-12
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
+    max_positions: PositiveInt = 512
+    embedding_scale: bool = False
+    embedding_norm: bool = True
+    dropout_attention: Share = 0.1
+    segments: Annotated[int, Field(ge=0)] = 2  # kinds of tokens with a vector each: which of two texts they are of
+    next_sentence: bool = True  # whether a head tells if the second text follows the first
+
+    @property
+    def task(self) -> Literal["fill"]:
+        """What such a model does."""
+        return "fill"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, value: Any) -> Any:
+        return filled(value, BERT_PRESETS)
+
+    @model_validator(mode="after")
+    def _two_texts_are_told_apart(self) -> Self:
+        if self.next_sentence and self.segments < 2:
+            raise ValueError(
+                f"`segments` must be 2 where `next_sentence` is true, as two texts are told apart by it, "
+                f"but is {self.segments}: set `next_sentence = false`, or leave `segments` out"
+            )
+        return self

@@ -1,0 +1,121 @@
+"""The [model] table of a recurrent encoder and decoder."""
+
+from typing import Literal, Self
+
+from pydantic import PositiveInt, model_validator
+
+from heedful.config.model.attention import (
+    EQUAL_WIDTHS,
+    FIXED_LENGTH,
+    NEEDS_DISTANCE,
+    SEVERAL_PLACES,
+    AlignmentName,
+    Attending,
+    Tie,
+)
+from heedful.config.section import Share
+
+
+class RecurrentModel(Attending):
+    """A recurrent encoder and decoder, joined as one of four papers has it.
+
+    sutskever   the encoder's last state starts the decoder                               Sutskever et al. 2014
+    cho         it is given to every step, and to the output layer                        Cho et al. 2014
+    bahdanau    every step attends with the state before it; deep output with maxout      Bahdanau et al. 2015
+    luong       every step attends with its own state, and feeds what it read to the next  Luong et al. 2015
+    """
+
+    family: Literal["recurrent"]
+    wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"
+    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
+    width: PositiveInt = 512  # of the decoder's states
+    encoder_width: PositiveInt | None = None  # of the encoder's states in one direction; by default the same
+    embedding: PositiveInt | None = None  # width of embeddings; by default that of states
+    layers: PositiveInt = 1  # of the encoder, and of the decoder
+    decoder_layers: PositiveInt | None = None
+    bidirectional: bool = True  # the encoder
+    reverse_source: bool = False  # read the source from its end, as Sutskever et al. do
+    alignment: AlignmentName | None = None  # by default the paper's: "additive" of bahdanau, "general" of luong
+    window: Literal["global", "monotone", "predicted"] = "global"  # local-m, local-p
+    half_width: PositiveInt = 10  # of a window
+    input_feeding: bool = True  # of luong: what was read goes into the next step
+    embeddings: PositiveInt = 1  # vectors of each token, mixed by learned weights (Kiela et al. 2018)
+    tie: Tie = "none"
+    dropout: Share = 0.2  # of embeddings, between layers, and before the output layer
+    dropout_words: Share = 0.0  # of whole words that the encoder reads (Iyyer et al. 2015)
+    variational: bool = False  # the same masks at every step, on what is fed back too (Gal and Ghahramani 2016)
+
+    @property
+    def task(self) -> Literal["translate"]:
+        """What such a model does."""
+        return "translate"
+
+    @property
+    def sides(self) -> tuple["RecurrentModel", "RecurrentModel"]:
+        """The tables of the encoder and the decoder."""
+        return self, self
+
+    @property
+    def attends(self) -> bool:
+        """Whether the decoder attends."""
+        return self.wiring in ("bahdanau", "luong")
+
+    @property
+    def embedding_width(self) -> int:
+        """Of both embeddings."""
+        return self.embedding or self.width
+
+    @property
+    def memory_width(self) -> int:
+        """Of what the encoder puts out for a token."""
+        return (self.encoder_width or self.width) * (2 if self.bidirectional else 1)
+
+    @property
+    def aligned_by(self) -> AlignmentName:
+        """The alignment, by default the paper's."""
+        return self.alignment or ("additive" if self.wiring == "bahdanau" else "general")
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """The most tokens of a sentence, `</s>` included, and the key that says so; None where there is no end."""
+        bounded = self.attends and self.aligned_by in FIXED_LENGTH
+        return (self.max_places or 0, "max_places") if bounded else None
+
+    @model_validator(mode="after")
+    def _widths_can_be_tied(self) -> Self:
+        if self.tie != "none" and self.embedding_width != self.width:
+            raise ValueError(
+                f'`tie` must be "none" where embeddings ({self.embedding_width}) are not as wide as states '
+                f'({self.width}), but is "{self.tie}": leave `embedding` out to tie'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _attention_can_be(self) -> Self:
+        if not self.attends:
+            defaults = {name: field.default for name, field in type(self).model_fields.items()}
+            keys = ("alignment", "window", *(key for key in Attending.model_fields))
+            for key in keys:
+                if getattr(self, key) != defaults[key]:
+                    raise ValueError(
+                        f'`wiring = "{self.wiring}"` has no attention, so `{key}` means nothing: leave it out, or '
+                        'choose the wiring "bahdanau" or "luong"'
+                    )
+            return self
+        self.check_attention(self.aligned_by)
+        if self.window != "global" and self.aligned_by in SEVERAL_PLACES:
+            raise ValueError(
+                f'`window = "{self.window}"` is of single places, but those of `alignment = "{self.aligned_by}"` are '
+                'several side by side: use `window = "global"`'
+            )
+        return self
+
+    def check_widths(self, memory_width: int) -> None:
+        """Refuse an alignment that compares states with a memory of another width."""
+        demanding: list[str] = [self.aligned_by] if self.aligned_by in EQUAL_WIDTHS else []
+        demanding += [self.distribution] if self.distribution in NEEDS_DISTANCE else []
+        if self.attends and demanding and memory_width != self.width:
+            raise ValueError(
+                f'"{demanding[0]}" compares the decoder\'s states ({self.width} wide) with the memory ({memory_width}) '
+                'as they are: make them equal (`encoder_width`, `bidirectional`), or use `alignment = "general"`'
+            )
