@@ -15,8 +15,9 @@ from heedful.decode.constraints import NEVER, Constraint, MinLength, Never, NoRe
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.make import constraints_of
+from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.frontiers.sampling import Draws, Sampling
-from heedful.decode.loop import Frontier, decode
+from heedful.decode.loop import decode
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
 from heedful.packed import Packed

@@ -11,7 +11,8 @@ from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.make import constraints_of
-from heedful.decode.loop import Frontier, decode
+from heedful.decode.frontiers.protocol import Frontier
+from heedful.decode.loop import decode
 from heedful.decode.penalties import Wu
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
