@@ -444,7 +444,7 @@ def make(name: str) -> None:
         try:
             write_texts(Path())
             Path("recipe.toml").write_text(golden.recipe)
-            run = heedful.training("recipe.toml", name)
+            run = heedful.train("recipe.toml", name)
             for extra in ("checkpoints", "tensorboard"):
                 shutil.rmtree(run / extra, ignore_errors=True)
             (run / "metrics.jsonl").unlink()

@@ -170,11 +170,11 @@ def make(name: str) -> None:
         try:
             for file, text in {"recipe.toml": golden.recipe.strip() + _TRAIN, **golden.files}.items():
                 Path(file).write_text(text)
-            whole = heedful.training("recipe.toml", "whole", console=Console(file=StringIO()))
+            whole = heedful.train("recipe.toml", "whole", console=Console(file=StringIO()))
             (whole / "metrics.jsonl").rename("whole.jsonl")
             shutil.rmtree(whole)
             with suppress(Exception):  # which says that it was stopped
-                heedful.training("recipe.toml", "run", console=Console(file=Interrupting(), width=200))
+                heedful.train("recipe.toml", "run", console=Console(file=Interrupting(), width=200))
             shutil.rmtree("run/tensorboard", ignore_errors=True)
             if [path.name for path in Path("run/checkpoints").glob("step-*")] != [f"step-{STOPPED:08d}"]:
                 raise SystemExit(f"{name}: the run was not stopped at step {STOPPED}.")

@@ -14,9 +14,11 @@ from rich.console import Console
 
 import heedful
 from heedful.config.reading.load import load_recipe
-from heedful.data.cache import key_of  # hashes every key
-from heedful.data.corpora.files import content_key  # what decides a corpus: a part of the keys of tokenizers and of tokens
 from heedful.data.builtin.english_spanish import sentence_pairs  # the builtin generator
+from heedful.data.cache import key_of  # hashes every key
+from heedful.data.corpora.files import (
+    content_key,  # what decides a corpus: a part of the keys of tokenizers and of tokens
+)
 
 TINY = 'width = 8\nheads = 2\nlayers = 1\ninner = 8\n[train]\nsteps = 1\ndevice = "cpu"\nprecision = "float32"\n'
 TRANSLATOR = f'[model]\nfamily = "transformer"\n{TINY}'
@@ -124,7 +126,7 @@ def test_the_cache_keys_of_a_training_are_what_they_were(
 ) -> None:
     """Made in `TokenizerTraining.tokenizer`, `Tokenizing._key` (of pairs) and `TextStores.store` (of texts)."""
     monkeypatch.setattr("tokenizers.__version__", "0.0.0")  # a part of a tokenizer's key
-    heedful.training(recipe_of(name, folder), folder / "run", console=Console(file=StringIO()))
+    heedful.train(recipe_of(name, folder), folder / "run", console=Console(file=StringIO()))
     assert entries("tokenizers", folder) == TOKENIZERS[name]
     assert entries("tokens", folder) == TOKENS[name]
 
@@ -160,7 +162,7 @@ def test_the_cache_keys_of_tokenizers_are_what_they_were(
     recipe.write_text(recipe.read_text().replace("max_length", "nfc = true\nlowercase = true\nmax_length"))
     if kind == "char":  # two vocabularies, two keys
         recipe.write_text(recipe.read_text().replace("width", 'tie = "none"\nwidth'))
-    heedful.training(recipe, folder / "run", console=Console(file=StringIO()))
+    heedful.train(recipe, folder / "run", console=Console(file=StringIO()))
     assert entries("tokenizers", folder) == OF_KINDS[kind]
 
 

@@ -35,7 +35,7 @@ def test_an_old_run_goes_on_to_the_losses_of_one_that_was_never_stopped(
     monkeypatch.chdir(tmp_path / name)
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     begun, screen = Path("run/metrics.jsonl").read_text(), StringIO()
-    run = heedful.training("recipe.toml", "run", resume=True, console=Console(file=screen, width=200))
+    run = heedful.train("recipe.toml", "run", resume=True, console=Console(file=screen, width=200))
     assert differences(readings(Path("whole.jsonl")), readings(run / "metrics.jsonl")) == []
     assert (run / "metrics.jsonl").read_text().startswith(begun)  # speeds too: no step was done again
     assert f"Trained {STEPS} steps" in screen.getvalue()

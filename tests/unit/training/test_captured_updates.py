@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +25,7 @@ from heedful.data.token_store import TokenStore
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.build.network import build_model
 from heedful.models.networks import set_precision
+from heedful.training import captured_updates
 from heedful.training.captured_updates import Captured
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.training.objectives import MaskedTokens, NextToken, Objective, OneLabel
@@ -178,11 +178,8 @@ def test_a_recording_holds_all_that_is_worked_out_of_a_batch(name: str, monkeypa
 
     for function in ("graph_pool_handle", "Stream", "get_rng_state", "set_rng_state"):
         monkeypatch.setattr(torch.cuda, function, lambda *_: None)
-    capture = import_module(
-        "heedful.training.captured_updates"
-    )  # by its name: `heedful.training` is a function as well
-    monkeypatch.setattr(capture, "warm_up", lambda run, _: run())
-    monkeypatch.setattr(capture, "record", recorded)
+    monkeypatch.setattr(captured_updates, "warm_up", lambda run, _: run())
+    monkeypatch.setattr(captured_updates, "record", recorded)
     monkeypatch.setattr(type(batch), "to", lambda self, _: self)
     computing = Captured(partial(objective, model), build_optimizer(Adam(), model), None, torch.device("cpu"))
     computing.add(batch, first=True)

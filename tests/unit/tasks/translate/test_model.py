@@ -214,6 +214,6 @@ def test_a_bundle_may_be_moved(reversing_folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_public_functions_stay_themselves_whichever_is_asked_for_first() -> None:
-    code = "import heedful; heedful.load; print(callable(heedful.training), callable(heedful.average))"
+    code = "import heedful; heedful.load; print(callable(heedful.train), callable(heedful.average))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "True True\n"
