@@ -295,9 +295,9 @@ def training(static: bool) -> Iterator[Callable[..., Path]]:
     """
     import torch
 
-    from heedful.api.job import Job
-    from heedful.api.training import train
-    from heedful.train.computing import Eager
+    from heedful.runs.job import Job
+    from heedful.runs.training_run import train
+    from heedful.training.updates import Eager
 
     begin, shapes = Job.begin, []
 
