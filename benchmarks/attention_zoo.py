@@ -48,9 +48,9 @@ from heedful.data.corpora.files import check_files, corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import HeedfulError
 from heedful.files import read_json, remove_folder, write_json
-from heedful.metrics.corpus_counts import Floats, Measure, measure
 from heedful.metrics.recorded_results import RESULTS
 from heedful.metrics.significance import bootstrap, difference, run_scores
+from heedful.metrics.summed_metrics import Floats, SummedMetric, build_metric
 from heedful.runs.run import CHECKPOINTS
 from heedful.runs.training_run import train
 from heedful.tasks.translate.evaluation import evaluate
@@ -255,7 +255,7 @@ class Table:
         for other in self.cells if cell == own else [cell]:
             self._compare(other, own, metric)
 
-    def _compare(self, cell: str, own: str, metric: Measure) -> None:
+    def _compare(self, cell: str, own: str, metric: SummedMetric) -> None:
         """Add the difference to the family's own alignment, where both are known."""
         if cell == own or own not in self._counts or cell.split("-")[0] != own.split("-")[0]:
             return
@@ -267,9 +267,9 @@ class Table:
             "difference_high": drawn.high,
         }
 
-    def _measure(self, references: Sequence[str]) -> Measure:
+    def _measure(self, references: Sequence[str]) -> SummedMetric:
         recipe = self.budget.base
-        return measure("bleu", references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase)
+        return build_metric("bleu", references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase)
 
     def figures(self) -> dict[str, float]:
         keys = ("bleu", "bleu_low", "bleu_high", "difference", "tokens_s", "parameters")

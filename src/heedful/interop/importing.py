@@ -9,27 +9,27 @@ from torch import nn
 
 from heedful.errors import UserError
 from heedful.files import new_folder, refuse_file_in_the_way
-from heedful.interop.bert import read_bert
-from heedful.interop.folder import Folder, open_folder
-from heedful.interop.marian import read_marian
+from heedful.interop.bert.model import read_bert
+from heedful.interop.marian.model import read_marian
+from heedful.interop.model_folder import ModelFolder, open_folder
 from heedful.models.bundle import CONFIG, Bundle, write_description, write_weights
 from heedful.runs.model_card import write_card
 
-READERS: Final[Mapping[str, Callable[[Folder], Bundle[nn.Module]]]] = {  # by `model_type`
+READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # by `model_type`
     "marian": read_marian,
     "bert": read_bert,
 }
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedModel:
     """What was imported."""
 
     model_type: str
     parameters: int
 
 
-def import_model(path: str | Path, out: str | Path) -> Imported:
+def import_model(path: str | Path, out: str | Path) -> ImportedModel:
     """Write the bundle of a model in a folder of Hugging Face's form; nothing of that folder is run, or changed."""
     folder, bundle_folder = open_folder(Path(path)), Path(out)
     refuse_file_in_the_way(bundle_folder)
@@ -46,4 +46,4 @@ def import_model(path: str | Path, out: str | Path) -> Imported:
         write_description(staged, bundle.recipe, bundle.tokenizers)
         write_weights(staged, bundle.model)
         write_card(staged, bundle.recipe, bundle.model, made, {}, named=bundle_folder)
-    return Imported(folder.model_type, sum(parameter.numel() for parameter in bundle.model.parameters()))
+    return ImportedModel(folder.model_type, sum(parameter.numel() for parameter in bundle.model.parameters()))

@@ -11,9 +11,17 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from heedful.errors import UserError, suggestion
-from heedful.metrics.buckets import FREQUENCIES, LENGTHS, Span, count_words, f1_by_frequency, place, words_by_frequency
-from heedful.metrics.corpus_counts import Floats, Measure, MetricName, measure, words_cutter
+from heedful.metrics.buckets import (
+    FREQUENCIES,
+    LENGTHS,
+    Span,
+    count_words,
+    f1_by_frequency,
+    span_index,
+    words_by_frequency,
+)
 from heedful.metrics.significance import SAMPLES, SEED, Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
+from heedful.metrics.summed_metrics import Floats, MetricName, SummedMetric, build_metric, word_splitter
 
 LEVEL: Final = 0.05  # of every test
 METRICS: Final[tuple[MetricName, ...]] = get_args(MetricName)
@@ -50,7 +58,7 @@ class Sentences:
 
 
 @dataclass(frozen=True)
-class Contest:
+class ComparisonInput:
     """Systems that are ready to be compared, and how to score them."""
 
     systems: Mapping[str, System]  # by name
@@ -70,7 +78,7 @@ class SideScore:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class MetricComparison:
     """Both sides by one metric. The difference is the mean of B's runs less the mean of A's."""
 
     metric: str
@@ -93,7 +101,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ScorePair:
     """One figure of both sides, means over their runs."""
 
     metric: str
@@ -107,7 +115,7 @@ class Bucket:
 
     span: Span
     size: int  # sentences, or words of the references
-    scores: tuple[Pair, ...]
+    scores: tuple[ScorePair, ...]
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class Example:
     reference: str
     a: tuple[str, ...]  # the translation of each run
     b: tuple[str, ...]
-    chrf: Pair  # of this sentence
+    chrf: ScorePair  # of this sentence
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,7 @@ class Comparison:
     sentences: int
     samples: int
     seed: int
-    metrics: tuple[Judgement, ...]
+    metrics: tuple[MetricComparison, ...]
     lengths: tuple[Bucket, ...]  # sentences by words of the reference
     words: tuple[Bucket, ...]  # words by frequency
     frequencies_of: str  # the text in which the words were counted
@@ -155,16 +163,16 @@ def compare(
 ) -> Comparison:
     """Compare two sides of one or several runs each; a side of plain lines is one run, named A or B.
 
-    `lowercase` scores without case. `frequencies` counts words as `words_cutter(bleu_tokenize)` cuts them, best in the
+    `lowercase` scores without case. `frequencies` counts words as `word_splitter(bleu_tokenize)` cuts them, best in the
     training data; without it they are counted in the references. `sources` are for the examples alone.
     """
     names = metric_names(metrics)
     a, b = _systems(a, "A"), _systems(b, "B")
     _check(a, b, references, sources)
-    measures = {name: measure(name, references, bleu_tokenize, lowercase) for name in (*names, _OF_SENTENCES)}
-    tables = {name: _Table.of(of_name, a, b) for name, of_name in measures.items()}
+    measures = {name: build_metric(name, references, bleu_tokenize, lowercase) for name in (*names, _OF_SENTENCES)}
+    tables = {name: _SentenceCounts.of(of_name, a, b) for name, of_name in measures.items()}
     chosen = [tables[name] for name in names]
-    cut = words_cutter(bleu_tokenize)
+    cut = word_splitter(bleu_tokenize)
     words = [cut(reference) for reference in references]
     counted = frequencies or Frequencies("the references", count_words(words))
     better_a, better_b = _examples(tables[_OF_SENTENCES], a, b, references, sources, examples)
@@ -174,7 +182,7 @@ def compare(
         sentences=len(references),
         samples=samples,
         seed=seed,
-        metrics=tuple(_judged(table, samples, seed) for table in chosen),
+        metrics=tuple(_compare_by(table, samples, seed) for table in chosen),
         lengths=_by_length(chosen, [len(sentence) for sentence in words]),
         words=_by_frequency(a, b, cut, words, counted.counts),
         frequencies_of=counted.text,
@@ -231,22 +239,22 @@ _ROUNDING: Final = 1e-6  # of a score
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _SentenceCounts:
     """What every sentence of every run adds to a metric: [runs, sentences, counts] a side."""
 
-    measure: Measure
+    measure: SummedMetric
     a: Floats
     b: Floats
 
     @classmethod
-    def of(cls, metric: Measure, a: Sequence[System], b: Sequence[System]) -> "_Table":
+    def of(cls, metric: SummedMetric, a: Sequence[System], b: Sequence[System]) -> "_SentenceCounts":
         return cls(metric, *(np.stack([metric.counts(system.translations) for system in side]) for side in (a, b)))
 
 
-def _judged(table: _Table, samples: int, seed: int) -> Judgement:
+def _compare_by(table: _SentenceCounts, samples: int, seed: int) -> MetricComparison:
     scoring = table.measure.scores
     a, b = (_side_score(run_scores(scoring, side)) for side in (table.a, table.b))
-    return Judgement(
+    return MetricComparison(
         metric=table.measure.name,
         signature=table.measure.signature,
         lower_is_better=table.measure.lower_is_better,
@@ -267,9 +275,9 @@ def _side_score(scores: Floats) -> SideScore:
 # --- buckets ------------------------------------------------------------------------------------------------------
 
 
-def _by_length(tables: Sequence[_Table], lengths: Sequence[int]) -> tuple[Bucket, ...]:
+def _by_length(tables: Sequence[_SentenceCounts], lengths: Sequence[int]) -> tuple[Bucket, ...]:
     """Every metric over the sentences of each length; lengths without a sentence are left out."""
-    places = np.array([place(length, LENGTHS) for length in lengths])
+    places = np.array([span_index(length, LENGTHS) for length in lengths])
     members = [np.flatnonzero(places == number) for number in range(len(LENGTHS))]
     return tuple(
         Bucket(span, len(rows), tuple(_pair_of(table, rows) for table in tables))
@@ -278,9 +286,9 @@ def _by_length(tables: Sequence[_Table], lengths: Sequence[int]) -> tuple[Bucket
     )
 
 
-def _pair_of(table: _Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Pair:
+def _pair_of(table: _SentenceCounts, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ScorePair:
     a, b = (float(run_scores(table.measure.scores, side[:, rows]).mean()) for side in (table.a, table.b))
-    return Pair(table.measure.name, a, b)
+    return ScorePair(table.measure.name, a, b)
 
 
 def _by_frequency(
@@ -299,7 +307,7 @@ def _by_frequency(
     of_a, of_b = mean_f1(a), mean_f1(b)
     sizes = words_by_frequency(references, counts)
     return tuple(
-        Bucket(span, size, (Pair("F1", float(f1_a), float(f1_b)),))
+        Bucket(span, size, (ScorePair("F1", float(f1_a), float(f1_b)),))
         for span, size, f1_a, f1_b in zip(FREQUENCIES, sizes, of_a, of_b, strict=True)
         if size
     )
@@ -309,7 +317,7 @@ def _by_frequency(
 
 
 def _examples(
-    table: _Table,
+    table: _SentenceCounts,
     a: Sequence[System],
     b: Sequence[System],
     references: Sequence[str],
@@ -322,7 +330,7 @@ def _examples(
     def example(row: int) -> Example:
         source = None if sources is None else sources[row]
         of_a, of_b = (tuple(system.translations[row] for system in side) for side in (a, b))
-        chrf = Pair(table.measure.name, float(means_a[row]), float(means_b[row]))
+        chrf = ScorePair(table.measure.name, float(means_a[row]), float(means_b[row]))
         return Example(row + 1, source, references[row], of_a, of_b, chrf)
 
     lead = means_b - means_a

@@ -29,9 +29,9 @@ from heedful.data.cache import Say
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
 from heedful.data.text_form import TextForm
-from heedful.lab.characters import WIDTH, excerpt, odd_kinds
-from heedful.lab.findings import KINDS, Finding, Kind, Part
-from heedful.lab.sides import SideWords
+from heedful.lab.findings import FINDING_KINDS, Finding, FindingKind, Part
+from heedful.lab.odd_characters import WIDTH, excerpt, find_odd_characters
+from heedful.lab.swapped_sides import SideWords
 
 Side = Literal["source", "target", "both"]
 Hashes = NDArray[np.uint64]
@@ -62,7 +62,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, eq=False)
-class Linted:
+class LintedCorpus:
     """A corpus that was read: what is odd in it, and what comparing it with others needs."""
 
     part: Part
@@ -82,35 +82,35 @@ class Linted:
         return corpus_name(self.corpus)
 
 
-def lint(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> Linted:
+def lint_corpus(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> LintedCorpus:
     """Read a corpus as the model will, and look at every line."""
     pairs = read_pairs(corpus, data.folder, TextForm.of(data))
     head = list(islice(pairs, _LEARN))
-    look = _Look(SideWords.learn(pair for pair in head if not is_blank(pair)))
+    checker = _PairChecker(SideWords.learn(pair for pair in head if not is_blank(pair)))
     chunks: list[tuple[Hashes, Hashes, NDArray[np.int32], NDArray[np.int32]]] = []
     everything = chain(head, pairs)
     while chunk := list(islice(everything, _CHUNK)):
         if chunks and len(chunks) % _TELL_EVERY == 0:
-            progress(f"checking {corpus_name(corpus)}: {look.row:,} pairs so far")
+            progress(f"checking {corpus_name(corpus)}: {checker.row:,} pairs so far")
         chunks.append(_measured(chunk))
-        look.at(chunk)
+        checker.check(chunk)
     source, target, source_length, target_length = (
         (np.concatenate(column) for column in zip(*chunks, strict=True)) if chunks else _measured([])
     )
     language = np.uint64(hash(corpus.to) & 0xFFFFFFFFFFFFFFFF)  # the same text for another language is another source
     lengths = [*_overlong("source", source_length), *_overlong("target", target_length)]
-    return Linted(
+    return LintedCorpus(
         part,
         corpus,
-        (*look.sightings(), *_far_off(source_length, target_length), *lengths),
+        (*checker.sightings(), *_far_off(source_length, target_length), *lengths),
         source ^ language,
         target,
         (source_length > 0) & (target_length > 0),
-        tuple(look.sample),
+        tuple(checker.sample),
     )
 
 
-def findings(linted: Linted, sightings: Sequence[Sighting], data: Data) -> list[Finding]:
+def findings(linted: LintedCorpus, sightings: Sequence[Sighting], data: Data) -> list[Finding]:
     """Sightings as findings: with file, line numbers and an example, for which the corpus is read again that far."""
     wanted = {sighting.rows[0] for sighting in sightings if sighting.rows}
     quotes = _quoted(linted.corpus, data, wanted)
@@ -131,7 +131,7 @@ class _Seen:
     rows: list[int] = field(default_factory=list)
 
 
-class _Look:
+class _PairChecker:
     """Looks at one pair after the other, and remembers what it saw."""
 
     def __init__(self, words: SideWords) -> None:
@@ -139,13 +139,13 @@ class _Look:
         self._words, self._stride, self._compared = words, 1, 0
         self._seen: dict[tuple[str, Side], _Seen] = {}
 
-    def at(self, chunk: Sequence[Pair]) -> None:
+    def check(self, chunk: Sequence[Pair]) -> None:
         """Look at the next pairs."""
         for pair in chunk:
             source, target = pair
-            for kind in odd_kinds(source):
+            for kind in find_odd_characters(source):
                 self._see(kind, "source")
-            for kind in odd_kinds(target):
+            for kind in find_odd_characters(target):
                 self._see(kind, "target")
             if is_blank(pair):
                 self._see("empty", "both")
@@ -162,7 +162,7 @@ class _Look:
     def _look_at_both(self, source: str, target: str) -> None:
         if source.strip() == target.strip():
             self._see("identical", "both")
-        elif self._words.swapped(source, target):
+        elif self._words.looks_swapped(source, target):
             self._see("swapped", "both")
         if self.row % _EVERY == 0:
             self._compared += 1
@@ -225,7 +225,7 @@ def _quoted(corpus: AnyCorpus, data: Data, rows: set[int]) -> dict[int, Pair]:
     return {row: pair for row, pair in enumerate(pairs) if row in rows}
 
 
-def _finding(linted: Linted, sighting: Sighting, quotes: dict[int, Pair]) -> Finding:
+def _finding(linted: LintedCorpus, sighting: Sighting, quotes: dict[int, Pair]) -> Finding:
     kind = _kind(sighting)
     share = sighting.count / sighting.of
     first = int(linted.corpus.lines.partition("-")[0] or 1)
@@ -247,8 +247,8 @@ def _percent(share: float) -> str:
     return "under 0.01%" if share < 0.0001 else f"{share:.2%}"
 
 
-def _kind(sighting: Sighting) -> Kind:
-    kind = KINDS[sighting.kind]
+def _kind(sighting: Sighting) -> FindingKind:
+    kind = FINDING_KINDS[sighting.kind]
     return replace(kind, what=kind.what.format(other=sighting.other), advice=kind.advice.format(other=sighting.other))
 
 

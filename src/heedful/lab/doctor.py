@@ -19,13 +19,13 @@ from heedful.data.epochs.loader import PairFeed, pair_costs
 from heedful.data.prepare.pairs import Prepared, prepare
 from heedful.devices import choose_device, choose_precision
 from heedful.errors import UserError
-from heedful.lab.corpus_lint import Linted, findings, lint
-from heedful.lab.costs import STEP, Parameters, count_parameters, forward_flop
+from heedful.lab.corpus_lint import LintedCorpus, findings, lint_corpus
+from heedful.lab.device_speed import measure_matrix_rate, time_matrix_product
+from heedful.lab.duplicates import find_overlap, find_repeats
 from heedful.lab.findings import SEVERITIES, Finding, Part
+from heedful.lab.flops import STEP, Parameters, count_parameters, forward_flop
 from heedful.lab.memory import Memory, measure_memory
-from heedful.lab.overlap import between, inside
-from heedful.lab.pieces import PieceReport, count_pieces, piece_findings
-from heedful.lab.rates import matrix_rate, matrix_seconds
+from heedful.lab.token_statistics import TokenStatistics, count_tokens, find_token_problems
 from heedful.models.build.network import build_model
 from heedful.runs.dry_run import Forecast, dry_run
 from heedful.runs.fine_tuning import read_start
@@ -82,7 +82,7 @@ class Report:
 
     findings: tuple[Finding, ...]
     corpora: tuple[Corpus, ...]
-    pieces: PieceReport
+    pieces: TokenStatistics
     run: RunPlan
     memory: Memory
     time: Time | None  # None where the ten steps were left out
@@ -107,7 +107,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     task, prepared = TranslateTask(), prepare(recipe, progress, tokenizers)
     linted, found = _lint_all(recipe, progress)
     train = [corpus for corpus in linted if corpus.part == "train"]
-    pieces = count_pieces(
+    pieces = count_tokens(
         recipe, prepared, [corpus.name for corpus in train], [pair for corpus in train for pair in corpus.sample]
     )
     precision = choose_precision(recipe.train.precision, device, partial(_multiply, device))
@@ -125,7 +125,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
             time = _time(recipe, run, device, precision, progress)
         except torch.OutOfMemoryError:  # what is needed for moments only was not measured
             needed = replace(memory, activations=None)
-    found += [*piece_findings(pieces), *_run_findings(recipe, run, needed)]
+    found += [*find_token_problems(pieces), *_run_findings(recipe, run, needed)]
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: else in the order of the data
     corpora = tuple(Corpus(corpus.part, corpus.name, len(corpus)) for corpus in linted)
     return Report(tuple(found), corpora, pieces, run, memory, time)
@@ -142,20 +142,20 @@ def _refuse_other_tasks(recipe: Recipe) -> None:
         )
 
 
-def _lint_all(recipe: Recipe, progress: Say) -> tuple[list[Linted], list[Finding]]:
+def _lint_all(recipe: Recipe, progress: Say) -> tuple[list[LintedCorpus], list[Finding]]:
     data = recipe.data
     parts: tuple[tuple[Part, Sequence[AnyCorpus]], ...] = (
         ("train", data.train),
         ("valid", data.valid),
         ("test", data.test),
     )
-    linted: list[Linted] = []
+    linted: list[LintedCorpus] = []
     found: list[Finding] = []
     for part, corpora in parts:
         for corpus in corpora:
             progress(f"checking {corpus_name(corpus)}")
             try:
-                linted.append(lint(part, corpus, data, progress))
+                linted.append(lint_corpus(part, corpus, data, progress))
             except UserError as error:
                 if part != "test":
                     raise
@@ -163,8 +163,8 @@ def _lint_all(recipe: Recipe, progress: Say) -> tuple[list[Linted], list[Finding
     sightings = [(read, sighting) for read in linted for sighting in read.sightings]
     train, valid, test = ([read for read in linted if read.part == part] for part, _ in parts)
     for part_of_it in (train, valid, test):
-        sightings += inside(part_of_it)
-    sightings += [*between(valid, train), *between(test, train), *between(test, valid)]
+        sightings += find_repeats(part_of_it)
+    sightings += [*find_overlap(valid, train), *find_overlap(test, train), *find_overlap(test, valid)]
     for read in linted:
         found += findings(read, [sighting for owner, sighting in sightings if owner is read], data)
     return linted, found
@@ -209,7 +209,7 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
 
 def _multiply(device: torch.device, precision: torch.dtype) -> None:
     """A trial by which the precision is chosen: training chooses by a step of the model, which takes longer."""
-    matrix_seconds(torch.ones(_TRIAL_SIZE, _TRIAL_SIZE, device=device, dtype=precision))
+    time_matrix_product(torch.ones(_TRIAL_SIZE, _TRIAL_SIZE, device=device, dtype=precision))
 
 
 def _time(recipe: Recipe, run: RunPlan, device: torch.device, precision: torch.dtype, progress: Say) -> Time:
@@ -219,7 +219,7 @@ def _time(recipe: Recipe, run: RunPlan, device: torch.device, precision: torch.d
             device
         )  # the peak is to be that of training, not of what was measured before
     forecast: Forecast = dry_run(recipe, Console(quiet=True))
-    rate = matrix_rate(device, precision)
+    rate = measure_matrix_rate(device, precision)
     capacity = forecast.seconds * rate
     return Time(
         forecast.tokens_per_second, forecast.seconds, rate, capacity, run.flop / capacity, forecast.peak_gpu_bytes

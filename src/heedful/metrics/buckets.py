@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.metrics.corpus_counts import Floats
+from heedful.metrics.summed_metrics import Floats
 
 Words = Sequence[str]
 
@@ -34,7 +34,7 @@ LENGTHS: Final = (Span(0, 5), Span(6, 10), Span(11, 15), Span(16, 20), Span(21, 
 FREQUENCIES: Final = (Span(0, 0), Span(1, 1), Span(2, 9), Span(10, 99), Span(100, 999), Span(1000, None))
 
 
-def place(number: int, spans: Sequence[Span]) -> int:
+def span_index(number: int, spans: Sequence[Span]) -> int:
     """Which of the spans a number is in; the spans go up and leave no gap."""
     return sum(span.low <= number for span in spans[1:])
 
@@ -54,7 +54,7 @@ def words_by_frequency(
     found = [0] * len(spans)
     for words in sentences:
         for word in words:
-            found[place(counts.get(word, 0), spans)] += 1
+            found[span_index(counts.get(word, 0), spans)] += 1
     return found
 
 

@@ -120,7 +120,7 @@ def class_loss(scores_BC: Float[Tensor, "B C"], true: NDArray[np.bool_], several
     return float(losses(scores_BC, aims_BC, reduction="sum")) / len(true)
 
 
-def decided(scores_BC: Float[Tensor, "B C"], several: bool) -> NDArray[np.bool_]:
+def decide_classes(scores_BC: Float[Tensor, "B C"], several: bool) -> NDArray[np.bool_]:
     """The classes that scores say: the highest, or all that are more likely than not."""
     if several:
         return (scores_BC > 0).numpy()
@@ -129,7 +129,7 @@ def decided(scores_BC: Float[Tensor, "B C"], several: bool) -> NDArray[np.bool_]
     return said
 
 
-def truth(classes: Sequence[Sequence[int]], count: int) -> NDArray[np.bool_]:
+def mark_classes(classes: Sequence[Sequence[int]], count: int) -> NDArray[np.bool_]:
     """The true classes of texts, out of so many."""
     true = np.zeros((len(classes), count), np.bool_)
     for row, of_text in enumerate(classes):

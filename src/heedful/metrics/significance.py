@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.metrics.corpus_counts import Floats, Scoring
+from heedful.metrics.summed_metrics import Floats, Scoring
 
 SAMPLES: Final = 1000
 SEED: Final = 12345  # sacreBLEU's

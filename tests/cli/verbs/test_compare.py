@@ -18,7 +18,7 @@ from heedful.cli.reports.comparison import statement, text_of
 from heedful.cli.verbs.compare import BleuTokenize
 from heedful.config.decode import Evaluate
 from heedful.config.recipe import Recipe
-from heedful.lab import contestants
+from heedful.lab import translate_test_set
 from heedful.lab.compare import Comparison, System, compare
 from heedful.metrics.significance import Bootstrap, Welch
 from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
@@ -323,7 +323,7 @@ def test_cut_translations_are_mentioned(
     def cutting(*arguments: Any, **options: Any) -> Evaluation:
         return replace(evaluate(*arguments, **options), cut=3)
 
-    monkeypatch.setattr(contestants, "evaluate", cutting)
+    monkeypatch.setattr(translate_test_set, "evaluate", cutting)
     assert comparing(reversing_folder, reversing_folder, "--corpus", "second") == 0
     told = f"heedful: {reversing_folder}: 3 translations were cut at the maximum length: raise --max-extra."
     assert told in capsys.readouterr().err.splitlines()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
-from tests.unit.interop.folders import some_texts, write_marian
+from tests.unit.interop.marian_folders import some_texts, write_marian
 
 from heedful.cli.main import run
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.unit.interop.bert_folders import MARKERS, varied_texts, write_bert
+from tests.unit.interop.bert.bert_folders import MARKERS, varied_texts, write_bert
 from torch import Tensor
 from transformers import BertForMaskedLM, BertForPreTraining, BertTokenizer, pipeline
 

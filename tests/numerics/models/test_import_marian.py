@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.interop.folders import separate, some_texts, write_marian
+from tests.unit.interop.marian_folders import separate, some_texts, write_marian
 from torch import Tensor
 from transformers import MarianTokenizer
 

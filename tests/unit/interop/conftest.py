@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.interop.folders import Change, write_marian
+from tests.unit.interop.marian_folders import Change, write_marian
 
 
 @pytest.fixture(scope="session")

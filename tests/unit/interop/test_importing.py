@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.interop.folders import Change
+from tests.unit.interop.marian_folders import Change
 
 from heedful.errors import UserError
 from heedful.interop.importing import READERS, import_model

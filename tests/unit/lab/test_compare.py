@@ -15,10 +15,10 @@ import pytest
 import sacrebleu
 
 from heedful.errors import UserError
-from heedful.lab.compare import Comparison, Frequencies, Judgement, SideScore, System, check_lines, compare
+from heedful.lab.compare import Comparison, Frequencies, MetricComparison, SideScore, System, check_lines, compare
 from heedful.metrics.buckets import LENGTHS
-from heedful.metrics.corpus_counts import Floats, words_cutter
 from heedful.metrics.significance import Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
+from heedful.metrics.summed_metrics import Floats, word_splitter
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat,", "and", "dogs", "ran", "over", "green", "hills", "far", "away.")
 
@@ -135,7 +135,7 @@ def test_the_snippet_of_the_manual_runs(tmp_path: Path) -> None:
 
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
-SURE = Judgement(
+SURE = MetricComparison(
     metric="BLEU",
     signature="",
     lower_is_better=False,
@@ -162,7 +162,7 @@ SURE = Judgement(
         (replace(SURE, welch=Welch(2.0, 3.0, 0.05)), None),
     ],
 )
-def test_a_side_is_better_where_every_test_says_so(judgement: Judgement, better: str | None) -> None:
+def test_a_side_is_better_where_every_test_says_so(judgement: MetricComparison, better: str | None) -> None:
     assert judgement.better == better
 
 
@@ -201,7 +201,7 @@ def test_runs_of_one_recipe_are_seldom_told_apart_though_their_sentences_alone_w
 
 
 def test_every_length_has_the_corpus_scores_of_its_sentences(found: Comparison) -> None:
-    cut = words_cutter()
+    cut = word_splitter()
     assert sum(bucket.size for bucket in found.lengths) == 60
     assert [bucket.span for bucket in found.lengths] == list(LENGTHS[:5])  # none is longer
     for bucket in found.lengths:
@@ -218,7 +218,7 @@ def test_every_length_has_the_corpus_scores_of_its_sentences(found: Comparison) 
 
 
 def test_words_are_counted_in_the_references_where_nothing_else_is_given(found: Comparison) -> None:
-    cut = words_cutter()
+    cut = word_splitter()
     counts = Counter(word for reference in REFERENCES for word in cut(reference))
     assert found.frequencies_of == "the references"
     assert sum(bucket.size for bucket in found.words) == counts.total()

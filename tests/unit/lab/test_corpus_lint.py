@@ -16,11 +16,11 @@ from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCo
 from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.lab import corpus_lint
-from heedful.lab.characters import PATTERNS, WIDTH, excerpt, odd_kinds
-from heedful.lab.corpus_lint import Linted, findings, lint
-from heedful.lab.findings import KINDS, Finding, Kind
-from heedful.lab.overlap import between, inside
-from heedful.lab.sides import SideWords
+from heedful.lab.corpus_lint import LintedCorpus, findings, lint_corpus
+from heedful.lab.duplicates import find_overlap, find_repeats
+from heedful.lab.findings import FINDING_KINDS, Finding, FindingKind
+from heedful.lab.odd_characters import PATTERNS, WIDTH, excerpt, find_odd_characters
+from heedful.lab.swapped_sides import SideWords
 
 Pairs = list[tuple[str, str]]
 
@@ -35,9 +35,9 @@ def write(folder: Path, name: str, pairs: Pairs) -> TextCorpus:
     return TextCorpus(source=f"{name}.en", target=f"{name}.de")
 
 
-def look(folder: Path, corpus: AnyCorpus, **data: object) -> tuple[Linted, Data]:
+def look(folder: Path, corpus: AnyCorpus, **data: object) -> tuple[LintedCorpus, Data]:
     whole = Data.model_validate({"folder": str(folder), "train": [corpus], **data})
-    return lint("train", corpus, whole, silent), whole
+    return lint_corpus("train", corpus, whole, silent), whole
 
 
 def found(folder: Path, corpus: AnyCorpus, **data: object) -> dict[tuple[str, str], Finding]:
@@ -78,7 +78,7 @@ def found(folder: Path, corpus: AnyCorpus, **data: object) -> dict[tuple[str, st
     ],
 )
 def test_odd_characters_are_told_apart(text: str, kinds: set[str]) -> None:
-    assert set(odd_kinds(text)) == kinds
+    assert set(find_odd_characters(text)) == kinds
 
 
 @pytest.mark.parametrize("letter", "äöüßÄÖÜàâçéèêëîïôûùñóíúáøåæ")
@@ -86,14 +86,14 @@ def test_odd_characters_are_told_apart(text: str, kinds: set[str]) -> None:
 def test_every_western_letter_read_in_the_wrong_encoding_is_mojibake(letter: str, wrong: str) -> None:
     broken = f"x{letter}y".encode().decode(wrong, errors="ignore")
     if len(broken) == 4:  # code page 1252 has holes: such a letter is lost altogether
-        assert "mojibake" in odd_kinds(broken)
+        assert "mojibake" in find_odd_characters(broken)
 
 
 @pytest.mark.parametrize(
     "text", ["„MENÜ“ und »CAFÉ«", "NÃO, a MANHÃ” e a irmã»", "EL NIÑO", "château, âge, Âge", "ESPAÑA™", "Â la carte"]
 )
 def test_capital_letters_before_quotes_are_no_mojibake(text: str) -> None:
-    assert "mojibake" not in odd_kinds(text)
+    assert "mojibake" not in find_odd_characters(text)
 
 
 @pytest.mark.parametrize("place", [0, 5, 30, 300, 595])
@@ -110,11 +110,11 @@ def test_an_excerpt_is_cut_only_where_it_must_be(text: str, shown: str) -> None:
 
 
 def test_every_kind_with_a_pattern_has_its_words() -> None:
-    assert set(PATTERNS) <= set(KINDS)
+    assert set(PATTERNS) <= set(FINDING_KINDS)
 
 
 def test_a_share_decides_how_bad_a_finding_is() -> None:
-    kind = Kind("odd pairs", "Mend them.", warning=0.01, problem=0.5)
+    kind = FindingKind("odd pairs", "Mend them.", warning=0.01, problem=0.5)
     assert [kind.severity(share) for share in (0.001, 0.01, 0.49, 0.5)] == ["note", "warning", "warning", "problem"]
 
 
@@ -199,7 +199,7 @@ def test_corpora_of_every_form_name_their_file(tmp_path: Path) -> None:
 
 def test_a_built_in_corpus_is_clean_and_has_a_name(tmp_path: Path) -> None:
     linted, data = look(tmp_path, BuiltinCorpus(builtin="english-spanish", count=500))
-    seen = findings(linted, [*linted.sightings, *(sighting for _, sighting in inside([linted]))], data)
+    seen = findings(linted, [*linted.sightings, *(sighting for _, sighting in find_repeats([linted]))], data)
     assert {finding.kind for finding in seen} <= {"repeated", "ambiguous", "identical"}
     assert len(linted) == 500
 
@@ -210,7 +210,7 @@ def test_text_is_judged_in_the_form_that_the_model_reads(tmp_path: Path) -> None
     assert ("not_nfc", "a.en") not in found(tmp_path, corpus, nfc=True)
     for lowercase, repeats in ((False, 0), (True, 1)):
         linted, _ = look(tmp_path, corpus, lowercase=lowercase)
-        assert sum(sighting.count for _, sighting in inside([linted]) if sighting.kind == "repeated") == repeats
+        assert sum(sighting.count for _, sighting in find_repeats([linted]) if sighting.kind == "repeated") == repeats
 
 
 def test_an_empty_corpus_has_no_findings(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_swapped_lines_are_found_and_no_others(tmp_path: Path) -> None:
 def test_typical_words_are_the_same_in_every_process() -> None:
     """Of 400 words that are equally frequent 300 count: which ones must not be left to the order of a set."""
     program = (
-        "from heedful.lab.sides import SideWords; words = [f'w{n}' for n in range(400)]; "
+        "from heedful.lab.swapped_sides import SideWords; words = [f'w{n}' for n in range(400)]; "
         "print(*sorted(SideWords.learn([(' '.join(words), 'x')] * 5).source))"
     )
     learned = {
@@ -257,7 +257,7 @@ def test_the_most_frequent_words_are_typical_before_all_others() -> None:
 
 def test_sides_that_share_their_words_never_look_swapped() -> None:
     words = SideWords.learn([("one two three", "three two one")] * 100)
-    assert not words.swapped("three two one", "one two three")
+    assert not words.looks_swapped("three two one", "one two three")
 
 
 def test_the_sample_is_bounded_and_spread_over_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +273,7 @@ def test_long_work_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(corpus_lint, "_CHUNK", 10)
     said: list[str] = []
     corpus = write(tmp_path, "a", [("x", "y")] * 400)
-    lint("train", corpus, Data(folder=str(tmp_path), train=(corpus,)), said.append)
+    lint_corpus("train", corpus, Data(folder=str(tmp_path), train=(corpus,)), said.append)
     assert said == ["checking a.en + a.de: 160 pairs so far", "checking a.en + a.de: 320 pairs so far"]
 
 
@@ -297,7 +297,7 @@ def test_repeats_and_several_targets_are_those_of_brute_force(seed: int, tmp_pat
     halves = random_pairs(seed, 30), random_pairs(seed + 100, 20)
     part = [look(tmp_path, write(tmp_path, f"p{n}", half))[0] for n, half in enumerate(halves)]
     seen = Counter[str]()
-    for _, sighting in inside(part):
+    for _, sighting in find_repeats(part):
         seen[sighting.kind] += sighting.count
     everything = with_text([*halves[0], *halves[1]])
     targets = {source: {t for s, t in everything if s == source} for source, _ in everything}
@@ -309,7 +309,7 @@ def test_repeats_and_several_targets_are_those_of_brute_force(seed: int, tmp_pat
 def test_what_another_part_has_too_is_that_of_brute_force(seed: int, tmp_path: Path) -> None:
     train, test = random_pairs(seed, 6), random_pairs(seed + 100, 40)
     learned, judged = (look(tmp_path, write(tmp_path, name, pairs))[0] for name, pairs in (("t", train), ("e", test)))
-    seen = {sighting.kind: sighting for _, sighting in between([judged], [learned])}
+    seen = {sighting.kind: sighting for _, sighting in find_overlap([judged], [learned])}
     known = with_text(train)
     rows = [(row, (s.strip(), t.strip())) for row, (s, t) in enumerate(test) if s.strip() and t.strip()]
     for kind, expected in (
@@ -324,7 +324,7 @@ def test_what_another_part_has_too_is_that_of_brute_force(seed: int, tmp_path: P
 def test_a_repeat_is_named_where_it_stands_second(tmp_path: Path) -> None:
     first, _ = look(tmp_path, write(tmp_path, "a", [("x", "y"), ("u", "v")]))
     second, data = look(tmp_path, write(tmp_path, "b", [("p", "q"), ("x", "y")]))
-    ((owner, sighting),) = inside([first, second])
+    ((owner, sighting),) = find_repeats([first, second])
     assert owner is second
     (finding,) = findings(second, [sighting], data)
     assert (finding.file, finding.lines, finding.example) == ("b.en, b.de", (2,), "x | y")
@@ -336,14 +336,14 @@ def test_the_same_source_for_another_language_is_another_source(tmp_path: Path) 
         for name, target in (("de", "Hund"), ("fr", "chien"))
     )
     part = [look(tmp_path, corpus)[0] for corpus in (german, french)]
-    assert list(inside(part)) == []
-    assert list(between(part[:1], part[1:])) == []
+    assert list(find_repeats(part)) == []
+    assert list(find_overlap(part[:1], part[1:])) == []
 
 
 def test_the_other_part_is_named_in_words_and_remedy(tmp_path: Path) -> None:
     learned, data = look(tmp_path, write(tmp_path, "a", [("x", "y")]))
-    judged = lint("test", write(tmp_path, "b", [("x", "z")]), data, silent)
-    ((_, sighting),) = between([judged], [learned])
+    judged = lint_corpus("test", write(tmp_path, "b", [("x", "z")]), data, silent)
+    ((_, sighting),) = find_overlap([judged], [learned])
     (finding,) = findings(judged, [sighting], data)
     assert finding.severity == "problem"  # the whole test set
     assert finding.what == "pairs whose source is in train too: 1 of 1 (100.00%)"
@@ -352,4 +352,4 @@ def test_the_other_part_is_named_in_words_and_remedy(tmp_path: Path) -> None:
 
 def test_parts_that_are_not_there_overlap_with_nothing(tmp_path: Path) -> None:
     linted, _ = look(tmp_path, write(tmp_path, "a", [("x", "y")]))
-    assert [*inside([]), *between([], [linted]), *between([linted], [])] == []
+    assert [*find_repeats([]), *find_overlap([], [linted]), *find_overlap([linted], [])] == []

@@ -21,10 +21,10 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.lab import memory as memory_module
-from heedful.lab.costs import STEP, count_parameters, forward_flop
+from heedful.lab.device_speed import measure_matrix_rate
+from heedful.lab.flops import STEP, count_parameters, forward_flop
 from heedful.lab.memory import Memory, largest_batch, measure_memory, saved_bytes
-from heedful.lab.pieces import PieceReport, count_pieces, piece_findings
-from heedful.lab.rates import matrix_rate
+from heedful.lab.token_statistics import TokenStatistics, count_tokens, find_token_problems
 from heedful.models.build.network import build_model
 from heedful.models.networks import set_precision
 from heedful.nn.attention.backends import explicit
@@ -136,7 +136,7 @@ def test_shared_matrices_are_counted_once(tie: str, positions: str, embeddings: 
 
 
 def test_a_rate_is_one_that_a_processor_can_have() -> None:
-    rate = matrix_rate(torch.device("cpu"), torch.float32)
+    rate = measure_matrix_rate(torch.device("cpu"), torch.float32)
     assert 1e8 < rate < 1e15
 
 
@@ -231,14 +231,14 @@ def words_recipe(size: int = 100, **data: Any) -> Recipe:
     return Recipe(data=Data.model_validate({"train": [corpus], **data}), tokenizer=Words(kind="word", size=size))
 
 
-def pieces_of(recipe: Recipe, tokenizer: Tokenizer, pairs: list[tuple[str, str]], valid: list[str]) -> PieceReport:
+def pieces_of(recipe: Recipe, tokenizer: Tokenizer, pairs: list[tuple[str, str]], valid: list[str]) -> TokenStatistics:
     train = TokenStore.of(
         source=tokenizer.encode_batch([source for source, _ in pairs]),
         target=tokenizer.encode_batch([target for _, target in pairs]),
     )
     seen = tokenizer.encode_batch(valid)
     prepared = Prepared(tokenizer, tokenizer, (train,), (1.0,), (TokenStore.of(source=seen, target=seen),))
-    return count_pieces(recipe, prepared, ["corpus"], pairs)
+    return count_tokens(recipe, prepared, ["corpus"], pairs)
 
 
 def test_pieces_are_counted_as_by_hand() -> None:
@@ -284,8 +284,8 @@ def test_a_histogram_counts_every_sentence_in_its_bin(scale: int) -> None:
     assert len(counts) <= 14
 
 
-def kinds(pieces: PieceReport) -> Iterator[tuple[str, str, str]]:
-    return ((finding.kind, finding.severity, finding.what) for finding in piece_findings(pieces))
+def kinds(pieces: TokenStatistics) -> Iterator[tuple[str, str, str]]:
+    return ((finding.kind, finding.severity, finding.what) for finding in find_token_problems(pieces))
 
 
 def test_findings_about_pieces_say_what_and_how_bad() -> None:
@@ -317,7 +317,7 @@ def test_a_vocabulary_that_is_kept_gets_no_advice_to_change_it() -> None:
     tokenizer = train_tokenizer(Words(kind="word", size=100), ["a b c d e"])
     recipe = words_recipe()
     recipe = recipe.model_copy(update={"train": recipe.train.model_copy(update={"start_from": "runs/first"})})
-    findings = list(piece_findings(pieces_of(recipe, tokenizer, [("a b", "a b")] * 40 + [("c x", "c")], ["a"])))
+    findings = list(find_token_problems(pieces_of(recipe, tokenizer, [("a b", "a b")] * 40 + [("c x", "c")], ["a"])))
     assert [(finding.kind, finding.advice) for finding in findings] == [
         (
             "unknown",
@@ -332,7 +332,7 @@ def test_many_dropped_pairs_are_a_finding(dropped: int, severity: str | None) ->
     ids = [[4]] * 100
     train = TokenStore(TokenStore.of(source=ids, target=ids).streams, "", {"too long": dropped - 1, "ratio": 1})
     recipe = words_recipe(size=5)
-    pieces = count_pieces(recipe, Prepared(tokenizer, tokenizer, (train,), (1.0,), ()), ["corpus"], [("a", "a")])
+    pieces = count_tokens(recipe, Prepared(tokenizer, tokenizer, (train,), (1.0,), ()), ["corpus"], [("a", "a")])
     total = 100 + dropped
     what = (
         f"dropped pairs: {dropped} of {total} ({dropped / total:.1%}), "

@@ -17,8 +17,8 @@ from heedful.config.recipe import Recipe
 from heedful.data.epochs.loader import pair_costs
 from heedful.errors import UserError
 from heedful.lab import doctor, memory
-from heedful.lab.costs import STEP, forward_flop
 from heedful.lab.doctor import Report, examine
+from heedful.lab.flops import STEP, forward_flop
 from heedful.lab.memory import LargestBatch, Memory
 from heedful.runs.dry_run import Forecast
 from heedful.runs.job import Job

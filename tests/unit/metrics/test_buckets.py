@@ -11,7 +11,7 @@ from heedful.metrics.buckets import (
     Span,
     count_words,
     f1_by_frequency,
-    place,
+    span_index,
     words_by_frequency,
 )
 
@@ -22,7 +22,7 @@ def test_every_number_is_in_one_span(spans: tuple[Span, ...]) -> None:
         found = [
             i for i, span in enumerate(spans) if span.low <= number <= (number if span.high is None else span.high)
         ]
-        assert found == [place(number, spans)]
+        assert found == [span_index(number, spans)]
 
 
 def test_spans_are_readable() -> None:

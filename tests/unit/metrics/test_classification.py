@@ -12,8 +12,8 @@ from heedful.metrics.classification import (
     ClassificationResult,
     class_loss,
     class_probabilities,
-    decided,
-    truth,
+    decide_classes,
+    mark_classes,
     wilson_interval,
 )
 
@@ -31,7 +31,7 @@ def drawn(several: bool) -> tuple[list[set[int]], list[set[int]]]:
 def test_scores_are_those_of_naive_counts(several: bool) -> None:
     true, said = drawn(several)
     judged = ClassificationResult(
-        LABELS, truth([sorted(one) for one in true], 4), truth([sorted(one) for one in said], 4)
+        LABELS, mark_classes([sorted(one) for one in true], 4), mark_classes([sorted(one) for one in said], 4)
     )
     right = sum(a == b for a, b in zip(true, said, strict=True))
     assert judged.right_texts == right
@@ -52,7 +52,9 @@ def test_scores_are_those_of_naive_counts(several: bool) -> None:
 
 def test_of_one_label_micro_f1_is_the_accuracy_and_the_matrix_counts_pairs() -> None:
     true, said = drawn(several=False)
-    judged = ClassificationResult(LABELS, truth([list(one) for one in true], 4), truth([list(one) for one in said], 4))
+    judged = ClassificationResult(
+        LABELS, mark_classes([list(one) for one in true], 4), mark_classes([list(one) for one in said], 4)
+    )
     assert judged.micro_f1 == pytest.approx(judged.accuracy)
     expected = np.zeros((4, 4), np.int64)
     for (one,), (other,) in zip(true, said, strict=True):
@@ -91,10 +93,10 @@ def test_the_interval_stays_a_share_where_all_or_none_is_right() -> None:
 
 def test_what_is_said_is_the_likeliest_class_or_all_that_are_more_likely_than_not() -> None:
     scores_BC = torch.tensor([[1.0, 2.0, -1.0], [-1.0, -2.0, -3.0], [0.5, 0.1, 4.0]])
-    assert decided(scores_BC, several=False).tolist() == [
+    assert decide_classes(scores_BC, several=False).tolist() == [
         [False, True, False], [True, False, False], [False, False, True],
     ]  # fmt: skip
-    assert decided(scores_BC, several=True).tolist() == [[True, True, False], [False] * 3, [True] * 3]
+    assert decide_classes(scores_BC, several=True).tolist() == [[True, True, False], [False] * 3, [True] * 3]
     for several in (False, True):
         shares = class_probabilities(scores_BC, several)
         assert (shares.argmax(dim=1) == scores_BC.argmax(dim=1)).all()
@@ -106,7 +108,7 @@ def test_what_is_said_is_the_likeliest_class_or_all_that_are_more_likely_than_no
 @pytest.mark.parametrize("several", [False, True])
 def test_the_loss_is_minus_the_mean_log_probability_of_the_truth(several: bool) -> None:
     scores_BC = torch.randn(6, 3, dtype=torch.float64)
-    true = truth([[0, 2], [], [1], [0], [2], [0, 1, 2]] if several else [[0], [1], [2], [0], [1], [2]], 3)
+    true = mark_classes([[0, 2], [], [1], [0], [2], [0, 1, 2]] if several else [[0], [1], [2], [0], [1], [2]], 3)
     shares = class_probabilities(scores_BC, several).numpy()
     logs = np.where(true, np.log(shares), np.log(1 - shares) if several else 0.0)
     assert class_loss(scores_BC, true, several) == pytest.approx(-logs.sum() / 6)

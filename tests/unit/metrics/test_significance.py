@@ -16,7 +16,6 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest, Result
 
 from heedful.metrics import significance
-from heedful.metrics.corpus_counts import Floats, Measure, MetricName, measure
 from heedful.metrics.significance import (
     bootstrap,
     bootstrap_differences,
@@ -27,6 +26,7 @@ from heedful.metrics.significance import (
     two_sided_p,
     welch,
 )
+from heedful.metrics.summed_metrics import Floats, MetricName, SummedMetric, build_metric
 
 SEED = 12345  # what sacreBLEU uses where SACREBLEU_SEED does not say otherwise
 NAMES: tuple[MetricName, ...] = ("bleu", "chrf", "ter")
@@ -47,7 +47,7 @@ def texts(count: int, *spoilt: float) -> tuple[list[str], list[list[str]]]:
     return references, systems
 
 
-def side(metric: Measure, *systems: Sequence[str]) -> Floats:
+def side(metric: SummedMetric, *systems: Sequence[str]) -> Floats:
     return np.stack([metric.counts(system) for system in systems])
 
 
@@ -73,7 +73,7 @@ def test_p_values_are_sacrebleus_at_the_same_seed(
 ) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", str(SEED))
     references, systems = texts(90, *shares)
-    metric = measure(name, references)
+    metric = build_metric(name, references)
     a, b = (side(metric, system) for system in systems)
     assert bootstrap(metric.scores, a, b, 300, SEED).p == sacrebleu_p("bs", name, systems, references, 300)
     assert randomisation(metric.scores, a, b, 300, SEED) == sacrebleu_p("ar", name, systems, references, 300)
@@ -82,7 +82,7 @@ def test_p_values_are_sacrebleus_at_the_same_seed(
 def test_p_values_of_ter_are_sacrebleus_but_for_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", str(SEED))
     references, systems = texts(60, 0.3, 0.26)
-    metric = measure("ter", references)
+    metric = build_metric("ter", references)
     a, b = (side(metric, system) for system in systems)
     observed = abs(difference(metric.scores, a, b))
     drawn = np.abs(shuffled_differences(metric.scores, a[0], b[0], 300, SEED))
@@ -96,7 +96,7 @@ def test_p_values_of_ter_are_sacrebleus_but_for_ties(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", NAMES)
 def test_every_resample_has_the_corpus_score_of_its_sentences(name: MetricName) -> None:
     references, systems = texts(25, 0.4, 0.2)
-    metric = measure(name, references)
+    metric = build_metric(name, references)
     a, b = (side(metric, system) for system in systems)
     metric_of: dict[str, Metric] = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
     score = metric_of[name].corpus_score
@@ -110,7 +110,7 @@ def test_every_resample_has_the_corpus_score_of_its_sentences(name: MetricName) 
 
 def test_the_interval_leaves_out_a_fortieth_at_each_end() -> None:
     references, systems = texts(50, 0.4, 0.2)
-    metric = measure("bleu", references)
+    metric = build_metric("bleu", references)
     a, b = (side(metric, system) for system in systems)
     drawn = sorted(bootstrap_differences(metric.scores, a, b, 200, 7))
     found = bootstrap(metric.scores, a, b, 200, 7)
@@ -119,7 +119,7 @@ def test_the_interval_leaves_out_a_fortieth_at_each_end() -> None:
 
 def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     references, systems = texts(33, 0.4, 0.3)
-    metric = measure("bleu", references)
+    metric = build_metric("bleu", references)
     a, b = (side(metric, system) for system in systems)
     whole = bootstrap(metric.scores, a, b, 200), randomisation(metric.scores, a, b, 200)
     monkeypatch.setattr(significance, "_CELLS", 64 * 33)
@@ -128,7 +128,7 @@ def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.Mo
 
 def test_a_thousand_draws_of_a_thousand_sentences_take_a_moment() -> None:
     references, systems = texts(1000, 0.4, 0.39)
-    metric = measure("bleu", references)
+    metric = build_metric("bleu", references)
     a, b = (side(metric, system) for system in systems)
     began = time.perf_counter()
     bootstrap(metric.scores, a, b)
@@ -143,7 +143,7 @@ def test_a_thousand_draws_of_a_thousand_sentences_take_a_moment() -> None:
 @pytest.mark.parametrize("runs", [1, 3])
 def test_a_system_is_no_better_than_itself(name: MetricName, runs: int) -> None:
     references, systems = texts(30, *[0.3] * runs)
-    metric = measure(name, references)
+    metric = build_metric(name, references)
     a = side(metric, *systems)
     assert randomisation(metric.scores, a, a, 100) == 1
     if runs == 1:
@@ -153,7 +153,7 @@ def test_a_system_is_no_better_than_itself(name: MetricName, runs: int) -> None:
 
 def test_randomisation_nears_the_p_of_all_possible_swaps() -> None:
     references, systems = texts(9, 0.5, 0.3)
-    metric = measure("bleu", references)
+    metric = build_metric("bleu", references)
     a, b = (side(metric, system)[0] for system in systems)
     observed = abs(float(metric.scores(b.sum(0)) - metric.scores(a.sum(0))))
     extreme = 0
@@ -166,7 +166,7 @@ def test_randomisation_nears_the_p_of_all_possible_swaps() -> None:
 
 def test_one_sentence_that_differs_proves_nothing_to_randomisation() -> None:
     references, (system,) = texts(30, 0.3)
-    metric = measure("bleu", references)
+    metric = build_metric("bleu", references)
     other = [references[0], *system[1:]]
     assert other != system
     assert randomisation(metric.scores, side(metric, system), side(metric, other), 100) == 1
@@ -188,7 +188,7 @@ def numbers(runs: Floats) -> Floats:
 
 def test_the_difference_is_that_of_the_mean_scores() -> None:
     references, systems = texts(30, 0.5, 0.4, 0.3, 0.2, 0.1)
-    metric = measure("bleu", references)
+    metric = build_metric("bleu", references)
     a, b = side(metric, *systems[:2]), side(metric, *systems[2:])
     scores = [sacrebleu.corpus_bleu(system, [references]).score for system in systems]
     assert run_scores(metric.scores, b) == pytest.approx(scores[2:])
@@ -217,7 +217,7 @@ def test_sentences_and_runs_both_widen_the_interval() -> None:
 
 def test_randomisation_swaps_the_mean_counts_of_the_runs() -> None:
     references, systems = texts(40, 0.5, 0.45, 0.4, 0.4)
-    metric = measure("bleu", references)
+    metric = build_metric("bleu", references)
     a, b = side(metric, *systems[:3]), side(metric, *systems[3:])
     means = a.mean(axis=0), b.mean(axis=0)
     observed = abs(float(metric.scores(means[1].sum(0)) - metric.scores(means[0].sum(0))))

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Final
 
 from heedful.cli.options import one_line
-from heedful.lab.compare import Bucket, Comparison, Example, Judgement, Pair, SideName
+from heedful.lab.compare import Bucket, Comparison, Example, MetricComparison, ScorePair, SideName
 
 _METRICS_ABREAST: Final = 2  # what 80 columns hold
 
@@ -42,7 +42,7 @@ def statement(found: Comparison) -> str:
 # --- the statement ------------------------------------------------------------------------------------------------
 
 
-def _figures(judgement: Judgement, sign: int) -> str:
+def _figures(judgement: MetricComparison, sign: int) -> str:
     low, high = sorted((sign * judgement.bootstrap.low, sign * judgement.bootstrap.high))
     ps = [
         f"{_p(judgement.bootstrap.p)} by bootstrap",
@@ -62,7 +62,7 @@ def _runs(a: int, b: int) -> str:
     return "one run a side" if a == 1 else f"{a} runs a side"
 
 
-def _echo(judgement: Judgement, first: Judgement) -> str:
+def _echo(judgement: MetricComparison, first: MetricComparison) -> str:
     if judgement.better == first.better:
         return f"{judgement.metric} agrees."
     return (
@@ -99,7 +99,7 @@ def _head(found: Comparison, sentences: str) -> str:
     return "\n".join([*sides, _wrapped(how)])
 
 
-def _scores(metrics: Sequence[Judgement]) -> str:
+def _scores(metrics: Sequence[MetricComparison]) -> str:
     tested = any(judgement.welch for judgement in metrics)
     rows = [["", "A", "B", "B - A", "95% interval", "p: bootstrap", "random."] + ["Welch"] * tested]
     for judgement in metrics:
@@ -110,7 +110,7 @@ def _scores(metrics: Sequence[Judgement]) -> str:
     return _table(rows)
 
 
-def _each_run(metrics: Sequence[Judgement]) -> str:
+def _each_run(metrics: Sequence[MetricComparison]) -> str:
     most = max(len(side.runs) for judgement in metrics for side in (judgement.a, judgement.b))
     rows = [["", "", "mean", "sd", *(f"run {number}" for number in range(1, most + 1))]]
     for judgement in metrics:
@@ -131,7 +131,7 @@ def _buckets(buckets: Sequence[Bucket], some: slice, of: str, size: str) -> str:
     return _table(rows)
 
 
-def _cells(pair: Pair) -> tuple[str, str, str]:
+def _cells(pair: ScorePair) -> tuple[str, str, str]:
     return f"{pair.a:.2f}", f"{pair.b:.2f}", f"{pair.b - pair.a:+.2f}"
 
 

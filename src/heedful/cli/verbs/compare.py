@@ -83,7 +83,7 @@ def command(
     }
     _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {**search, "to": to})
     from heedful.cli.reports.comparison import json_of, text_of
-    from heedful.lab.compare import DEFAULT_METRICS, Contest, System, check_lines, compare, metric_names
+    from heedful.lab.compare import DEFAULT_METRICS, ComparisonInput, System, check_lines, compare, metric_names
 
     metrics = metric_names(metric or DEFAULT_METRICS)
     given = None if target is None else _read_sentences(source, target, to)
@@ -91,15 +91,15 @@ def command(
     if given:
         check_lines(files, given.references)
     if given and not models:
-        contest = Contest({file.name: file for file in files}, given, bleu_tokenize or "13a")
+        contest = ComparisonInput({file.name: file for file in files}, given, bleu_tokenize or "13a")
     else:
-        from heedful.lab import contestants  # after the quick checks: it takes seconds
+        from heedful.lab import translate_test_set  # after the quick checks: it takes seconds
 
-        contest = contestants.contest(
+        contest = translate_test_set.translate_test_set(
             models,
             files,
             given,
-            contestants.Messages(_say, sentence_progress),
+            translate_test_set.Messages(_say, sentence_progress),
             split=split or "test",
             corpus=corpus,
             bleu_tokenize=bleu_tokenize,

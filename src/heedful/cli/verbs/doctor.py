@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from heedful.lab.doctor import Report, RunPlan, Time
     from heedful.lab.findings import Finding
     from heedful.lab.memory import Memory
-    from heedful.lab.pieces import Histogram, PieceReport
+    from heedful.lab.token_statistics import Histogram, TokenStatistics
 
 _COLUMNS: Final = 80
 _LABEL: Final = 14  # columns of what stands on the left
@@ -60,7 +60,7 @@ def _lines(report: "Report") -> list[str]:
     lines += ["", "Corpora"]
     for corpus in report.corpora:
         lines += _wrapped(f"{corpus.pairs:>11,} pairs  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19))
-    lines += ["", "PieceReport", *_pieces(report.pieces)]
+    lines += ["", "Pieces", *_pieces(report.pieces)]
     lines += ["", "RunPlan", *_run(report.run)]
     lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
     lines += ["", "Time", *_time(report.time, report.run)]
@@ -80,7 +80,7 @@ def _finding(finding: "Finding") -> list[str]:
     return lines + _wrapped(finding.advice, f"{indent}> ", f"{indent}  ")
 
 
-def _pieces(pieces: "PieceReport") -> list[str]:
+def _pieces(pieces: "TokenStatistics") -> list[str]:
     lines = []
     for vocabulary in pieces.vocabularies:
         label = "vocabulary" if vocabulary.side == "both" else f"{vocabulary.side} vocab."

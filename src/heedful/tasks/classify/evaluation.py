@@ -8,7 +8,7 @@ import torch
 
 from heedful.data.corpora.texts import Text, classes_of
 from heedful.errors import UserError
-from heedful.metrics.classification import ClassificationResult, class_loss, decided, truth
+from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
 from heedful.tasks.classify.model import Classification, TextClassifier
 from heedful.tasks.shared.streaming import CHUNK, chunks
 
@@ -45,7 +45,7 @@ def evaluate_classifier(
     read = tuple(text for text in map(classifier.formed, texts) if not text.blank)
     if not read:
         raise UserError(f"{name} has no text to classify.")
-    true = truth(classes_of(read, classifier.labels, name), len(classifier.labels))
+    true = mark_classes(classes_of(read, classifier.labels, name), len(classifier.labels))
     began, parts = time.perf_counter(), []
     for part in chunks(read, CHUNK):
         parts.append(classifier.scores(part))
@@ -55,7 +55,7 @@ def evaluate_classifier(
     return ClassEvaluation(
         read,
         tuple(classifier.classified(scores_BC)),
-        ClassificationResult(classifier.labels, true, decided(scores_BC, classifier.several)),
+        ClassificationResult(classifier.labels, true, decide_classes(scores_BC, classifier.several)),
         class_loss(scores_BC, true, classifier.several),
         classifier.several,
         len(texts) - len(read),

@@ -17,7 +17,7 @@ from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
-from heedful.metrics.classification import class_probabilities, decided
+from heedful.metrics.classification import class_probabilities, decide_classes
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.pool_weights import PoolWeights, pool_weights
@@ -136,7 +136,7 @@ class TextClassifier(Embeds[Classifier]):
         """What scores say."""
         shares = class_probabilities(scores_BC, self.several).tolist()
         found = []
-        for row, said in zip(shares, decided(scores_BC, self.several), strict=True):
+        for row, said in zip(shares, decide_classes(scores_BC, self.several), strict=True):
             likeliest = sorted(np.flatnonzero(said), key=row.__getitem__, reverse=True)
             labels = tuple(self.labels[place] for place in likeliest)
             found.append(Classification(labels, dict(zip(self.labels, row, strict=True))))

@@ -19,7 +19,7 @@ from heedful.data.prepare.text_stores import counts_of
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError, suggestion
-from heedful.metrics.classification import ClassificationResult, class_loss, class_scores, decided, truth
+from heedful.metrics.classification import ClassificationResult, class_loss, class_scores, decide_classes, mark_classes
 from heedful.models.bundle import Bundle, Tokenizers
 from heedful.models.networks import Classifier
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
@@ -102,8 +102,8 @@ def judge_stores(
     classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
     rows = spread(most or len(classes), len(classes))
     scores_BC = scores_of(bundle, stores, rows)
-    true = truth([classes[row] for row in rows], len(labels))
-    return ClassificationResult(labels, true, decided(scores_BC, several)), class_loss(scores_BC, true, several)
+    true = mark_classes([classes[row] for row in rows], len(labels))
+    return ClassificationResult(labels, true, decide_classes(scores_BC, several)), class_loss(scores_BC, true, several)
 
 
 def scores_of(

@@ -1,0 +1,1 @@
+"""BERT models as `transformers` saves them."""

@@ -1,0 +1,85 @@
+"""BERT models: a Transformer's encoder that is asked for masked tokens, and whether one text follows another.
+
+Devlin et al. 2019
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from heedful.config.model.bert import BertModel
+from heedful.config.reading.load import recipe_from_json
+from heedful.errors import UserError
+from heedful.interop.bert.vocabulary import read_vocabulary
+from heedful.interop.bert.weights import BertTensors, fill_weights
+from heedful.interop.checked_config import CheckedConfig
+from heedful.interop.model_folder import ModelFolder
+from heedful.models.build.encoder_only import build_masked_model
+from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.networks import MaskedModel
+
+_FIXED: Final[Mapping[str, Any]] = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+}
+_ACTIVATIONS: Final = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}  # of blocks and head
+_WORDS: Final = "bert.embeddings.word_embeddings.weight"
+_LAST_BLOCK: Final = "bert.encoder.layer.{}.attention.self.query.weight"
+_HEAD: Final = "cls.predictions.transform.dense.weight"
+_FOLLOWS: Final = "cls.seq_relationship.weight"
+
+
+def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
+    """Read a BERT model, or say in one line why it cannot be."""
+    config = folder.config
+    for key, wanted in _FIXED.items():
+        config.must_be(key, wanted, "Heedful knows no such BERT model")
+    tensors, model = BertTensors(folder), _table(config)
+    width = model["width"]
+    # Before anything is made of the sizes that the config says: it may say any.
+    tensors.take(_WORDS, config.number("vocab_size"), width)
+    tensors.take(_LAST_BLOCK.format(model["layers"] - 1), width, width)
+    vocabulary = read_vocabulary(folder)
+    if not tensors.has(_HEAD, width, width):
+        raise UserError(
+            f"{folder.path} holds BERT's encoder without the head for masked tokens (`{_HEAD}`), which `heedful fill` "
+            "needs: import a folder of BertForMaskedLM or BertForPreTraining."
+        )
+    model["next_sentence"] = tensors.has(_FOLLOWS, 2, width)
+    if model["next_sentence"] and model["segments"] < 2:
+        raise UserError(
+            f"{config.where}: `type_vocab_size` is {model['segments']}, but must be 2, as the model tells next "
+            "sentences."
+        )
+    recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
+    assert isinstance(recipe.model, BertModel)
+    network = build_masked_model(recipe.model, vocabulary.tokenizer.size)
+    fill_weights(network, recipe.model, tensors, vocabulary.rows, config.number("vocab_size"))
+    return Bundle(recipe, Tokenizers(vocabulary.tokenizer, vocabulary.tokenizer), network)
+
+
+def _recipe(folder: ModelFolder, model: dict[str, Any], size: int) -> dict[str, Any]:
+    """A recipe of the same model. What it was trained on nobody here knows, so the corpus is the folder itself."""
+    longest = model["max_positions"]
+    data = {"max_length": longest, "batch_tokens": max(4096, longest)}
+    return {
+        "data": {"train": [{"name": "imported", "text": str(folder.path)}], **data},
+        "tokenizer": {"kind": "wordpiece", "size": size},
+        "model": model,
+    }
+
+
+def _table(config: CheckedConfig) -> dict[str, Any]:
+    return {
+        "family": "bert",
+        "width": config.number("hidden_size"),
+        "heads": config.divisor("num_attention_heads", "hidden_size"),
+        "layers": config.number("num_hidden_layers"),
+        "inner": config.number("intermediate_size"),
+        "activation": config.choice("hidden_act", _ACTIVATIONS),
+        "norm_epsilon": config.real("layer_norm_eps", 1e-12),
+        "max_positions": config.number("max_position_embeddings"),
+        "segments": config.number("type_vocab_size"),
+        "dropout": config.fraction("hidden_dropout_prob", 0.1),
+        "dropout_attention": config.fraction("attention_probs_dropout_prob", 0.1),
+    }

@@ -1,0 +1,182 @@
+"""BERT's vocabulary in Heedful's order, and a tokenizer that cuts text by it as BERT's own does.
+
+`[PAD]`, `[CLS]`, `[SEP]`, `[UNK]` and `[MASK]` become `<pad>`, `<s>`, `</s>`, `<unk>` and `<mask>`. All other rows
+follow as they stood, also those that no text ever gives: `[unused1]` stays a piece, as text is split at brackets before
+it is cut. A row without a piece of its own gets one of that form, `[row-30522]`: where a matrix was made larger than
+its vocabulary, and where a piece is listed twice, of which the last counts.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tokenizers import Tokenizer as Library
+from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
+from heedful.errors import UserError
+from heedful.files import read_bytes
+from heedful.interop.checked_config import CheckedConfig
+from heedful.interop.model_folder import ModelFolder
+
+_LIST, _LIBRARY, _CONFIG, _ADDED = "vocab.txt", "tokenizer.json", "tokenizer_config.json", "added_tokens.json"
+_OURS: Final = (*SPECIALS, MASK)
+_THEIRS: Final[Mapping[str, str]] = {  # in the order of ours: the keys that name them, and their usual names
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "unk_token": "[UNK]",
+    "mask_token": "[MASK]",
+}
+_CLASSES: Final = ("BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend")
+_PARTS: Final[Mapping[str, str]] = {  # how BERT cuts text, in the words of the library
+    "model": "WordPiece",
+    "normalizer": "BertNormalizer",
+    "pre_tokenizer": "BertPreTokenizer",
+}
+_INSIDE: Final = "##"  # before a piece that goes on with a word
+_UNNAMED: Final = "[row-"  # how the name begins of what has none
+_FILLING: Final = 128  # fewer rows than that may have no piece: some fill a matrix up to a multiple of so many
+
+
+@dataclass(frozen=True, eq=False)
+class BertVocabulary:
+    """A tokenizer, and which row of BERT's matrices each of its ids takes."""
+
+    tokenizer: Tokenizer
+    rows: tuple[int, ...]
+
+
+def read_vocabulary(folder: ModelFolder) -> BertVocabulary:
+    """Read a folder's vocabulary, or say in one line why it cannot be."""
+    config = folder.read_config(_CONFIG)
+    _refuse_other_tokenizers(config)
+    where, theirs = _library(folder)
+    markers = [_marker(config, key, usual) for key, usual in _THEIRS.items()]
+    for file, piece in _added(folder, theirs, config):
+        if piece not in markers:
+            raise UserError(
+                f"{folder.path / file} adds `{piece}` to the vocabulary, but Heedful knows no pieces beside BERT's own "
+                "and its markers."
+            )
+    ids, size = theirs.get_vocab(), folder.config.number("vocab_size")
+    for marker in markers:
+        if marker not in ids:
+            raise UserError(f"{where} lacks the piece `{marker}`: it is not a vocabulary of BERT.")
+    there = max(ids.values()) + 1
+    if not size - _FILLING < there <= size:
+        raise UserError(
+            f"{where} has {there:,} pieces, but `vocab_size` of {folder.config.where} is {size:,}: copy both again."
+        )
+    rows, pieces = _in_order(ids, markers, size)
+    return BertVocabulary(_tokenizer(pieces, theirs, config), rows)
+
+
+def _in_order(ids: Mapping[str, int], markers: Sequence[str], size: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Which row each of our ids takes, and its piece."""
+    names = {row: piece for piece, row in ids.items() if piece not in ("", *_OURS) and not piece.startswith(_UNNAMED)}
+    first = [ids[marker] for marker in markers]
+    others = [row for row in range(size) if row not in first]
+    return (*first, *others), (*_OURS, *(names.get(row, f"{_UNNAMED}{row}]") for row in others))
+
+
+def _tokenizer(pieces: Sequence[str], theirs: Any, config: CheckedConfig) -> Tokenizer:
+    """A tokenizer of these pieces. How it cuts text is said by the library's file, and first by the config."""
+    rules = theirs.normalizer
+    library = Library(
+        models.WordPiece(
+            {piece: number for number, piece in enumerate(pieces)},
+            unk_token=SPECIALS[UNKNOWN],
+            continuing_subword_prefix=_INSIDE,
+            max_input_chars_per_word=theirs.model.max_input_chars_per_word,
+        )
+    )
+    library.normalizer = normalizers.BertNormalizer(
+        clean_text=rules.clean_text,
+        handle_chinese_chars=config.flag("tokenize_chinese_chars", rules.handle_chinese_chars),
+        strip_accents=_accents_stripped(config, rules.strip_accents),
+        lowercase=config.flag("do_lower_case", rules.lowercase),
+    )
+    library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    library.decoder = decoders.WordPiece(prefix=_INSIDE, cleanup=True)
+    library.add_special_tokens(list(_OURS))
+    return Tokenizer(library)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _library(folder: ModelFolder) -> tuple[Path, Any]:
+    """The library's tokenizer, and the file that it is from: its own, or a list of pieces, a line each."""
+    path = folder.path / _LIBRARY
+    if path.exists():
+        try:
+            theirs = Library.from_str(read_bytes(path).decode())
+        except Exception as error:  # the library raises bare Exception
+            raise UserError(f"{path} is not a tokenizer ({' '.join(str(error).split())}): copy it again.") from error
+        _refuse_other_parts(theirs, path)
+        return path, theirs
+    path = folder.require(_LIST)
+    library = Library(models.WordPiece(_listed(path), unk_token=_THEIRS["unk_token"]))
+    library.normalizer = normalizers.BertNormalizer()
+    return path, library
+
+
+def _listed(path: Path) -> dict[str, int]:
+    """The pieces of a list with their numbers. Only "\\n" ends a line: other characters that could are pieces."""
+    try:
+        lines = read_bytes(path).decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start:,}): copy it again.") from error
+    return {line.rstrip(): number for number, line in enumerate(lines) if line.rstrip()}
+
+
+def _added(folder: ModelFolder, theirs: Any, config: CheckedConfig) -> Iterator[tuple[str, str]]:
+    """Pieces that were added to the vocabulary, markers included, and the files that say so."""
+    for token in theirs.get_added_tokens_decoder().values():
+        yield _LIBRARY, token.content
+    for piece in folder.read_config(_ADDED).values:
+        yield _ADDED, piece
+    said = config.values.get("added_tokens_decoder")
+    for token in said.values() if isinstance(said, dict) else ():
+        yield _CONFIG, _content(token)
+
+
+def _marker(config: CheckedConfig, key: str, usual: str) -> str:
+    """The piece that a key names."""
+    return _content(config.values.get(key) or usual)
+
+
+def _content(token: Any) -> str:
+    """A piece, which may be described by a table."""
+    return str(token.get("content") if isinstance(token, dict) else token)
+
+
+def _accents_stripped(config: CheckedConfig, otherwise: bool | None) -> bool | None:
+    """None: where text is lowercased."""
+    return otherwise if config.values.get("strip_accents") is None else config.flag("strip_accents", True)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def _refuse_other_tokenizers(config: CheckedConfig) -> None:
+    if config.values.get("tokenizer_class") is not None:
+        config.choice("tokenizer_class", {name: name for name in _CLASSES})
+    config.must_be("do_basic_tokenize", True, "Heedful splits text into words before it cuts them")
+    config.must_be("never_split", [], "Heedful splits every word at punctuation")
+
+
+def _refuse_other_parts(theirs: Any, path: Path) -> None:
+    for part, wanted in _PARTS.items():
+        found = getattr(theirs, part)
+        if type(found).__name__ != wanted:
+            kind = "missing" if found is None else type(found).__name__
+            raise UserError(f"{path}: `{part}` is {kind}, but must be {wanted}, as BERT cuts text.")
+    if theirs.model.continuing_subword_prefix != _INSIDE:
+        raise UserError(
+            f"{path}: `continuing_subword_prefix` is {json.dumps(theirs.model.continuing_subword_prefix)}, but must be "
+            f'"{_INSIDE}", as BERT cuts text.'
+        )

@@ -1,0 +1,1 @@
+"""MarianMT models, such as those of OPUS-MT, as `transformers` saves them."""

@@ -1,0 +1,1 @@
+"""SentencePiece models, read from their .spm files without the sentencepiece package."""

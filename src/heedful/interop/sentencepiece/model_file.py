@@ -1,0 +1,141 @@
+"""A SentencePiece model from its .spm file: pieces with their scores, and how text is normalised before it is cut.
+
+Fields have the numbers of the program's sentencepiece_model.proto.      Kudo and Richardson 2018
+"""
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Final, Literal
+
+from tokenizers import normalizers
+
+from heedful.errors import UserError
+from heedful.interop.sentencepiece.protobuf import Fields, read_fields
+
+Algorithm = Literal["unigram", "bpe"]
+ALGORITHMS: Final[Mapping[int, Algorithm]] = {1: "unigram", 2: "bpe"}
+
+
+class PieceType(IntEnum):
+    """What a piece is for."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """What happens to a text first."""
+
+    name: str  # of the rules: "nmt_nfkc", "identity", ...
+    rules: bytes  # as the program compiled them; empty where there are none
+    dummy_prefix: bool  # a space is put before the text
+    extra_spaces_removed: bool  # at both ends, and all but one between words
+
+
+@dataclass(frozen=True)
+class SentencePieceModel:
+    """What an .spm file says."""
+
+    algorithm: Algorithm
+    scores: Mapping[str, float]  # of the pieces that text is cut into
+    byte_pieces: tuple[str, ...]  # "<0x00>" to "<0xFF>", which spell what is not known; empty where nothing does
+    normalisation: Normalisation
+
+    @cached_property
+    def letters(self) -> frozenset[str]:
+        """The characters that are pieces by themselves: no other is known."""
+        return frozenset(piece for piece in self.scores if len(piece) == 1)
+
+
+def read_sentencepiece(data: bytes, where: str) -> SentencePieceModel:
+    """Read an .spm file; `where` names it in messages."""
+    try:
+        return _model(read_fields(data), where)
+    except (ValueError, TypeError, struct.error) as error:
+        raise UserError(f"{where} is not a SentencePiece model ({error}): copy it again.") from error
+
+
+def _model(fields: Fields, where: str) -> SentencePieceModel:
+    training, normaliser, denormaliser = (_message(fields, number) for number in (2, 3, 5))
+    algorithm = _number(training, 3, default=1)
+    if algorithm not in ALGORITHMS:
+        raise UserError(
+            f"{where} has model type {algorithm}, but Heedful reads {' and '.join(ALGORITHMS.values())} (1 and 2)."
+        )
+    if _number(training, 24, default=0):
+        raise UserError(f"{where}: `treat_whitespace_as_suffix` is true, but Heedful knows spaces before words alone.")
+    if not _number(normaliser, 5, default=1):
+        raise UserError(f"{where}: `escape_whitespaces` is false, but Heedful knows pieces with `▁` for a space alone.")
+    if _bytes(denormaliser, 2):
+        raise UserError(f"{where} has rules that change text behind the model, which Heedful does not know.")
+    pieces = [_piece(_as_bytes(piece)) for piece in fields.get(1, [])]
+    for piece, _, of_type in pieces:
+        if of_type in (PieceType.USER_DEFINED, PieceType.UNUSED):
+            raise UserError(f"{where}: the piece `{piece}` is {of_type.name}, which Heedful does not know.")
+    scores = {piece: score for piece, score, of_type in pieces if of_type == PieceType.NORMAL}
+    if not scores:
+        raise ValueError("it has no pieces")
+    spelled = bool(_number(training, 35, default=0))
+    return SentencePieceModel(
+        ALGORITHMS[algorithm],
+        scores,
+        tuple(piece for piece, _, of_type in pieces if of_type == PieceType.BYTE and spelled),
+        Normalisation(
+            _bytes(normaliser, 1).decode(),
+            _rules(_bytes(normaliser, 2)),
+            bool(_number(normaliser, 3, default=1)),
+            bool(_number(normaliser, 4, default=1)),
+        ),
+    )
+
+
+def _piece(message: bytes) -> tuple[str, float, PieceType]:
+    fields = read_fields(message)
+    (score,) = struct.unpack("<f", _bytes(fields, 2) or bytes(4))
+    if not math.isfinite(score):
+        raise ValueError("a score is not finite")
+    return _bytes(fields, 1).decode(), score, PieceType(_number(fields, 3, default=PieceType.NORMAL))
+
+
+def _rules(compiled: bytes) -> bytes:
+    """Rules that the tokenizers' library can read, or none."""
+    try:
+        if compiled:
+            normalizers.Precompiled(compiled)
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError("its rules of normalisation are damaged") from error
+    return compiled
+
+
+# --- fields, and what they are where a message leaves them out --------------------------------------------------------
+
+
+def _message(fields: Fields, number: int) -> Fields:
+    """A message inside: parts of one that came several times are one message, as the format wants it."""
+    return read_fields(b"".join(map(_as_bytes, fields.get(number, []))))
+
+
+def _bytes(fields: Fields, number: int) -> bytes:
+    return _as_bytes(fields.get(number, [b""])[-1])
+
+
+def _number(fields: Fields, number: int, default: int) -> int:
+    value = fields.get(number, [default])[-1]
+    if not isinstance(value, int):
+        raise TypeError(f"field {number} is no number")
+    return value
+
+
+def _as_bytes(value: int | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError(f"the number {value} stands where bytes must be")
+    return value

@@ -1,0 +1,246 @@
+"""What the tokenizers make of the corpora: lengths, unknown pieces, and pieces that are hardly ever seen."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import AnyTokenizer, ByteBpe
+from heedful.data.corpora.pairs import Pair
+from heedful.data.prepare.pairs import Prepared
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
+from heedful.lab.findings import Finding
+
+Counts = NDArray[np.int64]
+
+RARE: Final = 10  # a piece seen fewer times is hardly trained
+_BYTES: Final = 256  # a byte-level vocabulary begins with every single byte, behind its markers
+_BINS: Final = 12
+_TAIL: Final = 99.5  # percent of the sentences have bins of their own
+_STEP: Final = 1 << 24  # pieces that are counted at once
+_UNKNOWN_WARNING: Final = 0.01
+_UNKNOWN_PROBLEM: Final = 0.2
+_DROPPED_WARNING: Final = 0.05
+_DROPPED_PROBLEM: Final = 0.5
+_RARE_WARNING: Final = 0.5
+_UNKNOWN_ADVICE: Final = 'Raise `tokenizer.size`, or choose `kind = "byte_bpe"`, which knows every text.'
+_KEPT_ADVICE: Final = (
+    "The vocabulary is that of `train.start_from`: start from a model that knows such text, or from none."
+)
+_REASONS: Final = {"empty": "an empty side", "too long": "`data.max_length`", "ratio": "`data.max_ratio`"}
+
+
+@dataclass(frozen=True)
+class SideTokens:
+    """One side of the training and validation corpora."""
+
+    side: Literal["source", "target"]
+    pieces: int  # in the training corpora, tags included
+    mean_length: float
+    longest: int
+    pieces_per_word: float  # in a sample; words stand between spaces
+    unknown: float  # the share of `<unk>` in train
+    unknown_valid: float | None
+    byte_pieces: float | None  # the share of single bytes that are no character; of byte-level pieces only
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """One vocabulary, and how often the training corpora use its pieces."""
+
+    side: Literal["both", "source", "target"]
+    asked: int
+    size: int
+    markers: int  # special pieces and tags: of no use inside a text
+    never: int
+    rare: int  # used, but fewer than `RARE` times
+    learned: int  # what its size decides on: neither markers, nor the single bytes that a byte-level one always has
+    hardly: int  # of the learned, never used or rare
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many training sentences have how many pieces: bin i counts lengths from edges[i] up to below edges[i + 1]."""
+
+    edges: tuple[int, ...]  # the last bin has no upper edge
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What a training corpus keeps, and what it loses for which reason."""
+
+    corpus: str
+    kept: int
+    empty: int
+    too_long: int
+    ratio: int
+
+
+@dataclass(frozen=True)
+class TokenStatistics:
+    """All of it."""
+
+    sides: tuple[SideTokens, ...]
+    vocabularies: tuple[Vocabulary, ...]
+    lengths: Histogram
+    dropped: tuple[Dropped, ...]
+    kept: bool  # the vocabularies are those of the model that the run starts from, whatever the recipe says
+
+
+def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sample: Sequence[Pair]) -> TokenStatistics:
+    """Count; `names` are those of the training corpora, and `sample` holds pairs of theirs."""
+    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    uses = [_uses(prepared.train, "source", source.size), _uses(prepared.train, "target", target.size)]
+    texts = [pair[0] for pair in sample], [pair[1] for pair in sample]
+    sides = (
+        _side("source", recipe, prepared, source, uses[0], texts[0]),
+        _side("target", recipe, prepared, target, uses[1], texts[1]),
+    )
+    config = recipe.tokenizer
+    vocabularies = (
+        (_vocabulary("both", config, source, uses[0] + uses[1]),)
+        if source.fingerprint == target.fingerprint
+        else (_vocabulary("source", config, source, uses[0]), _vocabulary("target", config, target, uses[1]))
+    )
+    dropped = tuple(_dropped(name, store) for name, store in zip(names, prepared.train, strict=True))
+    return TokenStatistics(sides, vocabularies, _histogram(prepared.train), dropped, bool(recipe.train.start_from))
+
+
+def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
+    """What of it needs a decision."""
+    for side in pieces.sides:
+        for part, share in (("train", side.unknown), ("valid", side.unknown_valid)):
+            if share is not None and share >= _UNKNOWN_WARNING:
+                yield Finding(
+                    "problem" if share >= _UNKNOWN_PROBLEM else "warning",
+                    "unknown",
+                    "tokens",
+                    f"{share:.1%} of the {side.side} pieces of {part} are unknown",
+                    _KEPT_ADVICE if pieces.kept else _UNKNOWN_ADVICE,
+                )
+    if not pieces.kept:
+        for vocabulary in pieces.vocabularies:
+            yield from _vocabulary_findings(vocabulary)
+    for dropped in pieces.dropped:
+        yield from _dropped_findings(dropped)
+
+
+def _vocabulary_findings(vocabulary: Vocabulary) -> Iterator[Finding]:
+    of = "" if vocabulary.side == "both" else f" of the {vocabulary.side} side"
+    if vocabulary.size < vocabulary.asked:
+        yield Finding(
+            "note",
+            "small_vocabulary",
+            "tokens",
+            f"the vocabulary{of} has {vocabulary.size:,} pieces, not the {vocabulary.asked:,} asked for",
+            "The text has no more pieces to give: nothing to do, or lower `tokenizer.size`.",
+        )
+    if vocabulary.hardly and vocabulary.hardly >= _RARE_WARNING * vocabulary.learned:
+        yield Finding(
+            "warning",
+            "rare_pieces",
+            "tokens",
+            f"{vocabulary.hardly:,} of {vocabulary.learned:,} learned pieces of the vocabulary{of} are used fewer than "
+            f"{RARE} times",
+            "Lower `tokenizer.size`: what is hardly seen is hardly learned.",
+        )
+
+
+def _dropped_findings(dropped: Dropped) -> Iterator[Finding]:
+    counts = {"empty": dropped.empty, "too long": dropped.too_long, "ratio": dropped.ratio}
+    lost = sum(counts.values())
+    total = dropped.kept + lost
+    if lost >= _DROPPED_WARNING * total:
+        reasons = ", ".join(f"{count:,} for {_REASONS[reason]}" for reason, count in counts.items() if count)
+        yield Finding(
+            "problem" if lost >= _DROPPED_PROBLEM * total else "warning",
+            "dropped",
+            "train",
+            f"dropped pairs: {lost:,} of {total:,} ({lost / total:.1%}), {reasons}",
+            "Raise the bound, or split long lines into sentences.",
+            corpus=dropped.corpus,
+            count=lost,
+        )
+
+
+def _uses(stores: Sequence[TokenStore], side: str, size: int) -> Counts:
+    """How often each piece stands on a side; stores are mapped files, so a stretch at a time is in memory."""
+    uses = np.zeros(size, np.int64)
+    for store in stores:
+        values = store.streams[side].values
+        for start in range(0, len(values), _STEP):
+            uses += np.bincount(values[start : start + _STEP], minlength=size)
+    return uses
+
+
+def _side(
+    side: Literal["source", "target"],
+    recipe: Recipe,
+    prepared: Prepared,
+    tokenizer: Tokenizer,
+    uses: Counts,
+    sample: Sequence[str],
+) -> SideTokens:
+    lengths = np.concatenate([store.lengths(side) for store in prepared.train])
+    pieces = int(uses.sum())
+    valid = _uses(prepared.valid, side, tokenizer.size)
+    words = sum(len(text.split()) for text in sample)
+    return SideTokens(
+        side,
+        pieces,
+        float(lengths.mean()),
+        int(lengths.max()),
+        sum(map(len, tokenizer.encode_batch(sample))) / max(1, words),
+        float(uses[UNKNOWN]) / pieces,
+        float(valid[UNKNOWN] / valid.sum()) if prepared.valid else None,
+        float(uses[_lone_bytes(tokenizer)].sum()) / pieces if isinstance(recipe.tokenizer, ByteBpe) else None,
+    )
+
+
+def _lone_bytes(tokenizer: Tokenizer) -> list[int]:
+    """Byte-level pieces of one byte that is no character by itself: they spell what the vocabulary does not hold."""
+    ids = range(tokenizer.markers, tokenizer.size)
+    texts = tokenizer.decode_batch([[i] for i in ids])
+    return [i for i, piece, text in zip(ids, tokenizer.pieces(ids), texts, strict=True) if _is_lone_byte(piece, text)]
+
+
+def _is_lone_byte(piece: str, text: str) -> bool:
+    return len(piece) == len("<0xFF>") and text == "\ufffd"  # two bytes are shown as twelve letters
+
+
+def _vocabulary(
+    side: Literal["both", "source", "target"], config: AnyTokenizer, tokenizer: Tokenizer, uses: Counts
+) -> Vocabulary:
+    ordinary = uses[tokenizer.markers :]
+    learned = ordinary[_BYTES:] if isinstance(config, ByteBpe) else ordinary
+    return Vocabulary(
+        side,
+        config.size,
+        tokenizer.size,
+        tokenizer.markers,
+        never=int((ordinary == 0).sum()),
+        rare=int(((ordinary > 0) & (ordinary < RARE)).sum()),
+        learned=len(learned),
+        hardly=int((learned < RARE).sum()),
+    )
+
+
+def _dropped(name: str, store: TokenStore) -> Dropped:
+    of = store.dropped
+    return Dropped(name, len(store), of.get("empty", 0), of.get("too long", 0), of.get("ratio", 0))
+
+
+def _histogram(stores: Sequence[TokenStore]) -> Histogram:
+    """Bins of one round width, so many that nearly all sentences lie in them; the longest share the last."""
+    source, target = (np.concatenate([store.lengths(side) for store in stores]) for side in ("source", "target"))
+    reach = float(np.percentile(np.concatenate((source, target)), _TAIL))
+    width = next(step * ten for ten in (1, 10, 100, 1000, 10_000) for step in (1, 2, 5) if step * ten * _BINS > reach)
+    edges = np.arange(1, reach + width + 1, width, dtype=np.int64)
+    bins = [np.bincount(np.searchsorted(edges, side, "right") - 1, minlength=len(edges)) for side in (source, target)]
+    return Histogram(tuple(edges.tolist()), tuple(bins[0].tolist()), tuple(bins[1].tolist()))
