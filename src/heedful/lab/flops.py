@@ -20,7 +20,7 @@ product; the few that are networks take more, and kernel features less where sen
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,6 @@ from heedful.nn.layers.positions import Learned
 Lengths = NDArray[np.integer]
 
 STEP: Final = 3  # forward passes' worth of work in a training step
-_MATRICES: Final = {"relu": 2, "gelu": 2, "swiglu": 3}  # of a position-wise network
 _GATES: Final = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
 
@@ -98,7 +97,18 @@ def _decoder(model: TransformerModel, lengths: _Lengths, memory_width: int) -> f
 def _position_wise(model: TransformerModel) -> int:
     """What each token takes beside the projections of attention, half of its operations."""
     relative = 2 * (2 * model.max_distance + 1) * model.width if model.positions == "relative" else 0
-    return _MATRICES[model.activation] * model.width * model.inner + relative
+    return _inner_matrices(model) * model.width * model.inner + relative
+
+
+def _inner_matrices(model: TransformerModel) -> int:
+    """Return the number of weight matrices in a position-wise network."""
+    match model.activation:
+        case "relu" | "gelu" | "silu":
+            return 2
+        case "swiglu":
+            return 3
+        case _:
+            assert_never(model.activation)
 
 
 def _recurrent_encoder(model: RecurrentModel, lengths: _Lengths) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -74,6 +74,8 @@ def counter() -> FlopCounterMode:
     )
 
 
+ACTIVATIONS = get_args(TransformerModel.model_fields["activation"].annotation)
+
 # --- work -----------------------------------------------------------------------------------------------------------
 
 
@@ -86,6 +88,17 @@ def test_the_formula_counts_what_torch_counts_in_a_forward_pass(options: dict[st
     with counter() as counted, torch.no_grad():
         NextToken(0.1)(model, batch)
     assert counted.get_total_flops() == expected(options, lengths)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_activation_of_a_recipe_has_its_work_and_its_memory(activation: str) -> None:
+    lengths = [(6, 9)] * 5
+    options = {"activation": activation, "layers": 1}
+    model = build_model(config(**options), VOCABULARY, VOCABULARY).eval()
+    with counter() as counted, torch.no_grad():
+        NextToken(0.1)(model, collate([store(lengths)], np.arange(5)))
+    assert counted.get_total_flops() == expected(options, lengths)
+    assert measured(options, torch.float32).activations == really_saved(options, torch.float32)
 
 
 @pytest.mark.parametrize("options", CONFIGS)
