@@ -34,10 +34,9 @@ def command(
         raise UserError("--json has the pieces in every object: leave out --tokens.")
     pairs, name = _pairs(source, target)
     from heedful.tasks.translate.model import load  # after the quick checks: it takes seconds
-    from heedful.tasks.translate.scoring import score_stream
 
-    judge = load(model, device, precision, others or ())
-    for scored in score_stream(judge, pairs, to, name):
+    translator = load(model, device, precision, others or ())
+    for scored in translator.score_stream(pairs, to, name=name):
         sys.stdout.write((_object(scored) if as_json else _columns(scored, tokens)) + "\n")
 
 

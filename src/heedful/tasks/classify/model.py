@@ -25,7 +25,7 @@ from heedful.tasks.classify.task import reading_of, scores_of
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.placement import Placement
-from heedful.tasks.shared.streaming import CHUNK, chunks
+from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,15 @@ class TextClassifier(Embeds[Classifier]):
     ) -> Iterator[Classification]:
         """Classify a stream of single texts, or of pairs, `chunk` of them at a time.
 
-        Fewer are taken where `ready` says that the next one would have to be awaited.
+        Fewer are taken when `ready` says that the next one has not arrived yet.
         """
-        for part in chunks(texts, chunk, ready):
+
+        def classified(part: Sequence[Text], first: int) -> list[Classification]:
             formed = [self.formed(text) for text in part]
             found = iter(self.classified(self.scores([text for text in formed if not text.blank])))
-            yield from (_BLANK if text.blank else next(found) for text in formed)
+            return [_BLANK if text.blank else next(found) for text in formed]
+
+        return answer_stream(texts, classified, chunk=chunk, ready=ready)
 
     def weights(self, text: str, second: str | None = None) -> list[PoolWeights]:
         """How much of each token of a text the pool takes; of a document, sentence by sentence."""

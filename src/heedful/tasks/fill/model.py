@@ -22,7 +22,7 @@ from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_mask
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.placement import Placement
-from heedful.tasks.shared.streaming import CHUNK, chunks
+from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 _SCORED: Final = 1024  # masks whose scores of the whole vocabulary are held at once
 
@@ -102,19 +102,15 @@ class MaskFiller(Embeds[MaskedModel]):
     ) -> Iterator[Filled]:
         """Fill the masks of an endless or a very large number of texts, some at a time, in order.
 
-        A blank one stays blank. Fewer than `chunk` are taken where `ready` says that the next one would have to be
-        awaited. `name` is the stream's in messages; before an error, everything that came before its line is yielded.
+        A blank one stays blank. Fewer than `chunk` are taken when `ready` says that the next one has not arrived yet.
+        `name` is the stream's name in messages. Before an error is raised, the answers to all lines before the faulty
+        one are yielded.
         """
-        first = 1
-        for part in chunks(texts, chunk, ready):
-            try:
-                found = self._fill_lines(part, top, name, first)
-            except UserError:  # somewhere in the part: what came before it is filled, then it is raised again
-                for number, text in enumerate(part, start=first):
-                    yield from self._fill_lines([text], top, name, number)
-                raise
-            yield from found
-            first += len(part)
+
+        def filled(part: Sequence[str], first: int) -> list[Filled]:
+            return self._fill_lines(part, top, name, first)
+
+        return answer_stream(texts, filled, chunk=chunk, ready=ready)
 
     def _fill_lines(self, lines: Sequence[str], top: int, name: str, first: int) -> list[Filled]:
         """What is found for lines, of which some may be blank; `first` is the number of the first."""

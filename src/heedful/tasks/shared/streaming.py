@@ -1,17 +1,21 @@
-"""An endless stream in pieces that fit into memory."""
+"""Answers to a stream of items, in chunks that fit into memory."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-CHUNK: Final = 1000  # sentences of a stream that are in work at once
+from heedful.errors import UserError
+
+CHUNK: Final = 1000  # items of a stream that are answered together
 
 Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Answering = Callable[[Sequence[Item], int], Sequence[Answer]]  # items and the number of the first to their answers
 
 
 def chunks(items: Iterable[Item], size: int, ready: Callable[[], bool] = lambda: True) -> Iterator[list[Item]]:
-    """Yield lists of `size` items, and shorter ones whenever `ready` says that the next item would have to be awaited.
+    """Yield lists of `size` items, and a shorter one whenever `ready` says that the next item has not arrived yet.
 
-    Where the items end with an error, what came before it is yielded first.
+    If the items end with an error, those that came before it are yielded first.
     """
     chunk: list[Item] = []
     try:
@@ -26,3 +30,37 @@ def chunks(items: Iterable[Item], size: int, ready: Callable[[], bool] = lambda:
         raise
     if chunk:
         yield chunk
+
+
+def answer_stream(
+    items: Iterable[Item],
+    answer: "Answering[Item, Answer]",
+    *,
+    chunk: int = CHUNK,
+    ready: Callable[[], bool] = lambda: True,
+) -> Iterator[Answer]:
+    """Answer the items of a stream in order, `chunk` of them at a time, counted from 1.
+
+    Fewer are taken together when `ready` says that the next item has not arrived yet. If `answer` refuses an item with
+    a UserError, the answers to all items before it are yielded first.
+    """
+    first = 1
+    for part in chunks(items, chunk, ready):
+        yield from _answer_until_refused(part, first, answer)
+        first += len(part)
+
+
+def _answer_until_refused(part: Sequence[Item], first: int, answer: "Answering[Item, Answer]") -> Iterator[Answer]:
+    """Answer a chunk; one that is refused is halved until the first refused item stands alone."""
+    answers: Sequence[Answer] | None = None
+    try:
+        answers = answer(part, first)
+    except UserError:
+        if len(part) == 1:
+            raise
+    if answers is not None:
+        yield from answers
+        return
+    half = len(part) // 2
+    yield from _answer_until_refused(part[:half], first, answer)
+    yield from _answer_until_refused(part[half:], first + half, answer)

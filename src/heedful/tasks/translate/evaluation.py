@@ -12,7 +12,7 @@ from heedful.metrics.perplexity import Likelihood
 from heedful.metrics.translation import Score, bleu, chrf
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.options import SearchOptions
-from heedful.tasks.translate.scoring import score_pieces
+from heedful.tasks.translate.scoring import score_tokens
 
 
 @dataclass(frozen=True)
@@ -127,5 +127,6 @@ def perplexity(
     pairs = [pair for pair in zip(inputs, targets, strict=True) if all(pair)]
     if not pairs:
         return Likelihood(0.0, 0)
-    found = score_pieces(model, [source for source, _ in pairs], [target for _, target in pairs])
+    sources, outputs = [source for source, _ in pairs], [target for _, target in pairs]
+    found = score_tokens(model.networks, sources, outputs, model.recipe.data.batch_tokens)
     return Likelihood(-sum(map(sum, found)), sum(map(len, found)))

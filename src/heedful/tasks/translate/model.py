@@ -16,10 +16,10 @@ from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
-from heedful.tasks.shared.streaming import CHUNK, chunks
+from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.options import SearchOptions, SearchRequest, resolve
-from heedful.tasks.translate.scoring import PairScore, score
+from heedful.tasks.translate.scoring import END_PIECE, PairScore, score_tokens
 from heedful.tasks.translate.text_codec import Languages, TextCodec
 
 
@@ -98,30 +98,61 @@ class Translator(LoadedModel[EncoderDecoder]):
     ) -> Iterator[list[Translation]]:
         """The N best translations of each text of a stream, `chunk` texts at a time.
 
-        Fewer are taken where `ready` says that the next one would have to be awaited. `name` is the stream's in
-        messages; before an error, everything that came before its line is yielded.
+        Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
+        messages. Before an error is raised, the translations of all lines before the faulty one are yielded.
         """
         request = self._request(nbest, options)  # here, so that mistakes show before the first text
         for many in (request.to, request.prefix):
             if not (many is None or isinstance(many, str)):
                 raise TypeError("a stream has one target language and one prefix: use `translate` for lists of them")
 
-        def translations() -> Iterator[list[Translation]]:
-            first = 1
-            for part in chunks(texts, chunk, ready):
-                sources, mistake = self._encodable(part, request, name, first)
-                fitting = next((i for i, source in enumerate(sources) if self._too_long(source)), len(sources))
-                yield from self._translations(sources[:fitting], request, progress, first)
-                self.check_lengths(sources, name, first)
-                if mistake is not None:
-                    raise mistake
-                first += len(part)
+        def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
+            sources = self.encode(part, request.to, raw=request.raw, name=name, first=first)
+            self.check_lengths(sources, name, first)
+            return self._translations(sources, request, progress, first)
 
-        return translations()
+        return answer_stream(texts, translated, chunk=chunk, ready=ready)
 
     def score(self, sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
-        """How probable given translations are: log P of each, and of each of its pieces."""
-        return score(self, sources, targets, to)
+        """Score each target as a translation of its source: log P of the target, and of each of its pieces.
+
+        The texts are in the form that the model itself reads and writes.
+        """
+        if len(sources) != len(targets):
+            raise UserError(f"There are {len(sources):,} sources but {len(targets):,} targets: each needs one.")
+        return self._score_pairs(sources, targets, to, "texts", 1)
+
+    def score_stream(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        to: str | None = None,
+        *,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+    ) -> Iterator[PairScore]:
+        """Score an endless or very large number of (source, target) pairs, `chunk` of them at a time, in order.
+
+        `ready`, `name` and errors are as in `stream_detailed`.
+        """
+
+        def scored(part: Sequence[tuple[str, str]], first: int) -> list[PairScore]:
+            return self._score_pairs([source for source, _ in part], [target for _, target in part], to, name, first)
+
+        return answer_stream(pairs, scored, chunk=chunk, ready=ready)
+
+    def _score_pairs(
+        self, sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
+    ) -> list[PairScore]:
+        inputs = self.encode(sources, to, name=name, first=first)
+        outputs = self.wording.encode_target(targets)
+        self.check_lengths(inputs, name, first)
+        self.check_targets(outputs, name, first)
+        scored = score_tokens(self.networks, inputs, outputs, self.recipe.data.batch_tokens)
+        return [
+            PairScore((*self.tokenizers.target.pieces(ids), END_PIECE), tuple(log_p))
+            for ids, log_p in zip(outputs, scored, strict=True)
+        ]
 
     def encode(
         self, texts: Sequence[str], to: Languages = None, *, raw: bool = False, name: str = "texts", first: int = 1
@@ -160,21 +191,6 @@ class Translator(LoadedModel[EncoderDecoder]):
 
     def _request(self, nbest: int, options: SearchOptions) -> SearchRequest:
         return resolve(options, self.recipe.decode, nbest, self.tokenizers.target.tags.values())
-
-    def _encodable(
-        self, texts: Sequence[str], request: SearchRequest, name: str, first: int
-    ) -> tuple[list[list[int]], UserError | None]:
-        """The source pieces of the texts before the first that cannot be encoded, and what is wrong with that."""
-        try:
-            return self.encode(texts, request.to, raw=request.raw, name=name, first=first), None
-        except UserError:
-            sources: list[list[int]] = []
-            for number, text in enumerate(texts, start=first):
-                try:
-                    sources += self.encode([text], request.to, raw=request.raw, name=name, first=number)
-                except UserError as mistake:
-                    return sources, mistake
-            raise
 
     def _translations(
         self, sources: Sequence[Sequence[int]], request: SearchRequest, progress: ProgressCallback, first: int = 1

@@ -1,7 +1,7 @@
 """Forced decoding: log probabilities of given targets, alone and by an ensemble."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -11,7 +11,6 @@ from heedful.errors import UserError
 from heedful.models.bundle import Bundle
 from heedful.packed import Packed
 from heedful.tasks.translate.model import Translator
-from heedful.tasks.translate.scoring import score, score_stream
 
 SOURCES = ["ant bee cat", "dog", "ant ant bee dog cat", ""]
 TARGETS = ["cat bee", "dog dog dog ant", "", "bee"]
@@ -42,7 +41,7 @@ def test_scores_equal_one_pair_at_a_time(untrained: Callable[..., Translator]) -
 def test_several_models_speak_with_their_mean_probability(untrained: Callable[..., Translator]) -> None:
     one, other = untrained(), untrained(layers=2)
     both = Translator(*(Bundle(model.recipe, one.tokenizers, model.network) for model in (one, other)))
-    for scored, source, target in zip(score(both, SOURCES, TARGETS), SOURCES, TARGETS, strict=True):
+    for scored, source, target in zip(both.score(SOURCES, TARGETS), SOURCES, TARGETS, strict=True):
         assert scored.log_probabilities == pytest.approx(naive([one, other], source, target), abs=1e-4)
 
 
@@ -53,11 +52,10 @@ def test_what_a_search_finds_has_the_score_of_forced_decoding(reversing: Transla
             assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-3)
 
 
-def test_a_stream_gives_the_same_in_pieces(reversing: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.tasks.translate.scoring.CHUNK", 2)
+def test_a_stream_gives_the_same_scores_in_chunks(reversing: Translator) -> None:
     pairs = list(zip(SOURCES, TARGETS, strict=True))
     whole = reversing.score(SOURCES, TARGETS)
-    for streamed, scored in zip(score_stream(reversing, iter(pairs)), whole, strict=True):
+    for streamed, scored in zip(reversing.score_stream(iter(pairs), chunk=2), whole, strict=True):
         assert streamed.log_probabilities == pytest.approx(scored.log_probabilities, abs=1e-4)
 
 
@@ -76,12 +74,25 @@ def test_unequal_lists_are_refused(reversing: Translator) -> None:
 def test_a_target_without_enough_positions_is_refused(untrained: Callable[..., Translator]) -> None:
     message = r"^here, line 2: the reference has 10 tokens with `</s>`, but this model has positions for 9"
     with pytest.raises(UserError, match=message):
-        list(score_stream(untrained(), [("ant", "bee"), ("ant", " ".join(["bee"] * 9))], name="here"))
+        list(untrained().score_stream([("ant", "bee"), ("ant", " ".join(["bee"] * 9))], name="here"))
 
 
 def test_what_comes_before_a_mistake_is_scored(untrained: Callable[..., Translator]) -> None:
     pairs = [("ant", "bee"), ("bee", "cat"), ("ant", " ".join(["bee"] * 9)), ("ant", "ant")]
-    stream = score_stream(untrained(), pairs, name="here")
+    stream = untrained().score_stream(pairs, name="here")
     assert [next(stream).pieces, next(stream).pieces] == [("bee", "</s>"), ("cat", "</s>")]
     with pytest.raises(UserError, match=r"^here, line 3: "):
         next(stream)
+
+
+def test_a_pair_is_scored_before_the_next_is_awaited(reversing: Translator) -> None:
+    taken: list[str] = []
+
+    def arriving() -> Iterator[tuple[str, str]]:
+        for source in SOURCES:
+            taken.append(source)
+            yield source, source
+
+    stream = reversing.score_stream(arriving(), ready=lambda: False)
+    next(stream)
+    assert taken == SOURCES[:1]
