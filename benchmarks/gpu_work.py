@@ -71,9 +71,9 @@ class Listener:
     def __init__(self) -> None:
         self.readings: list[StepMetrics] = []
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         if logged:
-            self.readings.append(reading)
+            self.readings.append(metrics)
 
     def validate(self) -> Mapping[str, float]:
         return {}

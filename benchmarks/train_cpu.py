@@ -33,7 +33,7 @@ from heedful.models.networks import set_precision
 from heedful.training.checkpoints import Position
 from heedful.training.objectives import NextToken
 from heedful.training.optimizers import build_optimizer
-from heedful.training.schedules import learning_rate
+from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 
@@ -82,7 +82,7 @@ class FixedFeed:
 class Silent:
     """Watches and says nothing."""
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None: ...
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None: ...
     def validate(self) -> Mapping[str, float]:
         return {}
 
@@ -97,7 +97,7 @@ def ours(batches: Sequence[Sequence[Pair]], precision: torch.dtype) -> Callable[
     set_precision(model, precision)
     never = 10**9
     settings = TrainerSettings(len(batches), 1, None, 0, never, never, never, None, False)
-    rate = learning_rate(Constant(kind="constant", lr=1e-4), WIDTH, len(batches))
+    rate = build_learning_rate(Constant(kind="constant", lr=1e-4), WIDTH, len(batches))
     optimizer = build_optimizer(Adam(), model)
     trainer = Trainer(
         model, NextToken(0.1), optimizer, rate, FixedFeed(batches), torch.device("cpu"), settings, Silent()

@@ -62,7 +62,7 @@ from heedful.models.networks import set_precision
 from heedful.training.checkpoints import Position
 from heedful.training.objectives import NextToken
 from heedful.training.optimizers import build_optimizer
-from heedful.training.schedules import learning_rate
+from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import Trainer, TrainerSettings
 
@@ -160,7 +160,7 @@ def ours(config: RecurrentModel, scale: Scale, batches: Sequence[Sequence[Pair]]
     model = build_model(config, scale.vocabulary, scale.vocabulary)
     set_precision(model, precision)
     settings = TrainerSettings(len(batches), 1, None, 0, NEVER, NEVER, NEVER, None, False)
-    rate = learning_rate(Constant(kind="constant", lr=RATE), config.width, len(batches))
+    rate = build_learning_rate(Constant(kind="constant", lr=RATE), config.width, len(batches))
     trainer = Trainer(
         model, NextToken(SMOOTHING), build_optimizer(Adam(), model), rate, FixedFeed(batches), torch.device("cpu"),
         settings, Silent(),

@@ -24,7 +24,7 @@ from heedful.data.token_store import TokenStore
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.bundle import build_network, read_bundle
 from heedful.models.networks import Classifier, MaskedModel, set_precision
-from heedful.nn.initialization import xavier
+from heedful.nn.initialization import init_xavier
 from heedful.packed import IGNORED, Nested
 from heedful.runs.training_run import train
 from heedful.tasks.classify.task import judge_stores, reading_of
@@ -83,7 +83,7 @@ def overfitted(model: nn.Module, batch: Any, objective: Objective[Any]) -> float
 
     All begin alike: the small deviation that BERT begins with is for layers that are fifty times as wide.
     """
-    xavier(model)
+    init_xavier(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     before = float(objective(model, batch).loss.detach())
     for _ in range(30):

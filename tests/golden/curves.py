@@ -297,7 +297,7 @@ def training(static: bool) -> Iterator[Callable[..., Path]]:
 
     from heedful.runs.job import Job
     from heedful.runs.training_run import train
-    from heedful.training.updates import Eager
+    from heedful.training.updates import EagerUpdates
 
     begin, shapes = Job.begin, []
 
@@ -318,7 +318,7 @@ def training(static: bool) -> Iterator[Callable[..., Path]]:
     if not static:
         yield train
         return
-    with patch.object(Job, "begin", begin_static), patch.object(Eager, "add", add_in_place):
+    with patch.object(Job, "begin", begin_static), patch.object(EagerUpdates, "add", add_in_place):
         yield train
     assert shapes, "nothing was laid out in one shape"
 

@@ -14,7 +14,7 @@ from heedful.decode.query import Query, make_queries
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import use_kernels
 from heedful.packed import Packed
 
 ProgressCallback = Callable[[int], None]  # called with the number of sentences that just got ready
@@ -53,7 +53,7 @@ def search(
 
 
 def _recordable(translator: SingleModel, sentences: Sequence[Query], settings: SearchSettings) -> bool:
-    return kernels_take(translator.model.decoder.output.weight) and translator.in_slots.takes(settings, sentences)
+    return use_kernels(translator.model.decoder.output.weight) and translator.in_slots.takes(settings, sentences)
 
 
 @torch.inference_mode()

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import use_kernels
 from heedful.packed import IGNORED
 
 _CHUNK_BYTES: Final = 8 * 2**20  # of float32 scores: stays in a CPU's cache, and below malloc's threshold for mapping
@@ -28,7 +28,7 @@ def smoothed_cross_entropy(
     smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return the summed smoothed loss, which has gradients, and the summed negative log-likelihood, which has none."""
-    if kernels_take(x_NE) and x_NE.dtype != torch.float64:
+    if use_kernels(x_NE) and x_NE.dtype != torch.float64:
         from heedful.nn.cross_entropy_gpu import chunked_cross_entropy  # brings Triton, which only GPUs need
 
         return chunked_cross_entropy(x_NE, weight_VE, bias_V, labels_N, smoothing)

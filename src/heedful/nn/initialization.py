@@ -14,7 +14,7 @@ _ATTENTION_GAIN: Final = 2**-0.5
 
 
 @torch.no_grad()
-def xavier(model: nn.Module) -> None:
+def init_xavier(model: nn.Module) -> None:
     """Matrices uniform by Glorot and Bengio 2010, biases zero, norms one, learned positions N(0, 1/E).
 
     A matrix that stacks several projections starts as the single ones would: fusing changes no distribution. Those of
@@ -49,7 +49,7 @@ def _uniform(linear: nn.Linear, stacked: int, gain: float = 1.0) -> None:
 
 
 @torch.no_grad()
-def normal(model: nn.Module, deviation: float = 0.02) -> None:
+def init_normal(model: nn.Module, deviation: float = 0.02) -> None:
     """Matrices and vectors of tokens, positions and segments N(0, deviation^2), biases zero, norms one
 
     As the program of Devlin et al. 2019 has it, which cuts off what is more than two deviations away.

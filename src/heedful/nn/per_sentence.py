@@ -16,20 +16,31 @@ from torch.autograd.function import once_differentiable
 from heedful.packed import Layout
 
 
-def sum_of_each(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
+def sum_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
     """The sum over each sentence's tokens, zero where it has none."""
     return _sums(x_NW, layout.lengths)
 
 
-def maximum_of_each(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
+def max_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
     """The maximum over each sentence's tokens, minus infinity where it has none."""
     # The lengths are right: "unsafe" leaves out a check that would wait for the device.
     return torch.segment_reduce(x_NW, "max", lengths=layout.lengths.long(), axis=0, unsafe=True)
 
 
-def at_every_token(vectors_BW: Float[Tensor, "B W"], layout: Layout) -> Float[Tensor, "N W"]:
+def copy_to_tokens(vectors_BW: Float[Tensor, "B W"], layout: Layout) -> Float[Tensor, "N W"]:
     """Each sentence's vector, once for each of its tokens."""
     return _Copies.apply(vectors_BW, layout.lengths, layout.tokens)  # type: ignore[no-untyped-call]
+
+
+def last_state(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
+    """What stands at the end of each sentence; zeros where it has no token.
+
+    Of a bidirectional stack take `RecurrentState.top`: its second direction ends where the sentence begins.
+    """
+    if not layout.tokens:
+        return x_NW.new_zeros(layout.sentences, x_NW.shape[1])
+    ends = (layout.offsets[1:] - 1).clamp(min=0)
+    return x_NW.index_select(0, ends).masked_fill((layout.lengths == 0).unsqueeze(1), 0)
 
 
 class _Copies(torch.autograd.Function):

@@ -53,13 +53,13 @@ class _Trial:
         trainer = build_trainer(job, self)
         trainer.settings = replace(trainer.settings, steps=2)
         trainer.run(position, StopRequest())
-        began, seen = time.perf_counter(), position.target_tokens
+        began, seen = time.perf_counter(), position.tokens
         trainer.settings = replace(trainer.settings, steps=2 + _TRIAL_STEPS)
         trainer.run(position, StopRequest())
         if job.device.type == "cuda":
             torch.cuda.synchronize()
         seconds = time.perf_counter() - began
-        tokens = position.target_tokens - seen
+        tokens = position.tokens - seen
         in_epoch = job.task.tokens(job.recipe, job.prepared)
         parameters = sum(p.numel() for p in job.model.parameters())
         retention, bundles = retention_of(job.recipe), 2 if train.average else 1  # the mean and the best single model
@@ -72,7 +72,7 @@ class _Trial:
             peak_gpu_bytes=torch.cuda.max_memory_allocated() if job.device.type == "cuda" else None,
         )
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show nothing."""
 
     def validate(self) -> Mapping[str, float]:

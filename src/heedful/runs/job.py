@@ -70,7 +70,7 @@ class Job:
 
     def resume(self, checkpoint: Path, progress: RunProgress) -> Position:
         """Take weights, optimizer and position from a checkpoint, and all that must be as it was."""
-        position = load_checkpoint(checkpoint, self.model, self.optimizer)
+        position = load_checkpoint(checkpoint, self.model, self.optimizer, self.objective)
         facts = position.facts
         if facts["data"] != self._facts()["data"]:
             raise UserError(

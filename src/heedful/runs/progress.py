@@ -55,26 +55,26 @@ class RunProgress:
         """Print a line above the live one."""
         self.console.print(message, soft_wrap=True, markup=False)
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
-        """Show a reading; record it when it is a logged one."""
-        line = describe(reading)
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
+        """Show the metrics; record them too if they are `logged`."""
+        line = describe(metrics)
         if self._live:
             self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
         elif logged:
             self.say(line)
         if logged:
             self._record(
-                reading.step,
+                metrics.step,
                 "train",
                 {
-                    "epoch": reading.epoch,
-                    "loss": reading.loss,
-                    "perplexity": reading.perplexity,
-                    "learning_rate": reading.learning_rate,
-                    "gradient_norm": reading.gradient_norm,
-                    "tokens_per_second": reading.tokens_per_second,
-                    "data_wait": reading.data_wait,
-                    "skipped": reading.skipped,
+                    "epoch": metrics.epoch,
+                    "loss": metrics.loss,
+                    "perplexity": metrics.perplexity,
+                    "learning_rate": metrics.learning_rate,
+                    "gradient_norm": metrics.gradient_norm,
+                    "tokens_per_second": metrics.tokens_per_second,
+                    "data_wait": metrics.data_wait,
+                    "skipped": metrics.skipped,
                 },
             )
 
@@ -95,13 +95,13 @@ class RunProgress:
                 self._board.add_scalar(f"{part}/{name}", value, step)
 
 
-def describe(reading: StepMetrics) -> str:
+def describe(metrics: StepMetrics) -> str:
     """One line of at most 80 columns: step, loss, learning rate, target tokens a second, data wait, time left."""
-    skipped = f"  skipped {reading.skipped}" if reading.skipped else ""
+    skipped = f"  skipped {metrics.skipped}" if metrics.skipped else ""
     return (
-        f"step {reading.step:,}/{reading.steps:,}  loss {reading.loss:.3f}  lr {reading.learning_rate:.1e}  "
-        f"{reading.tokens_per_second:,.0f} tok/s  wait {reading.data_wait:.0%}{skipped}  "
-        f"{duration(reading.seconds_left)} left"
+        f"step {metrics.step:,}/{metrics.steps:,}  loss {metrics.loss:.3f}  lr {metrics.learning_rate:.1e}  "
+        f"{metrics.tokens_per_second:,.0f} tok/s  wait {metrics.data_wait:.0%}{skipped}  "
+        f"{duration(metrics.seconds_left)} left"
     )
 
 
@@ -114,11 +114,11 @@ def duration(seconds: float) -> str:
 
 
 def training_readings(run: Path) -> list[dict[str, Any]]:
-    """What a run recorded of its training, reading by reading; none where its folder has no metrics."""
+    """The training metrics that a run recorded, in order; empty if its folder has no metrics file."""
     if not (run / METRICS).exists():
         return []
     whole = [line for line in read_bytes(run / METRICS).splitlines() if _recorded_step(line) < math.inf]
-    return [reading for reading in map(json.loads, whole) if reading.get("part") == "train"]
+    return [line for line in map(json.loads, whole) if line.get("part") == "train"]
 
 
 def _forget_after(metrics: Path, step: int) -> None:

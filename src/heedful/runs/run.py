@@ -19,7 +19,7 @@ from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.training.captured_updates import Captured
+from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
     Position,
     Retention,
@@ -29,11 +29,11 @@ from heedful.training.checkpoints import (
     save_checkpoint,
     step_of,
 )
-from heedful.training.scheduled_sampling import true_share
-from heedful.training.schedules import learning_rate
+from heedful.training.scheduled_sampling import build_decay
+from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, is_better
-from heedful.training.updates import Computation, Computing, Eager, Tallying
+from heedful.training.updates import BatchLoss, EagerUpdates, UpdateComputation, UpdateComputationFactory
 
 CHECKPOINTS: Final = "checkpoints"
 SINGLE: Final = "single"  # the best single model, where the one in the run folder is a mean of several
@@ -125,9 +125,9 @@ class Run:
         made = f"the best single model, of {end.best_step:,} updates"
         write_card(folder, self.job.recipe, self.job.model, made, scores, named)
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show where training stands."""
-        self.progress.reading(reading, logged)
+        self.progress.step_metrics(metrics, logged)
 
     def validate(self) -> Mapping[str, float]:
         """Judge the model on the validation corpora."""
@@ -138,7 +138,7 @@ class Run:
         self.progress.validation(position.step, scores, best)
         if best:
             write_weights(self.run, self.job.model)
-            tokens = f"{position.target_tokens:,} {counted_tokens(self.job.recipe.task)}"
+            tokens = f"{position.tokens:,} {counted_tokens(self.job.recipe.task)}"
             made = f"{position.step:,} updates, {tokens}, the best model so far"
             write_card(self.run, self.job.recipe, self.job.model, made, scores)
             _discard(self.run / SINGLE)  # a run that was averaged goes on, and found a better model
@@ -146,7 +146,8 @@ class Run:
     def checkpoint(self, position: Position) -> None:
         """Save what a resumed run needs."""
         retention = retention_of(self.job.recipe)
-        save_checkpoint(self.run / CHECKPOINTS, self.job.model, self.job.optimizer, position, retention)
+        job = self.job
+        save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
 
 
 def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
@@ -163,7 +164,7 @@ def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
         patience=train.validation.patience,
         higher_is_better=higher_is_better(job.recipe),
     )
-    rate = learning_rate(train.schedule, job.recipe.model.width, train.steps)
+    rate = build_learning_rate(train.schedule, job.recipe.model.width, train.steps)
     return Trainer(
         job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _computing(job),
         _before_update(job),
@@ -175,7 +176,7 @@ def _before_update(job: Job) -> Callable[[int], None]:
     decoder, sampling = getattr(job.model, "decoder", None), job.recipe.train.scheduled_sampling
     if sampling is None or not isinstance(decoder, RecurrentDecoder):
         return lambda step: None
-    decay = true_share(sampling)
+    decay = build_decay(sampling)
 
     def set_share(step: int) -> None:
         decoder.own_share = 1 - decay(step)
@@ -183,7 +184,7 @@ def _before_update(job: Job) -> Callable[[int], None]:
     return set_share
 
 
-def _computing(job: Job) -> Computing[Any]:
+def _computing(job: Job) -> UpdateComputationFactory[Any]:
     """How updates are computed: recorded where every batch has one shape, and compiled when that is asked for.
 
     With `auto` what is recorded is not compiled: kernels of our own leave a compiler little to gain, and its minutes
@@ -196,15 +197,15 @@ def _computing(job: Job) -> Computing[Any]:
             "attention needs no padding: leave it out."
         )
     captured = static and train.capture is not False
-    computation = Captured if captured else Eager
+    computation = CapturedUpdates if captured else EagerUpdates
     compiled_by_default = static and not captured and not train.deterministic
     if not (compiled_by_default if train.compile == "auto" else train.compile):
         return computation
 
     def compiled(
-        tallying: Tallying[Any], optimizer: torch.optim.Optimizer, clip_norm: float | None, device: torch.device
-    ) -> Computation[Any]:
-        return computation(torch.compile(tallying, dynamic=not static), optimizer, clip_norm, device)
+        batch_loss: BatchLoss[Any], optimizer: torch.optim.Optimizer, clip_norm: float | None, device: torch.device
+    ) -> UpdateComputation[Any]:
+        return computation(torch.compile(batch_loss, dynamic=not static), optimizer, clip_norm, device)
 
     return compiled
 

@@ -9,34 +9,34 @@ import torch
 from torch import Tensor
 
 from heedful.nn.cuda_graphs import record, warm_up
-from heedful.training.objectives import Tally
-from heedful.training.updates import BatchType, Eager, Tallying
+from heedful.training.objectives import Sums
+from heedful.training.updates import BatchLoss, BatchType, EagerUpdates
 
 
-class Captured(Eager[BatchType]):
-    """Computes like `Eager`, from recordings. Every batch must have the shape of the first.
+class CapturedUpdates(EagerUpdates[BatchType]):
+    """Computes like `EagerUpdates`, from recordings. Every batch must have the shape of the first.
 
     Gradients stay where they were recorded: nobody else may set them to None.
     """
 
     def __init__(
         self,
-        tallying: Tallying[BatchType],
+        batch_loss: BatchLoss[BatchType],
         optimizer: torch.optim.Optimizer,
         clip_norm: float | None,
         device: torch.device,
     ) -> None:
-        super().__init__(tallying, optimizer, clip_norm, device)
+        super().__init__(batch_loss, optimizer, clip_norm, device)
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
         self._batch: BatchType | None = None
-        self._passes: dict[bool, tuple[torch.cuda.CUDAGraph, Tally]] = {}  # by whether it is an update's first
+        self._passes: dict[bool, tuple[torch.cuda.CUDAGraph, Sums]] = {}  # by whether it is an update's first
         self._stepping: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
         self._stepped = False
         self._units, self._rate = torch.ones((), device=device), torch.zeros((), device=device)
         for group in optimizer.param_groups:
             group["capturable"] = True
 
-    def add(self, batch: BatchType, first: bool) -> Tally:
+    def add(self, batch: BatchType, first: bool) -> Sums:
         """Replay forward and backward on this batch."""
         if self._batch is None:
             self._batch = batch.to(self._device)
@@ -45,9 +45,9 @@ class Captured(Eager[BatchType]):
             self._batch.copy_(batch)
         if first not in self._passes:
             self._passes[first] = self._record_pass(self._batch, first)
-        graph, tally = self._passes[first]
+        graph, sums = self._passes[first]
         graph.replay()
-        return tally
+        return sums
 
     def step(self, units: int, rate: float) -> Tensor:
         """Replay the optimizer's step. The first one is computed as it is: it makes the optimizer's state."""
@@ -73,7 +73,7 @@ class Captured(Eager[BatchType]):
         warm_up(forgotten, self._stream)
         torch.cuda.set_rng_state(generator, self._device)
 
-    def _record_pass(self, batch: BatchType, first: bool) -> tuple[torch.cuda.CUDAGraph, Tally]:
+    def _record_pass(self, batch: BatchType, first: bool) -> tuple[torch.cuda.CUDAGraph, Sums]:
         """Record forward and backward. Where there are no gradients yet, the recording makes them anew in every replay;
         where there are, it adds to them."""
         if first:

@@ -1,18 +1,20 @@
-"""Checkpoints: weights, optimizer and position, written whole, verified when read, the pointer moved last.
+"""Checkpoints: weights, optimizer state and position, written as a whole and verified when read.
 
     checkpoints/step-00001000/model.safetensors optimizer.safetensors position.json manifest.json
-    checkpoints/last.json       {"folder": "step-00001000"}
+                              objective.safetensors      only if the objective carries a state from batch to batch
+    checkpoints/last.json     {"folder": "step-00001000"}, written last
 
-Nothing random is saved: generators are seeded from the position (see `seeding`).
+No random state is saved: generators are seeded from the position (see `seeding`).
 """
 
 import hashlib
 import json
 import re
 import shutil
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from safetensors.torch import load as load_tensors
@@ -22,53 +24,96 @@ from torch import Tensor, nn
 from heedful.errors import UserError
 from heedful.files import json_bytes, read_bytes, read_json, remove_folder, write_folder, write_json
 from heedful.models.weights import tensors_from_bytes, weights_from_bytes, weights_to_bytes
+from heedful.training.objectives import Objective, StatefulObjective
 
 _FILES: Final = ("model.safetensors", "optimizer.safetensors", "position.json")
+_OBJECTIVE: Final = "objective.safetensors"
+
+# The keys of position.json by field. They never change: runs resume from checkpoints of earlier versions.
+_POSITION_KEYS: Final[Mapping[str, str]] = {
+    "step": "step",
+    "epoch": "epoch",
+    "micro_batch": "micro_batch",
+    "tokens": "target_tokens",
+    "best_step": "best_step",
+    "best_score": "best_score",
+    "worse_since": "worse_since",
+    "score": "score",
+    "regular": "regular",
+    "seconds": "seconds",
+    "facts": "facts",
+}
+_REQUIRED_KEYS: Final = ("step", "epoch", "micro_batch")
 
 
 @dataclass
 class Position:
-    """Where training stands, in plain numbers."""
+    """How far training has come, in plain numbers."""
 
-    step: int = 0  # updates done
+    step: int = 0  # updates completed
     epoch: int = 0
-    micro_batch: int = 0  # of the epoch, done
-    target_tokens: int = 0  # seen in all
+    micro_batch: int = 0  # completed in this epoch
+    tokens: int = 0  # trained on so far, as the objective counts them
     best_step: int | None = None
     best_score: float | None = None
-    worse_since: int = 0  # validations since the best
-    score: float | None = None  # of the validation at this very step
-    regular: bool = field(default=True, compare=False)  # False where it was saved between two regular steps
-    seconds: float = field(default=0.0, compare=False)  # of training, validations and savings included
-    facts: dict[str, Any] = field(default_factory=dict)  # what must be the same for a resumed run to be exact
+    worse_since: int = 0  # validations since the best one
+    score: float | None = None  # of the validation at this step, if there was one
+    regular: bool = field(default=True, compare=False)  # False if it was saved between two regular steps
+    seconds: float = field(default=0.0, compare=False)  # of training, including validation and saving
+    facts: dict[str, Any] = field(default_factory=dict)  # what must not change if a resumed run is to be exact
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of position.json."""
+        return {key: getattr(self, name) for name, key in _POSITION_KEYS.items()}
+
+    @classmethod
+    def from_json(cls, content: object, file: Path) -> "Position":
+        """Read the content of position.json; keys that an earlier version did not write get their defaults."""
+        if not isinstance(content, dict):
+            raise UserError(f"{file} does not hold a JSON object: the checkpoint is damaged.")
+        if missing := [key for key in _REQUIRED_KEYS if key not in content]:
+            raise UserError(f"{file} does not have the key `{missing[0]}`: the checkpoint is damaged.")
+        if unknown := content.keys() - set(_POSITION_KEYS.values()):
+            raise UserError(
+                f"{file} has the key `{min(unknown)}`, which this version of Heedful does not know: resume with the "
+                "version that wrote it, or a later one."
+            )
+        return cls(**{name: content[key] for name, key in _POSITION_KEYS.items() if key in content})
 
 
 @dataclass(frozen=True)
 class Retention:
-    """Which checkpoints stay: the last so many, and the best so many of those that were validated when saved.
+    """Which checkpoints are kept: the `last` ones, and the `best` ones among those validated when they were saved.
 
-    One between two regular steps was saved as its run was stopped, or ended there. It goes when the next is saved, so
-    that a resumed run keeps, and averages, the checkpoints of a run that was never disturbed.
+    A checkpoint between two regular steps was saved because the run was stopped or ended there. It is removed when the
+    next one is saved, so that a resumed run keeps, and averages, the same checkpoints as an uninterrupted run.
     """
 
     last: int = 1
     best: int = 0
     higher_is_better: bool = False
-    every: int = 1  # the distance of regular steps
+    every: int = 1  # steps between two regular checkpoints
 
 
 def save_checkpoint(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, position: Position, retention: Retention
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    position: Position,
+    retention: Retention,
+    objective: Objective[Any] | None = None,
 ) -> Path:
-    """Write a checkpoint, move the pointer to it, and remove those that are no longer to be kept."""
+    """Write a checkpoint, point `last.json` to it, and remove the checkpoints that need not be kept any longer."""
     position.regular = position.step % retention.every == 0
     files = {
         "model.safetensors": weights_to_bytes(model),
-        "optimizer.safetensors": save_tensors(_optimizer_tensors(optimizer)),
-        "position.json": json_bytes(asdict(position)),
+        "optimizer.safetensors": save_tensors(_optimizer_tensors(model, optimizer)),
+        "position.json": json_bytes(position.to_json()),
     }
+    if isinstance(objective, StatefulObjective) and (carried := objective.state_dict()):
+        files[_OBJECTIVE] = save_tensors({name: _to_cpu(tensor) for name, tensor in carried.items()})
     files["manifest.json"] = json_bytes({name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
-    for leftover in folder.glob(".step-*"):  # of a run that was killed while it saved
+    for leftover in folder.glob(".step-*"):  # from a run that was killed while saving
         shutil.rmtree(leftover, ignore_errors=True)
     path = folder / f"step-{position.step:08d}"
     write_folder(path, files)
@@ -78,7 +123,7 @@ def save_checkpoint(
             remove_folder(old)
     kept = {*last_checkpoints(folder, retention.last), path}
     if retention.best:
-        room = retention.best + (not position.regular)  # such a one is to go again: it must push nothing out
+        room = retention.best + (not position.regular)  # an irregular one is temporary: it must not displace another
         kept.update(best_checkpoints(folder, room, retention.higher_is_better))
     for old in folder.glob("step-*"):
         if old not in kept:
@@ -87,17 +132,17 @@ def save_checkpoint(
 
 
 def step_of(path: Path) -> int:
-    """The step that a checkpoint is of."""
+    """Return the step at which a checkpoint was saved."""
     return int(path.name.removeprefix("step-"))
 
 
 def last_checkpoints(folder: Path, count: int) -> list[Path]:
-    """The last so many, or all where there are fewer, oldest first."""
+    """Return the last `count` checkpoints, or all of them if there are fewer, oldest first."""
     return sorted(folder.glob("step-*"))[-count:]
 
 
 def best_checkpoints(folder: Path, count: int, higher_is_better: bool) -> list[Path]:
-    """The best so many of those that were validated when saved, best first; of equals the later."""
+    """Return the `count` best of the checkpoints with a validation score, best first; of equal ones the later first."""
     scored = [
         (score, path) for path in sorted(folder.glob("step-*"), reverse=True) if (score := _score(path)) is not None
     ]
@@ -105,7 +150,7 @@ def best_checkpoints(folder: Path, count: int, higher_is_better: bool) -> list[P
 
 
 def seconds_trained(folder: Path) -> float | None:
-    """How long a run had trained when it was last saved; None where nothing tells."""
+    """Return how long a run had trained at its last checkpoint, or None if that is not recorded."""
     path = last_checkpoint(folder)
     position = read_json(path / "position.json") if path and (path / "position.json").exists() else None
     seconds = position.get("seconds") if isinstance(position, dict) else None
@@ -113,36 +158,43 @@ def seconds_trained(folder: Path) -> float | None:
 
 
 def checkpoint_weights(path: Path) -> dict[str, Tensor]:
-    """The weights of a checkpoint, verified."""
+    """Read and verify the weights of a checkpoint."""
     name = "model.safetensors"
     way_out = f"delete {path} to average without it."
     return tensors_from_bytes(_verified(path / name, _manifest(path, way_out), way_out), path / name)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint the pointer names, or None where nothing was saved yet."""
+    """Return the checkpoint that `last.json` names, or None if nothing has been saved yet."""
     pointer = folder / "last.json"
     if not pointer.exists():
         return None
     value = read_json(pointer)
     name = value.get("folder") if isinstance(value, dict) else None
     if not isinstance(name, str) or not re.fullmatch(r"step-\d+", name):
-        raise UserError(f"{pointer} names no checkpoint: the file is damaged. Delete the run folder or restore it.")
+        raise UserError(
+            f"{pointer} does not name a checkpoint: the file is damaged. Restore it, or delete the run folder."
+        )
     return folder / name
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Position:
-    """Read a checkpoint into a model and its optimizer, after every byte has been verified."""
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, objective: Objective[Any] | None = None
+) -> Position:
+    """Load a checkpoint into a model, its optimizer and its objective, after verifying every file."""
     way_out = _way_out_of_resuming(path)
     manifest = _manifest(path, way_out)
     files = {name: _verified(path / name, manifest, way_out) for name in manifest}
+    position = Position.from_json(json.loads(files["position.json"]), path / "position.json")
     weights_from_bytes(model, files["model.safetensors"], path / "model.safetensors")
-    _load_optimizer(optimizer, load_tensors(files["optimizer.safetensors"]))
-    return Position(**json.loads(files["position.json"]))
+    _load_optimizer(model, optimizer, load_tensors(files["optimizer.safetensors"]), path / "optimizer.safetensors")
+    if isinstance(objective, StatefulObjective):
+        objective.load_state_dict(load_tensors(files[_OBJECTIVE]) if _OBJECTIVE in files else {})
+    return position
 
 
 def _way_out_of_resuming(path: Path) -> str:
-    """What to do where this checkpoint cannot be read: go on from the newest other one, where one was kept."""
+    """Say what to do if this checkpoint cannot be read: resume from the newest other one, if there is one."""
     others = [other for other in last_checkpoints(path.parent, 2) if other != path]
     if not others:
         return "train again into another folder."
@@ -157,7 +209,7 @@ def _manifest(path: Path, way_out: str) -> dict[str, str]:
         manifest = json.loads(read_bytes(file))
     except (ValueError, RecursionError):
         manifest = None
-    if not isinstance(manifest, dict) or manifest.keys() != set(_FILES):
+    if not isinstance(manifest, dict) or manifest.keys() - {_OBJECTIVE} != set(_FILES):
         raise UserError(f"{file} is damaged: {way_out}")
     return manifest
 
@@ -176,7 +228,7 @@ def _refuse_missing(file: Path, way_out: str) -> None:
 
 
 def _is_regular(path: Path) -> bool:
-    """As it was when it was saved: the distance of regular steps may change when a run goes on."""
+    """Return what was recorded when it was saved: a resumed run may save regular checkpoints at other steps."""
     position = read_json(path / "position.json")
     return not isinstance(position, dict) or position.get("regular") is not False
 
@@ -187,18 +239,45 @@ def _score(path: Path) -> float | None:
     return score if isinstance(score, float) else None
 
 
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    state = optimizer.state_dict()["state"]
+# --- optimizer state, by parameter name -------------------------------------------------------------------------------
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer state as `parameter name.state name`, such as `decoder.output.bias.exp_avg`."""
+    names, state = _names_in_order(model, optimizer), optimizer.state_dict()["state"]
     return {
-        f"{index}.{name}": tensor.detach().cpu().contiguous()
+        f"{names[index]}.{part}": _to_cpu(tensor)
         for index, tensors in state.items()
-        for name, tensor in tensors.items()
+        for part, tensor in tensors.items()
     }
 
 
-def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+def _load_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], file: Path) -> None:
+    """Load optimizer state by parameter name, or by number from files that earlier versions wrote.
+
+    Those number the parameters in the order of the optimizer's groups.
+    """
+    indices = {name: index for index, name in enumerate(_names_in_order(model, optimizer))}
+    owners = {key.rpartition(".")[0] for key in tensors}
+    if all(owner.isdecimal() and owner not in indices for owner in owners):
+        indices = {str(index): index for index in range(len(indices))}
+    if unknown := owners - indices.keys():
+        raise UserError(
+            f"{file} has the state of `{min(unknown)}`, which is not a parameter of this model: resume with the recipe "
+            "and the version of Heedful that wrote it."
+        )
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = tensor
+        owner, _, part = key.rpartition(".")
+        state.setdefault(indices[owner], {})[part] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _names_in_order(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
+    """Return the name of each parameter in the order in which the optimizer numbers them."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    return [names[cast(nn.Parameter, parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _to_cpu(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous()

@@ -1,7 +1,8 @@
 """What training minimises: a sum over countable units, divided once by whoever sees all units of an update."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +20,7 @@ BatchType = TypeVar("BatchType", contravariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class Sums:
     """Sums over one micro-batch; `loss` has gradients."""
 
     loss: Float[Tensor, ""]
@@ -29,7 +30,7 @@ class Tally:
 class Objective(Protocol[BatchType]):
     """Judges a model on a micro-batch."""
 
-    def __call__(self, model: Any, batch: BatchType) -> Tally:
+    def __call__(self, model: Any, batch: BatchType) -> Sums:
         """Sum the loss. An objective knows the family it is for; the loop does not."""
         ...
 
@@ -42,17 +43,30 @@ class Objective(Protocol[BatchType]):
         ...
 
 
+@runtime_checkable
+class StatefulObjective(Protocol):
+    """An objective that carries a state from one batch to the next, which checkpoints store."""
+
+    def state_dict(self) -> Mapping[str, Tensor]:
+        """Return the state as tensors by name; empty if there is none."""
+        ...
+
+    def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore a state that `state_dict` returned."""
+        ...
+
+
 class NextToken:
     """Label-smoothed cross-entropy of each target token given the source and the target before it."""
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> Tally:
+    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> Sums:
         """Sum over the target tokens of a micro-batch."""
         states = model.states(batch.source, batch.target)
         output = model.decoder.output
-        return Tally(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
+        return Sums(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
 
     def units(self, batch: PairBatch) -> int:
         """The target tokens, end markers included."""
@@ -69,7 +83,7 @@ class OneLabel:
     def __init__(self, smoothing: float, weights_C: Float[Tensor, "C"] | None = None) -> None:
         self.smoothing, self.weights_C = smoothing, weights_C
 
-    def __call__(self, model: Classifier, batch: TextBatch) -> Tally:
+    def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
         """Sum over the texts of a micro-batch."""
         scores_BC = model(batch.text).float()
         loss = F.cross_entropy(
@@ -81,7 +95,7 @@ class OneLabel:
             reduction="sum",
         )
         likelihood = F.cross_entropy(scores_BC.detach(), batch.labels, ignore_index=IGNORED, reduction="sum")
-        return Tally(loss, likelihood)
+        return Sums(loss, likelihood)
 
     def units(self, batch: TextBatch) -> int:
         """The texts."""
@@ -104,7 +118,7 @@ class SeveralLabels(OneLabel):
     What is smoothed: 1 becomes 1 - s/2, and 0 becomes s/2. A class's weight is that of its texts against the others.
     """
 
-    def __call__(self, model: Classifier, batch: TextBatch) -> Tally:
+    def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
         """Sum over the texts and classes of a micro-batch."""
         scores_BC, labels_BC = model(batch.text).float(), batch.labels
         real_BC = (labels_BC >= 0).to(scores_BC.dtype)
@@ -115,7 +129,7 @@ class SeveralLabels(OneLabel):
             scores_BC, smoothed_BC, real_BC, pos_weight=weights_C, reduction="sum"
         )
         likelihood = F.binary_cross_entropy_with_logits(scores_BC.detach(), aims_BC, real_BC, reduction="sum")
-        return Tally(loss, likelihood)
+        return Sums(loss, likelihood)
 
 
 class MaskedTokens:
@@ -127,7 +141,7 @@ class MaskedTokens:
     def __init__(self, smoothing: float = 0.0) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: MaskedModel, batch: MaskedBatch) -> Tally:
+    def __call__(self, model: MaskedModel, batch: MaskedBatch) -> Sums:
         """Sum over the masked tokens of a micro-batch."""
         encoded, output = model(batch.text), model.head.output
         states_PE = model.masked(encoded, batch.places)
@@ -136,7 +150,7 @@ class MaskedTokens:
             scores_B2 = model.following(encoded).float()
             of_pairs = F.cross_entropy(scores_B2, batch.next, ignore_index=IGNORED, reduction="sum")
             loss = loss + batch.balance * of_pairs
-        return Tally(loss, likelihood)
+        return Sums(loss, likelihood)
 
     def units(self, batch: MaskedBatch) -> int:
         """The masked tokens."""

@@ -71,7 +71,7 @@ class InverseSigmoidDecay:
         return falling / (falling + 1)
 
 
-def true_share(section: AnyDecay) -> Decay:
+def build_decay(section: AnyDecay) -> Decay:
     """The decay that a recipe names; its bounds stand in the schema."""
     return DECAYS[section.kind](**section.model_dump(exclude={"kind"}))
 

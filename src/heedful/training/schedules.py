@@ -7,7 +7,7 @@ from typing import assert_never
 from heedful.config.train import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
 
 
-def learning_rate(schedule: AnySchedule, width: int, steps: int) -> Callable[[int], float]:
+def build_learning_rate(schedule: AnySchedule, width: int, steps: int) -> Callable[[int], float]:
     """Return the rate of update 1, 2, .. `steps` for a model of this width. The equations stand in the schema."""
     match schedule:
         case Noam(factor=factor, warmup=warmup):

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from heedful.data.epochs.loader import Feed, Loader, MicroBatch
 from heedful.errors import Stopped, UserError
 from heedful.training.checkpoints import Position
-from heedful.training.objectives import Objective, Tally
+from heedful.training.objectives import Objective, Sums
 from heedful.training.seeding import seed_micro_batch
 from heedful.training.signals import StopRequest
-from heedful.training.updates import BatchType, Computing, Eager
+from heedful.training.updates import BatchType, EagerUpdates, UpdateComputationFactory
 
 _HOPELESS_UPDATES: Final = 5  # in a row without a finite gradient end a run
 _REFRESH_SECONDS: Final = 0.5  # between two live readings where reading costs nothing
@@ -61,7 +61,7 @@ class StepMetrics:
 class Observer(Protocol):
     """Whoever validates, saves and shows, outside the loop."""
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show a reading; `logged` ones go to the metrics too."""
         ...
 
@@ -91,7 +91,7 @@ class Trainer(Generic[BatchType]):
         device: torch.device,
         settings: TrainerSettings,
         observer: Observer,
-        computation: Computing[BatchType] = Eager,
+        computation: UpdateComputationFactory[BatchType] = EagerUpdates,
         before_update: Callable[[int], None] = lambda step: None,
     ) -> None:
         """`before_update` is told how many updates are done, before each one: for what depends on that alone."""
@@ -113,7 +113,7 @@ class Trainer(Generic[BatchType]):
                     update = next(updates)
                 tokens, norm = self._update(update, position, meter)
                 position.step, position.score = position.step + 1, None
-                position.target_tokens += tokens
+                position.tokens += tokens
                 last = update[-1]
                 position.epoch = last.epoch + 1 if last.last else last.epoch
                 position.micro_batch = 0 if last.last else last.index + 1
@@ -163,7 +163,7 @@ class Trainer(Generic[BatchType]):
         skipped = int(meter.skipped)  # waits for the device: the clock is read behind it
         units, updates, seconds = meter.units, position.step - meter.first_step, meter.seconds
         perplexity = math.exp(min(float(meter.likelihood) / units, 700.0))
-        self.observer.reading(
+        self.observer.step_metrics(
             StepMetrics(
                 step=position.step,
                 steps=self.settings.steps,
@@ -238,10 +238,10 @@ class _Meter:
         self.skipped = torch.zeros((), dtype=torch.int64, device=self.device)
         self._began = self._shown = time.perf_counter()
 
-    def add(self, tally: Tally) -> None:
+    def add(self, sums: Sums) -> None:
         """Add a micro-batch, without asking the device."""
-        self.loss += tally.loss
-        self.likelihood += tally.likelihood
+        self.loss += sums.loss
+        self.likelihood += sums.likelihood
 
     @property
     def seconds(self) -> float:

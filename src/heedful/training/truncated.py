@@ -11,7 +11,7 @@ from heedful.data.batches.streams import StreamBatch
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent.cells import RecurrentState
-from heedful.training.objectives import Tally
+from heedful.training.objectives import Sums
 
 
 class TruncatedBackPropagation:
@@ -25,12 +25,12 @@ class TruncatedBackPropagation:
         self.smoothing = smoothing
         self._carried: RecurrentState | None = None
 
-    def __call__(self, model: RecurrentLanguageModel, batch: StreamBatch) -> Tally:
+    def __call__(self, model: RecurrentLanguageModel, batch: StreamBatch) -> Sums:
         """Sum over the tokens of a segment, and carry the state on."""
         states, last = model(batch.inputs, self._initial(model, batch))
         self._carried = last.detach()
         output = model.output
-        return Tally(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
+        return Sums(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
 
     def units(self, batch: StreamBatch) -> int:
         """The tokens that are predicted."""

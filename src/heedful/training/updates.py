@@ -10,7 +10,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from heedful.training.objectives import Tally
+from heedful.training.objectives import Sums
 
 
 class Batch(Protocol):
@@ -31,13 +31,13 @@ class Batch(Protocol):
 
 BatchType = TypeVar("BatchType", bound=Batch)
 GivenBatch = TypeVar("GivenBatch", bound=Batch, contravariant=True)
-Tallying = Callable[[BatchType], Tally]
+BatchLoss = Callable[[BatchType], Sums]
 
 
-class Computation(Protocol[GivenBatch]):
+class UpdateComputation(Protocol[GivenBatch]):
     """Computes updates, one after the other."""
 
-    def add(self, batch: GivenBatch, first: bool) -> Tally:
+    def add(self, batch: GivenBatch, first: bool) -> Sums:
         """Add the gradients of a micro-batch; the `first` of an update replaces those of the update before.
 
         The sums are the device's, to be read before the next call; they have no gradients.
@@ -49,24 +49,26 @@ class Computation(Protocol[GivenBatch]):
         ...
 
 
-# Makes the computation of a run, from a tally, the optimizer, the norm to clip at and the device.
-Computing = Callable[[Tallying[BatchType], torch.optim.Optimizer, float | None, torch.device], Computation[BatchType]]
+# Makes the computation of a run, from a sums, the optimizer, the norm to clip at and the device.
+UpdateComputationFactory = Callable[
+    [BatchLoss[BatchType], torch.optim.Optimizer, float | None, torch.device], UpdateComputation[BatchType]
+]
 
 
-class Eager(Generic[BatchType]):
+class EagerUpdates(Generic[BatchType]):
     """Computes operation by operation, as it is written."""
 
     def __init__(
         self,
-        tallying: Tallying[BatchType],
+        batch_loss: BatchLoss[BatchType],
         optimizer: torch.optim.Optimizer,
         clip_norm: float | None,
         device: torch.device,
     ) -> None:
-        self._tallying, self._optimizer, self._clip_norm, self._device = tallying, optimizer, clip_norm, device
+        self._batch_loss, self._optimizer, self._clip_norm, self._device = batch_loss, optimizer, clip_norm, device
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
-    def add(self, batch: BatchType, first: bool) -> Tally:
+    def add(self, batch: BatchType, first: bool) -> Sums:
         """Run forward and backward."""
         return self.differentiate(batch.to(self._device, non_blocking=True))
 
@@ -76,11 +78,11 @@ class Eager(Generic[BatchType]):
         self._optimizer.zero_grad()
         return norm
 
-    def differentiate(self, batch: BatchType) -> Tally:
+    def differentiate(self, batch: BatchType) -> Sums:
         """Add the gradients of a batch on the device."""
-        tally = self._tallying(batch)
-        tally.loss.backward()
-        return Tally(tally.loss.detach(), tally.likelihood.detach())
+        sums = self._batch_loss(batch)
+        sums.loss.backward()
+        return Sums(sums.loss.detach(), sums.likelihood.detach())
 
     def apply(self, units: Tensor, rate: float | Tensor) -> Tensor:
         """Step the optimizer with the summed gradients."""

@@ -302,7 +302,7 @@ def test_attention_is_the_weighted_sum_of_values_and_places_have_their_share(cas
     q, k, v = drawn(case)
     y, weights = attend(alignment, softmax, q, alignment.prepare(k, v))
     close(weights.sum(-1), torch.ones(BATCH, HEADS, QUERIES, dtype=torch.float64))
-    shares = alignment.place_weights(weights, KEYS)
+    shares = alignment.position_weights(weights, KEYS)
     for b in range(BATCH):
         for head in range(HEADS):
             for i in range(QUERIES):

@@ -33,10 +33,10 @@ from heedful.nn.attention.any_alignment import (
     LinearHeadAttention,
 )
 from heedful.nn.attention.backends import Backend, automatic, explicit
-from heedful.nn.attention.explicit import place_shares
+from heedful.nn.attention.explicit import position_shares
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.attention.relative_positions import LinearBias, RelativeVectors, Rotary, Scheme
-from heedful.nn.initialization import xavier
+from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary
+from heedful.nn.initialization import init_xavier
 from heedful.nn.padding import pad
 from heedful.packed import Layout, Packed
 
@@ -360,8 +360,8 @@ def test_neighbours_and_empty_sentences_change_nothing(options: dict[str, str]) 
 
 # --- beside the fused classes -----------------------------------------------------------------------------------------
 
-SCHEMES: dict[str, Callable[[], Scheme]] = {
-    "none": Scheme,
+SCHEMES: dict[str, Callable[[], PositionScheme]] = {
+    "none": PositionScheme,
     "rope": lambda: Rotary(HEAD),
     "alibi": lambda: LinearBias(HEADS),
     "relative": lambda: RelativeVectors(HEAD, 2),
@@ -426,7 +426,7 @@ def test_projections_start_as_those_of_fused_attention(alignment: str, distribut
     weights = []
     for model in models:
         torch.manual_seed(5)
-        xavier(model)
+        init_xavier(model)
         weights.append(dict(model.named_parameters()))
     fused, aligned = weights
     assert set(fused) < set(aligned)
@@ -523,8 +523,8 @@ def test_the_weights_of_a_step_are_shares_of_what_the_equations_read(options: di
 def test_shares_are_of_sizes_and_a_query_that_reads_nothing_shares_alike() -> None:
     factors = torch.tensor([[[[3.0, -1.0, 0.0], [0.0, 0.0, 0.0]], [[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]]]])
     keep = torch.tensor([[True, True, False]])
-    close(place_shares(factors, keep), torch.tensor([[[4 / 7, 3 / 7, 0.0], [0.5, 0.5, 0.0]]]))
-    close(place_shares(factors), torch.tensor([[[4 / 7, 3 / 7, 0.0], [1 / 3, 1 / 3, 1 / 3]]]))
+    close(position_shares(factors, keep), torch.tensor([[[4 / 7, 3 / 7, 0.0], [0.5, 0.5, 0.0]]]))
+    close(position_shares(factors), torch.tensor([[[4 / 7, 3 / 7, 0.0], [1 / 3, 1 / 3, 1 / 3]]]))
 
 
 # --- the kernel -------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heedful.nn.alignments.distributions import Distribution, GumbelHard, Hard, Sigmoid, softmax, sparsemax
 from heedful.nn.attention.coattention import CoAttention
-from heedful.nn.attention.windows import Predicted, Window
+from heedful.nn.attention.windows import PredictedWindow, Window
 from heedful.nn.layers.meta_embedding import MetaEmbedding
 
 DRAWS = 20_000
@@ -131,7 +131,7 @@ def test_a_monotone_window_is_around_the_step_and_stays_at_the_last_key(half_wid
 
 @torch.no_grad()
 def test_predicted_windows_and_gaussians_equal_loops() -> None:
-    local = Predicted(3, half_width=2).double()
+    local = PredictedWindow(3, half_width=2).double()
     nn.init.normal_(local.out.weight, std=3)
     h = torch.randn(4, 6, 3, dtype=torch.float64)
     seen, gaussian = local(h, LENGTHS, 7)
@@ -151,7 +151,7 @@ def test_predicted_windows_and_gaussians_equal_loops() -> None:
 
 
 def test_predicted_weights_peak_at_the_predicted_position() -> None:
-    local = Predicted(3, half_width=2)
+    local = PredictedWindow(3, half_width=2)
     nn.init.zeros_(local.out.weight)  # p = S / 2
     lengths = torch.tensor([8, 6, 12])
     seen, gaussian = local(torch.randn(3, 1, 3), lengths, 12)
@@ -166,7 +166,7 @@ def test_predicted_weights_peak_at_the_predicted_position() -> None:
 
 @pytest.mark.parametrize("score", [-1e4, 1e4])
 def test_a_prediction_at_the_very_end_still_sees_a_key(score: float) -> None:
-    local = Predicted(1, half_width=1)
+    local = PredictedWindow(1, half_width=1)
     for weight in (local.inner.weight, local.out.weight):
         nn.init.constant_(weight, abs(score))
     seen, _ = local(torch.full((4, 1, 1), math.copysign(1, score)), LENGTHS, 5)
@@ -174,8 +174,8 @@ def test_a_prediction_at_the_very_end_still_sees_a_key(score: float) -> None:
 
 
 def test_predicted_positions_learn_and_are_exact_in_sixteen_bits() -> None:
-    local = Predicted(3, half_width=2)
-    double = Predicted(3, half_width=2).double()
+    local = PredictedWindow(3, half_width=2)
+    double = PredictedWindow(3, half_width=2).double()
     h = torch.randn(4, 2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda h: double(h, LENGTHS, 5)[1], h)
     nn.init.zeros_(local.out.weight)
@@ -192,7 +192,7 @@ def test_half_widths_that_hold_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^local attention has a half width of -1; it must be at least 0$"):
         Window(-1)
     with pytest.raises(ValueError, match=r"^predicted local attention has a half width of 0; it must be at least 1$"):
-        Predicted(3, 0)
+        PredictedWindow(3, 0)
 
 
 # --- multi-representational -------------------------------------------------------------------------------------------

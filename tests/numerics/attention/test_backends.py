@@ -208,7 +208,7 @@ def test_the_automatic_choice_is_never_one_that_refuses_a_bias(monkeypatch: pyte
     for name in ("padded", "varlen", "short"):
         monkeypatch.setattr(backends, name, lambda *call, name=name: chosen.append(name))
     monkeypatch.setattr(Tensor, "is_cuda", True)
-    monkeypatch.setattr(backends, "kernels_take", lambda x: True)
+    monkeypatch.setattr(backends, "use_kernels", lambda x: True)
     for dropout in (0.0, 0.1):
         for bias in (torch.zeros(1, HEADS, 3, 3), None):
             inspect.unwrap(automatic)(q, k, v, layout, layout, True, dropout, bias)

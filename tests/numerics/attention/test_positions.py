@@ -24,7 +24,7 @@ from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.nn.attention.backends import BACKENDS
 from heedful.nn.attention.multi_head import SelfAttention
-from heedful.nn.attention.relative_positions import LinearBias, RelativeVectors, Rotary, Scheme, slopes
+from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary, alibi_slopes
 from heedful.packed import Layout, Packed
 
 HEADS, WIDTH, REACH = 3, 4, 2  # of one head; distances that have vectors of their own
@@ -59,7 +59,7 @@ class Pair:
 class Paper:
     """A score and a value for each pair, where nothing is said of positions."""
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: PositionScheme) -> None:
         self.scheme = scheme
 
     def score(self, pair: Pair) -> Tensor:
@@ -134,8 +134,8 @@ def loop(paper: Paper, q_NHD: Tensor, k_NHD: Tensor, v_NHD: Tensor, lengths: lis
     return torch.stack(rows)
 
 
-SCHEMES: dict[str, tuple[Callable[[], Scheme], type[Paper]]] = {
-    "none": (Scheme, Paper),
+SCHEMES: dict[str, tuple[Callable[[], PositionScheme], type[Paper]]] = {
+    "none": (PositionScheme, Paper),
     "rope": (lambda: Rotary(WIDTH), SuEtAl),
     "alibi": (lambda: LinearBias(HEADS), PressEtAl),
     "relative": (lambda: RelativeVectors(WIDTH, REACH), ShawEtAl),
@@ -172,7 +172,7 @@ def compare(name: str, backend: str, causal: bool, dtype: torch.dtype, lengths: 
     generator = torch.Generator().manual_seed(len(lengths))
     q, k, v, factors = (torch.randn(layout.tokens, HEADS, WIDTH, generator=generator).to(dtype) for _ in range(4))
     inputs = [x.requires_grad_() for x in (q, k, v)] + list(scheme.parameters())
-    placed = scheme.place(q, k, layout.positions, layout.bound)
+    placed = scheme.encode(q, k, layout.positions, layout.bound)
     found = scheme.attend(BACKENDS[backend], *placed, v, layout, causal, 0.0)
     expected = loop(paper(scheme), q, k, v, lengths, causal)
     assert found.dtype == dtype
@@ -205,7 +205,7 @@ def test_dropped_weights_count_in_no_value(name: str) -> None:
 
 
 def scores_at(rotary: Rotary, q: Tensor, k: Tensor, positions: Tensor) -> Tensor:
-    turned_q, turned_k = rotary.place(q, k, positions, int(positions.max()) + 1)
+    turned_q, turned_k = rotary.encode(q, k, positions, int(positions.max()) + 1)
     return torch.einsum("ihd,jhd->hij", turned_q, turned_k)
 
 
@@ -223,7 +223,7 @@ def test_rotated_scores_know_distances_alone(shift: int) -> None:
 def test_rotation_keeps_lengths_and_leaves_the_first_token_alone() -> None:
     rotary = Rotary(WIDTH)
     q, k = torch.randn(2, 4, HEADS, WIDTH)
-    for x, turned in zip((q, k), rotary.place(q, k, torch.tensor([0, 1, 90, 5000]), 5001), strict=True):
+    for x, turned in zip((q, k), rotary.encode(q, k, torch.tensor([0, 1, 90, 5000]), 5001), strict=True):
         torch.testing.assert_close(turned.norm(dim=2), x.norm(dim=2))
         assert torch.equal(turned[0], x[0])
         assert not torch.allclose(turned[1:], x[1:])
@@ -239,7 +239,7 @@ def test_rotation_equals_that_of_transformers() -> None:
     order = torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))
     rows = [x[..., order].transpose(0, 1).unsqueeze(0) for x in (q, k)]  # [1, H, N, D]
     expected = apply_rotary_pos_emb(*rows, cos, sin)
-    for turned, wanted in zip(Rotary(width).place(q, k, places, 361), expected, strict=True):
+    for turned, wanted in zip(Rotary(width).encode(q, k, places, 361), expected, strict=True):
         torch.testing.assert_close(turned[..., order], wanted[0].transpose(0, 1), atol=5e-5, rtol=0)  # float32 angles
 
 
@@ -247,8 +247,8 @@ def test_a_table_that_grew_in_a_search_still_trains() -> None:
     rotary, q = Rotary(WIDTH), torch.randn(1, HEADS, WIDTH, requires_grad=True)
     position = torch.tensor([3000])
     with torch.inference_mode():
-        searched, _ = rotary.place(q.detach(), q.detach(), position, 3001)
-    turned, _ = rotary.place(q, q, position, 3001)
+        searched, _ = rotary.encode(q.detach(), q.detach(), position, 3001)
+    turned, _ = rotary.encode(q, q, position, 3001)
     assert torch.equal(turned, searched)
     (gradient,) = torch.autograd.grad((turned * turned).sum(), q)
     torch.testing.assert_close(gradient, 2 * q.detach())  # a rotation's own
@@ -259,11 +259,11 @@ def test_a_table_that_grew_in_a_search_still_trains() -> None:
 
 @pytest.mark.parametrize("heads", range(1, 34))
 def test_slopes_are_those_of_the_released_program(heads: int) -> None:
-    assert slopes(heads) == pytest.approx(released_slopes(heads), rel=1e-12)
+    assert alibi_slopes(heads) == pytest.approx(released_slopes(heads), rel=1e-12)
 
 
 def test_eight_heads_have_the_slopes_that_the_paper_names() -> None:
-    assert slopes(8) == [2.0**-h for h in range(1, 9)]
+    assert alibi_slopes(8) == [2.0**-h for h in range(1, 9)]
 
 
 # --- models -----------------------------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_a_source_in_another_order_is_another_source(positions: str) -> None:
         assert torch.allclose(after[2:], before[2:]) is not noticed
         for module in model.modules():
             if isinstance(module, SelfAttention):
-                module.positions = Scheme()
+                module.positions = PositionScheme()
 
 
 @pytest.mark.parametrize("positions", POSITIONS)

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.nn.decoding.beam_step import BeamState, beam_step_reference, trace
+from heedful.nn.decoding.beam_step import beam_step_reference, trace
+from heedful.nn.kernels.beam_state import BeamState
 
 pytest.importorskip("triton", reason="Triton is not installed here")
 from heedful.nn.kernels.beam_step import beam_step_kernel

@@ -41,7 +41,7 @@ def on_gpu(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute as on a GPU, whatever the device."""
     if not TRITON:
         pytest.skip("Triton is not installed here")
-    monkeypatch.setattr(heedful.nn.cross_entropy, "kernels_take", lambda _: True)
+    monkeypatch.setattr(heedful.nn.cross_entropy, "use_kernels", lambda _: True)
     monkeypatch.setattr(heedful.nn.cross_entropy_gpu, "_CHUNK_BYTES", chunk * 16 * 4)  # rows there are 16 scores apart
     monkeypatch.setattr(heedful.nn.cross_entropy_gpu, "_FEWEST_ROWS", 1)
 

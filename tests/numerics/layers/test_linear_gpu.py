@@ -18,7 +18,7 @@ pytest.importorskip("triton")
 import heedful.nn.layers.linear_gpu
 from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import Linear
-from heedful.nn.layers.linear_gpu import linear, linear_relu, takes
+from heedful.nn.layers.linear_gpu import linear, linear_relu, supports
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
 
@@ -207,7 +207,7 @@ def unchecked(module: ModuleType) -> ModuleType:
 
 def test_modules_choose_these_maps_where_kernels_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("linear", "feedforward"):
-        monkeypatch.setattr(f"heedful.nn.layers.{module}.kernels_take", lambda _: True)
+        monkeypatch.setattr(f"heedful.nn.layers.{module}.use_kernels", lambda _: True)
     x = drawn(5, 6)
     with Operators() as ran:
         Linear(6, 9, device=DEVICE)(x).sum().backward()
@@ -220,5 +220,5 @@ def test_modules_choose_these_maps_where_kernels_run(monkeypatch: pytest.MonkeyP
 
 
 def test_the_maps_are_not_made_for_float64() -> None:
-    assert takes(torch.empty(2, 8, dtype=torch.bfloat16))
-    assert not takes(torch.empty(2, 8, dtype=torch.float64))
+    assert supports(torch.empty(2, 8, dtype=torch.bfloat16))
+    assert not supports(torch.empty(2, 8, dtype=torch.float64))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.nn.per_sentence import at_every_token, maximum_of_each, sum_of_each
+from heedful.nn.per_sentence import copy_to_tokens, max_per_sentence, sum_per_sentence
 from heedful.packed import Layout
 
 LENGTHS = [2, 0, 5, 1, 0]
@@ -28,26 +28,26 @@ def values(device: str) -> Tensor:
 def test_sums_and_maxima_are_those_of_each_sentence(device: str) -> None:
     x, layout = values(device), layout_on(device)
     parts = x.detach().split(LENGTHS)
-    assert torch.allclose(sum_of_each(x, layout), torch.stack([part.sum(0) for part in parts]))
+    assert torch.allclose(sum_per_sentence(x, layout), torch.stack([part.sum(0) for part in parts]))
     lowest = torch.full((1, WIDTH), -torch.inf, dtype=torch.float64, device=device)
-    assert maximum_of_each(x, layout).equal(torch.stack([torch.cat([part, lowest]).amax(0) for part in parts]))
+    assert max_per_sentence(x, layout).equal(torch.stack([torch.cat([part, lowest]).amax(0) for part in parts]))
 
 
 @every_device
 def test_a_vector_comes_once_for_each_token(device: str) -> None:
     vectors = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]], device=device)
-    assert at_every_token(vectors, layout_on(device)).flatten().tolist() == [1, 1, 3, 3, 3, 3, 3, 4]
+    assert copy_to_tokens(vectors, layout_on(device)).flatten().tolist() == [1, 1, 3, 3, 3, 3, 3, 4]
 
 
 @every_device
 def test_the_gradient_of_each_is_the_other(device: str) -> None:
     layout, x = layout_on(device), values(device)
-    assert torch.autograd.gradcheck(lambda x: sum_of_each(x, layout), x)
+    assert torch.autograd.gradcheck(lambda x: sum_per_sentence(x, layout), x)
     vectors = torch.randn(len(LENGTHS), WIDTH, dtype=torch.float64, device=device, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda v: at_every_token(v, layout), vectors)
+    assert torch.autograd.gradcheck(lambda v: copy_to_tokens(v, layout), vectors)
     dy = torch.randn_like(x)
-    (found,) = torch.autograd.grad(at_every_token(vectors, layout), vectors, dy)
-    assert torch.allclose(found, sum_of_each(dy, layout))
+    (found,) = torch.autograd.grad(copy_to_tokens(vectors, layout), vectors, dy)
+    assert torch.allclose(found, sum_per_sentence(dy, layout))
 
 
 @every_device
@@ -56,7 +56,7 @@ def test_sums_of_16_bits_are_rounded_once(device: str) -> None:
     layout = Layout.of([65]).to(torch.device(device))
     x = torch.ones(65, 1, dtype=torch.bfloat16, device=device)
     x[0] = 256
-    assert float(sum_of_each(x, layout)) == 320
+    assert float(sum_per_sentence(x, layout)) == 320
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -64,5 +64,5 @@ def test_a_gpu_adds_in_one_order() -> None:
     layout = Layout.of([700, 3, 900]).to(torch.device("cuda"))
     vectors = torch.randn(3, 64, device="cuda", requires_grad=True)
     dy = torch.randn(1603, 64, device="cuda")
-    found = [torch.autograd.grad(at_every_token(vectors, layout), vectors, dy)[0] for _ in range(20)]
+    found = [torch.autograd.grad(copy_to_tokens(vectors, layout), vectors, dy)[0] for _ in range(20)]
     assert all(one.equal(found[0]) for one in found)

@@ -24,7 +24,7 @@ from heedful.nn.kernels.residual_norm import (
     residual_norm,
     residual_norm_backward,
     residual_sum,
-    takes,
+    supports,
 )
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
@@ -258,6 +258,6 @@ def test_the_operators_keep_the_promises_that_compilers_rely_on() -> None:
 
 
 def test_the_kernels_are_not_made_for_float64_and_the_widest_rows() -> None:
-    assert takes(torch.empty(2, 8192, dtype=torch.bfloat16))
-    assert not takes(torch.empty(2, 8193))
-    assert not takes(torch.empty(2, 8, dtype=torch.float64))
+    assert supports(torch.empty(2, 8192, dtype=torch.bfloat16))
+    assert not supports(torch.empty(2, 8193))
+    assert not supports(torch.empty(2, 8, dtype=torch.float64))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from heedful.config.model.transformer import TransformerModel
 from heedful.models.build.transformer import transformer_encoder
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
-from heedful.nn.initialization import xavier
+from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.pooling import POOLS, AttentionPool, Pool
 from heedful.nn.recurrent.stack import RecurrentStack
@@ -46,7 +46,7 @@ def recurrent_words() -> nn.Module:
 def transformer_words() -> nn.Module:
     config = TransformerModel(width=WIDTH, heads=2, layers=2, inner=8, dropout=0.0)
     encoder = transformer_encoder(config, nn.Parameter(torch.randn(WORDS, WIDTH)))
-    xavier(encoder)
+    init_xavier(encoder)
     return encoder
 
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.nn.per_sentence import last_state
 from heedful.nn.recurrent.output_feedback import (
     OutputToHidden,
     TeacherForced,
     VectorToSequence,
-    last_state,
-    one_hot_of_best,
-    unchanged,
+    identity,
+    one_hot_argmax,
 )
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Layout
@@ -53,8 +53,8 @@ def loop(wiring: OutputToHidden, x_NI: Tensor, targets_NO: Tensor | None = None)
 # --- output to hidden -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("feedback", [unchanged, one_hot_of_best], ids=["whole", "best"])
-@pytest.mark.parametrize(("activation", "output"), [(torch.tanh, unchanged), (torch.relu, softmax)])
+@pytest.mark.parametrize("feedback", [identity, one_hot_argmax], ids=["whole", "best"])
+@pytest.mark.parametrize(("activation", "output"), [(torch.tanh, identity), (torch.relu, softmax)])
 def test_output_to_hidden_equals_a_loop_with_its_gradients(
     activation: Callable[[Tensor], Tensor], output: Callable[[Tensor], Tensor], feedback: Callable[[Tensor], Tensor]
 ) -> None:
@@ -95,21 +95,21 @@ def test_the_past_reaches_a_state_by_outputs_alone() -> None:
 
 
 def test_one_hot_of_best_marks_the_best_of_each_row() -> None:
-    assert one_hot_of_best(torch.tensor([[0.1, 0.7, 0.2], [3.0, -1.0, 2.0]])).tolist() == [[0, 1, 0], [1, 0, 0]]
+    assert one_hot_argmax(torch.tensor([[0.1, 0.7, 0.2], [3.0, -1.0, 2.0]])).tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
 # --- teacher forced ---------------------------------------------------------------------------------------------------
 
 
 def test_teacher_forcing_feeds_the_previous_target_and_use_the_previous_output() -> None:
-    wiring = TeacherForced(INPUTS, WIDTH, OUTPUTS, feedback=one_hot_of_best).double()
+    wiring = TeacherForced(INPUTS, WIDTH, OUTPUTS, feedback=one_hot_argmax).double()
     x, layout = inputs(), Layout.of(LENGTHS)
-    targets = one_hot_of_best(torch.randn(sum(LENGTHS), OUTPUTS, dtype=torch.float64))
+    targets = one_hot_argmax(torch.randn(sum(LENGTHS), OUTPUTS, dtype=torch.float64))
     assert close(wiring(x, layout, targets), loop(wiring, x, targets))
     assert close(wiring(x, layout), loop(wiring, x))
 
 
-@pytest.mark.parametrize("feedback", [unchanged, one_hot_of_best], ids=["whole", "best"])
+@pytest.mark.parametrize("feedback", [identity, one_hot_argmax], ids=["whole", "best"])
 def test_a_teacher_who_repeats_the_network_changes_nothing(feedback: Callable[[Tensor], Tensor]) -> None:
     wiring = TeacherForced(INPUTS, WIDTH, OUTPUTS, feedback=feedback).double()
     x, layout = inputs(), Layout.of(LENGTHS)

@@ -24,7 +24,7 @@ from heedful.nn.alignments.products import General
 from heedful.nn.attention.windows import MonotoneView, PredictedView
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent import attention_steps as step_reads
-from heedful.nn.recurrent.cells import StackedCells, Variational
+from heedful.nn.recurrent.cells import StackedCells, VariationalDropout
 from heedful.nn.recurrent.deep_output import DeepOutput
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Layout, Packed
@@ -113,7 +113,7 @@ def naive_cell(
 
 
 def naive_stack(
-    stack: RecurrentStack, x: Tensor, states: list[list[Tensor]], masks: Variational | None = None, row: int = 0
+    stack: RecurrentStack, x: Tensor, states: list[list[Tensor]], masks: VariationalDropout | None = None, row: int = 0
 ) -> Tensor:
     """One step through all layers, in one direction; `states` are replaced. Returns the last layer's h."""
     for layer, module in enumerate(stack.layers):
@@ -193,7 +193,7 @@ def naive_deep(output: DeepOutput, s: Tensor, y: Tensor, c: Tensor) -> Tensor:
 
 
 def naive_vectors(
-    model: EncoderDecoder, source: list[int], target: list[int], masks: Variational | None = None, row: int = 0
+    model: EncoderDecoder, source: list[int], target: list[int], masks: VariationalDropout | None = None, row: int = 0
 ) -> Tensor:
     """What the output layer scores, for one sentence pair."""
     decoder = cast(RecurrentDecoder, model.decoder)
@@ -526,7 +526,7 @@ def test_variational_masks_are_those_of_the_equations_at_every_step(
     decoder.drop.eval()
     tokens = Packed.of(TARGETS)
     found = decoder.states(tokens, model.encoder(Packed.of(SOURCES))).split([len(target) for target in TARGETS])
-    masks = cast(Variational, drawn[-1].drops)
+    masks = cast(VariationalDropout, drawn[-1].drops)
     longest_first = sorted(range(4), key=lambda sentence: -len(TARGETS[sentence]))
     for row, sentence in enumerate(longest_first):
         expected = naive_vectors(model, *PAIRS[sentence], masks, row)

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from heedful.nn.recurrent.cells import Parts, RecurrentState, StackedCells, Variational, unroll
+from heedful.nn.recurrent.cells import CellState, RecurrentState, StackedCells, VariationalDropout, unroll
 from heedful.nn.recurrent.stack import KINDS, CellKind, GradientNorms, RecurrentStack, TimeMajor, init_recurrent
 from heedful.packed import Layout
 
@@ -329,7 +329,7 @@ def test_gradients_of_the_loop_are_those_of_finite_differences(kind: CellKind, m
     mask = torch.tensor([[2.0, 0.0], [2.0, 2.0], [0.0, 2.0]], dtype=torch.float64) if masked else None
     x = torch.randn(7, 3, dtype=torch.float64)
 
-    def run(x: Tensor, *rest: Tensor) -> Parts:
+    def run(x: Tensor, *rest: Tensor) -> CellState:
         y, last = unroll(cell_type.of(*rest[:4]), x, sizes, rest[4:], backward, mask)
         return y, *last
 
@@ -462,7 +462,7 @@ def test_variational_cells_keep_their_masks_from_step_to_step() -> None:
     stack = copying(variational=True)
     x = torch.ones(3, 32)
     cells, state = stack.cells(3, x), stack.start(3, x)
-    assert isinstance(cells.drops, Variational)
+    assert isinstance(cells.drops, VariationalDropout)
     first, state = cells.step(x, state)
     second, _ = cells.step(x, state)
     assert torch.equal(first, second)
@@ -485,7 +485,7 @@ def test_a_variational_stack_equals_a_loop_with_its_masks(kind: CellKind, monkey
     monkeypatch.setattr(RecurrentStack, "cells", keep)
     x = torch.randn(6, WIDE, dtype=torch.float64)
     y, _ = stack(x, Layout.of(lengths))
-    masks = cast(Variational, drawn[0].drops)
+    masks = cast(VariationalDropout, drawn[0].drops)
     expected = []
     for row, sentence in enumerate(x.split(lengths)):
         values = sentence

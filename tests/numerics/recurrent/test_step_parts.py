@@ -177,5 +177,5 @@ def test_cells_for_any_rows_are_refused_where_masks_belong_to_rows() -> None:
     stack = RecurrentStack("gru", 4, 4, dropout=0.5, variational=True)
     message = r"^a step by itself would draw variational masks of its own: ask for `cells` once, and step them$"
     with pytest.raises(ValueError, match=message):
-        stack.any_rows(torch.zeros(1))
-    assert len(stack.eval().any_rows(torch.zeros(1)).layers) == 1
+        stack.cells_without_masks(torch.zeros(1))
+    assert len(stack.eval().cells_without_masks(torch.zeros(1)).layers) == 1

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.initialization import xavier
+from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.positions import Learned
@@ -39,7 +39,7 @@ def assert_uniform(matrix: Tensor, gain: float) -> None:
 )
 def test_each_stacked_matrix_starts_as_it_would_alone(module: nn.Module, name: str, pieces: int, gain: float) -> None:
     torch.manual_seed(1)
-    xavier(nn.Sequential(module))
+    init_xavier(nn.Sequential(module))
     for matrix in module.get_parameter(name).detach().chunk(pieces):
         assert_uniform(matrix, gain)
 
@@ -48,7 +48,7 @@ def test_biases_start_at_zero_and_norms_at_one() -> None:
     model = nn.Sequential(
         SelfAttention(WIDTH, 4), CrossAttention(WIDTH, 4), FeedForward(WIDTH, INNER), LayerNorm(WIDTH)
     )
-    xavier(model)
+    init_xavier(model)
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             assert (parameter == 0).all(), name
@@ -58,7 +58,7 @@ def test_biases_start_at_zero_and_norms_at_one() -> None:
 def test_learned_positions_start_normal_with_variance_one_over_the_width() -> None:
     torch.manual_seed(2)
     learned = Learned(WIDTH, limit=200)
-    xavier(learned)
+    init_xavier(learned)
     count = learned.weight.numel()
     assert abs(float(learned.weight.detach().mean())) < 5 * WIDTH**-0.5 / math.sqrt(count)
     assert float(learned.weight.detach().std()) == pytest.approx(WIDTH**-0.5, rel=5 / math.sqrt(2 * count))

@@ -42,15 +42,15 @@ def test_times_are_said_the_way_people_do(seconds: float, words: str) -> None:
 def test_elsewhere_than_on_a_terminal_logged_readings_are_plain_lines() -> None:
     out = StringIO()
     with RunProgress(Console(file=out, width=200)) as progress:
-        progress.reading(READING, logged=False)
-        progress.reading(READING, logged=True)
+        progress.step_metrics(READING, logged=False)
+        progress.step_metrics(READING, logged=True)
     assert out.getvalue().count("\n") == 1
 
 
 def test_a_terminal_has_one_live_line_that_disappears() -> None:
     out = StringIO()
     with RunProgress(Console(file=out, width=200, force_terminal=True)) as progress:
-        progress.reading(READING, logged=False)
+        progress.step_metrics(READING, logged=False)
         progress.say("a line above it")
     assert "step 1,500" in out.getvalue()
     assert "a line above it" in out.getvalue()
@@ -62,11 +62,11 @@ def test_metrics_go_on_where_nobody_reads_the_lines(tmp_path: Path, monkeypatch:
         monkeypatch.setattr(sys, "stderr", pipe)
         with RunProgress() as progress:
             progress.begin(tmp_path, 0)
-            progress.reading(READING, logged=True)
+            progress.step_metrics(READING, logged=True)
             assert b"step 1,500/8,000" in os.read(reader, 1000)
             os.close(reader)
             for _ in range(3):
-                progress.reading(READING, logged=True)
+                progress.step_metrics(READING, logged=True)
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
 
 

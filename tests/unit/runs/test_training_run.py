@@ -457,12 +457,12 @@ def test_a_stopped_run_averages_what_an_undisturbed_one_does(
     recipe = make(checkpoint_every=3, log_every=1, average={"last": 3})
     whole = train(recipe, tmp_path / "whole", console=silent())
 
-    def reading(running: object, reading: StepMetrics, logged: bool) -> None:
-        if reading.step == 8:
+    def step_metrics(running: object, metrics: StepMetrics, logged: bool) -> None:
+        if metrics.step == 8:
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr("heedful.runs.run.Run.reading", reading)
+        patch.setattr("heedful.runs.run.Run.step_metrics", step_metrics)
         with pytest.raises(Stopped, match=r"^Stopped at step 8 of 12, checkpoint saved\."):
             train(recipe, tmp_path / "run", console=silent())
     assert kept(tmp_path / "run") == [3, 6, 8]

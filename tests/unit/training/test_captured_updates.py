@@ -26,14 +26,14 @@ from heedful.models.build.encoder_only import build_classifier, build_masked_mod
 from heedful.models.build.network import build_model
 from heedful.models.networks import set_precision
 from heedful.training import captured_updates
-from heedful.training.captured_updates import Captured
+from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.training.objectives import MaskedTokens, NextToken, Objective, OneLabel
 from heedful.training.optimizers import build_optimizer
-from heedful.training.schedules import learning_rate
+from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
-from heedful.training.updates import Eager
+from heedful.training.updates import EagerUpdates
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 VOCABULARY = 50
@@ -48,8 +48,8 @@ class Keeper:
         self.folder, self.losses = folder, list[float]()
         self.trainer: Trainer[Any] | None = None
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
-        self.losses.append(reading.loss)
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
+        self.losses.append(metrics.loss)
 
     def validate(self) -> Mapping[str, float]:
         return {}
@@ -104,7 +104,7 @@ def filling(dropout: float) -> tuple[nn.Module, Objective[Any], Feed[Any]]:
 
 
 def trained(
-    kind: type[Eager[Any]],
+    kind: type[EagerUpdates[Any]],
     steps: int = 12,
     accumulate: int = 1,
     folder: Path | None = None,
@@ -123,7 +123,7 @@ def trained(
         model,
         objective,
         build_optimizer(Adam(), model),
-        learning_rate(Constant(kind="constant", lr=3e-3), 64, steps),
+        build_learning_rate(Constant(kind="constant", lr=3e-3), 64, steps),
         feed,
         device,
         settings,
@@ -143,8 +143,8 @@ def trained(
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_recorded_updates_equal_computed_ones(accumulate: int) -> None:
     """Also with dropout, which follows the seed of each micro-batch."""
-    found, losses = trained(Captured, accumulate=accumulate)
-    wanted, expected = trained(Eager, accumulate=accumulate)
+    found, losses = trained(CapturedUpdates, accumulate=accumulate)
+    wanted, expected = trained(EagerUpdates, accumulate=accumulate)
     assert losses == pytest.approx(expected, rel=1e-3)
     assert losses[-1] < losses[0]
     for a, b in zip(found, wanted, strict=True):
@@ -158,8 +158,8 @@ READERS = {pool: classifying(pool) for pool in ("mean", "max", "first", "attenti
 @pytest.mark.parametrize("name", READERS)
 def test_recorded_updates_of_readers_equal_computed_ones(name: str) -> None:
     """Pools need the lengths of a batch's texts: of every batch its own."""
-    found, losses = trained(Captured, work=READERS[name])
-    wanted, expected = trained(Eager, work=READERS[name])
+    found, losses = trained(CapturedUpdates, work=READERS[name])
+    wanted, expected = trained(EagerUpdates, work=READERS[name])
     assert losses == pytest.approx(expected, rel=5e-3)
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b, atol=5e-3, rtol=5e-2)
@@ -181,7 +181,7 @@ def test_a_recording_holds_all_that_is_worked_out_of_a_batch(name: str, monkeypa
     monkeypatch.setattr(captured_updates, "warm_up", lambda run, _: run())
     monkeypatch.setattr(captured_updates, "record", recorded)
     monkeypatch.setattr(type(batch), "to", lambda self, _: self)
-    computing = Captured(partial(objective, model), build_optimizer(Adam(), model), None, torch.device("cpu"))
+    computing = CapturedUpdates(partial(objective, model), build_optimizer(Adam(), model), None, torch.device("cpu"))
     computing.add(batch, first=True)
     assert found == [False]
     assert "lengths" in batch.text.layout.__dict__  # a reader does work it out
@@ -189,20 +189,20 @@ def test_a_recording_holds_all_that_is_worked_out_of_a_batch(name: str, monkeypa
 
 @needs_cuda
 def test_dropout_differs_from_step_to_step_and_comes_again_with_the_seed() -> None:
-    once, losses = trained(Captured, dropout=0.5)
-    again, same = trained(Captured, dropout=0.5)
+    once, losses = trained(CapturedUpdates, dropout=0.5)
+    again, same = trained(CapturedUpdates, dropout=0.5)
     assert losses == same
     assert all(torch.equal(a, b) for a, b in zip(once, again, strict=True))
-    _, other = trained(Captured, dropout=0.0)
+    _, other = trained(CapturedUpdates, dropout=0.0)
     assert other != losses
 
 
 @needs_cuda
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_a_resumed_run_ends_in_the_same_bits(accumulate: int, tmp_path: Path) -> None:
-    whole, _ = trained(Captured, steps=10, accumulate=accumulate)
-    trained(Captured, steps=4, accumulate=accumulate, folder=tmp_path)
-    resumed, _ = trained(Captured, steps=10, accumulate=accumulate, folder=tmp_path, resumed=True)
+    whole, _ = trained(CapturedUpdates, steps=10, accumulate=accumulate)
+    trained(CapturedUpdates, steps=4, accumulate=accumulate, folder=tmp_path)
+    resumed, _ = trained(CapturedUpdates, steps=10, accumulate=accumulate, folder=tmp_path, resumed=True)
     assert all(torch.equal(a, b) for a, b in zip(whole, resumed, strict=True))
 
 

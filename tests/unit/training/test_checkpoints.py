@@ -104,7 +104,10 @@ def test_a_missing_file_of_a_checkpoint_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", "{}", '{"folder": "../elsewhere"}', '{"folder": "/step-00000003"}'])
 def test_a_damaged_pointer_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "last.json").write_text(text)
-    with pytest.raises(UserError, match=r"last.json names no checkpoint: the file is damaged"):
+    with pytest.raises(
+        UserError,
+        match=r"last.json does not name a checkpoint: the file is damaged\. Restore it, or delete the run folder\.$",
+    ):
         last_checkpoint(tmp_path)
 
 

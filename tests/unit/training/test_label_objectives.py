@@ -76,18 +76,18 @@ def test_one_label_is_the_sum_of_what_each_text_alone_has(
     model: Classifier, smoothing: float, weights: Tensor | None
 ) -> None:
     rows = [3, 0, 2, 1]
-    tally = OneLabel(smoothing, weights)(model, batch_of(LABELS, rows))
+    sums = OneLabel(smoothing, weights)(model, batch_of(LABELS, rows))
     alone = [scores_alone(model, row) for row in rows]
     labels = [LABELS[row][0] for row in rows]
     expected = sum(one_label(s, label, smoothing, weights) for s, label in zip(alone, labels, strict=True))
-    assert float(tally.loss.detach()) == pytest.approx(expected, rel=1e-5)
+    assert float(sums.loss.detach()) == pytest.approx(expected, rel=1e-5)
     library = [
         F.cross_entropy(s[None], torch.tensor([label]), weights, label_smoothing=smoothing, reduction="sum")
         for s, label in zip(alone, labels, strict=True)
     ]
-    assert float(tally.loss.detach()) == pytest.approx(float(sum(library)), rel=1e-5)
+    assert float(sums.loss.detach()) == pytest.approx(float(sum(library)), rel=1e-5)
     likelihood = -sum(float(s.log_softmax(0)[label]) for s, label in zip(alone, labels, strict=True))
-    assert float(tally.likelihood) == pytest.approx(likelihood, rel=1e-5)
+    assert float(sums.likelihood) == pytest.approx(likelihood, rel=1e-5)
 
 
 # --- several labels ---------------------------------------------------------------------------------------------------
@@ -99,12 +99,12 @@ def test_several_labels_are_the_sum_over_classes_of_what_each_text_alone_has(
     model: Classifier, smoothing: float, weights: Tensor | None
 ) -> None:
     rows = [3, 0, 2, 1]
-    tally = SeveralLabels(smoothing, weights)(model, batch_of(SEVERAL, rows, CLASSES))
+    sums = SeveralLabels(smoothing, weights)(model, batch_of(SEVERAL, rows, CLASSES))
     alone = {row: scores_alone(model, row) for row in rows}
     expected = sum(several_labels(scores, SEVERAL[row], smoothing, weights) for row, scores in alone.items())
-    assert float(tally.loss.detach()) == pytest.approx(expected, rel=1e-5)
+    assert float(sums.loss.detach()) == pytest.approx(expected, rel=1e-5)
     likelihood = sum(several_labels(scores, SEVERAL[row], 0.0, None) for row, scores in alone.items())
-    assert float(tally.likelihood) == pytest.approx(likelihood, rel=1e-5)
+    assert float(sums.likelihood) == pytest.approx(likelihood, rel=1e-5)
 
 
 # --- both -------------------------------------------------------------------------------------------------------------
@@ -122,9 +122,9 @@ def test_dummies_count_nothing_and_change_no_gradient(
     tallies, gradients = [], []
     for batch in (plain, filled):
         model.zero_grad()
-        tally = objective(model, batch)
-        tally.loss.backward()
-        tallies.append((float(tally.loss.detach()), float(tally.likelihood)))
+        sums = objective(model, batch)
+        sums.loss.backward()
+        tallies.append((float(sums.loss.detach()), float(sums.likelihood)))
         gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
     assert tallies[0] == pytest.approx(tallies[1], rel=1e-6)
     assert all(torch.allclose(one, two, rtol=1e-6, atol=1e-7) for one, two in zip(*gradients, strict=True))
@@ -137,14 +137,14 @@ def test_a_batch_of_dummies_alone_has_no_loss(model: Classifier, objective: OneL
     several = isinstance(objective, SeveralLabels)
     batch = batch_of(SEVERAL if several else LABELS, [0, 1], CLASSES if several else 0)
     nothing = TextBatch(batch.text, torch.full_like(batch.labels, IGNORED), 0, 0)
-    tally = objective(model, nothing)
-    assert float(tally.loss.detach()) == float(tally.likelihood) == 0
+    sums = objective(model, nothing)
+    assert float(sums.loss.detach()) == float(sums.likelihood) == 0
 
 
 def test_the_likelihood_has_no_gradient_and_the_loss_has(model: Classifier) -> None:
-    tally = OneLabel(0.1)(model, batch_of(LABELS, [0, 1]))
-    assert tally.loss.requires_grad
-    assert not tally.likelihood.requires_grad
+    sums = OneLabel(0.1)(model, batch_of(LABELS, [0, 1]))
+    assert sums.loss.requires_grad
+    assert not sums.likelihood.requires_grad
 
 
 @pytest.mark.parametrize("kind", [OneLabel, SeveralLabels])

@@ -15,9 +15,9 @@ from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.build.network import build_model
 from heedful.training.layers import freeze, layer_scales
-from heedful.training.objectives import Tally
+from heedful.training.objectives import Sums
 from heedful.training.optimizers import build_optimizer
-from heedful.training.updates import Eager
+from heedful.training.updates import EagerUpdates
 
 TINY = {"width": 8, "heads": 2, "layers": 3, "inner": 8, "dropout": 0.0}
 
@@ -78,10 +78,10 @@ def moved(model: nn.Module, optimizer: AnyOptimizer, decay: float, rate: float) 
     everything = sum(parameter.sum() for parameter in model.parameters())
     assert isinstance(everything, Tensor)
 
-    def tallying(_: Any) -> Tally:
-        return Tally(everything, everything)
+    def batch_loss(_: Any) -> Sums:
+        return Sums(everything, everything)
 
-    update: Eager[Any] = Eager(tallying, made, None, torch.device("cpu"))
+    update: EagerUpdates[Any] = EagerUpdates(batch_loss, made, None, torch.device("cpu"))
     update.differentiate(None)
     update.step(units=1, rate=rate)
     return {name: before[name] - parameter.detach() for name, parameter in model.named_parameters()}
@@ -113,8 +113,8 @@ def test_every_weight_is_in_one_group_whose_rate_follows_the_schedule() -> None:
         assert sorted(members) == sorted(map(id, model.parameters()))
         shares = [group["rate_scale"] for group in optimizer.param_groups]
         assert set(shares) == {1.0, 0.5, 0.25, 0.125, 0.0625}
-        update: Eager[Any] = Eager(
-            lambda _: Tally(torch.zeros(()), torch.zeros(())), optimizer, None, torch.device("cpu")
+        update: EagerUpdates[Any] = EagerUpdates(
+            lambda _: Sums(torch.zeros(()), torch.zeros(())), optimizer, None, torch.device("cpu")
         )
         for parameter in model.parameters():
             parameter.grad = torch.zeros_like(parameter)

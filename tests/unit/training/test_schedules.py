@@ -6,27 +6,27 @@ from itertools import pairwise
 import pytest
 
 from heedful.config.train import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
-from heedful.training.schedules import learning_rate
+from heedful.training.schedules import build_learning_rate
 
 WIDTH, STEPS = 512, 1000
 
 
 @pytest.mark.parametrize("step", [1, 7, 4000, 4001, 100_000])
 def test_noam_is_the_equation_of_the_paper(step: int) -> None:
-    rate = learning_rate(Noam(factor=2.0, warmup=4000), WIDTH, STEPS)
+    rate = build_learning_rate(Noam(factor=2.0, warmup=4000), WIDTH, STEPS)
     assert rate(step) == pytest.approx(2.0 * WIDTH**-0.5 * min(step**-0.5, step * 4000**-1.5), rel=1e-12)
 
 
 def test_inverse_sqrt_peaks_at_the_end_of_the_warm_up_and_equals_noam_in_shape() -> None:
-    rate = learning_rate(InverseSqrt(kind="inverse_sqrt", lr=0.01, warmup=100), WIDTH, STEPS)
-    noam = learning_rate(Noam(warmup=100), WIDTH, STEPS)
+    rate = build_learning_rate(InverseSqrt(kind="inverse_sqrt", lr=0.01, warmup=100), WIDTH, STEPS)
+    noam = build_learning_rate(Noam(warmup=100), WIDTH, STEPS)
     assert rate(100) == pytest.approx(0.01)
     for step in (1, 50, 100, 400, 1000):
         assert rate(step) / rate(100) == pytest.approx(noam(step) / noam(100))
 
 
 def test_linear_rises_then_falls_straight_to_its_floor() -> None:
-    rate = learning_rate(Linear(kind="linear", lr=1.0, warmup=100, floor=0.1), WIDTH, STEPS)
+    rate = build_learning_rate(Linear(kind="linear", lr=1.0, warmup=100, floor=0.1), WIDTH, STEPS)
     assert rate(50) == pytest.approx(0.5)
     assert rate(100) == pytest.approx(1.0)
     assert rate(550) == pytest.approx(0.55)
@@ -34,13 +34,13 @@ def test_linear_rises_then_falls_straight_to_its_floor() -> None:
 
 
 def test_cosine_is_half_a_wave() -> None:
-    rate = learning_rate(Cosine(kind="cosine", lr=1.0, warmup=0), WIDTH, STEPS)
+    rate = build_learning_rate(Cosine(kind="cosine", lr=1.0, warmup=0), WIDTH, STEPS)
     for step in (1, 250, 500, 1000):
         assert rate(step) == pytest.approx((1 + math.cos(math.pi * step / 1000)) / 2, abs=1e-12)
 
 
 def test_constant_stays_after_its_warm_up() -> None:
-    rate = learning_rate(Constant(kind="constant", lr=0.3, warmup=10), WIDTH, STEPS)
+    rate = build_learning_rate(Constant(kind="constant", lr=0.3, warmup=10), WIDTH, STEPS)
     assert rate(5) == pytest.approx(0.15)
     assert rate(10) == rate(999) == pytest.approx(0.3)
 
@@ -56,6 +56,6 @@ def test_constant_stays_after_its_warm_up() -> None:
     ],
 )
 def test_every_schedule_rises_in_its_warm_up_and_never_after_it(schedule: AnySchedule) -> None:
-    rates = [learning_rate(schedule, WIDTH, STEPS)(step) for step in range(1, STEPS + 1)]
+    rates = [build_learning_rate(schedule, WIDTH, STEPS)(step) for step in range(1, STEPS + 1)]
     assert all(a < b for a, b in pairwise(rates[:50]))
     assert all(a >= b for a, b in pairwise(rates[49:]))

@@ -21,9 +21,9 @@ from heedful.errors import Stopped, UserError
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
-from heedful.training.objectives import NextToken, Tally
+from heedful.training.objectives import NextToken, Sums
 from heedful.training.optimizers import build_optimizer
-from heedful.training.schedules import learning_rate
+from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 
@@ -45,14 +45,14 @@ class Watcher:
     """Remembers what the loop tells."""
 
     def __init__(self, folder: Path | None = None, scores: list[float] | None = None) -> None:
-        self.readings: list[StepMetrics] = []
+        self.metrics: list[StepMetrics] = []
         self.best_steps: list[int | None] = []
         self.folder, self.scores = folder, list(scores or [])
         self.trainer: Trainer[PairBatch] | None = None
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         if logged:
-            self.readings.append(reading)
+            self.metrics.append(metrics)
 
     def validate(self) -> Mapping[str, float]:
         return {"loss": self.scores.pop(0)} if self.scores else {}
@@ -91,7 +91,7 @@ def trainer(
         model,
         objective or NextToken(0.1),
         build_optimizer(Adam(), model),
-        learning_rate(Constant(kind="constant", lr=1e-2), 16, settings.steps),
+        build_learning_rate(Constant(kind="constant", lr=1e-2), 16, settings.steps),
         PairFeed([corpus()], [1.0], seed=3, batch_tokens=batch_tokens),
         torch.device("cpu"),
         settings,
@@ -109,8 +109,8 @@ def test_the_loss_falls() -> None:
     watcher = Watcher()
     made = trainer(watcher, replace(SETTINGS, steps=60, log_every=10), dropout=0.0)
     made.run(Position(), StopRequest())
-    assert watcher.readings[-1].loss < 0.8 * watcher.readings[0].loss
-    assert [reading.step for reading in watcher.readings] == [10, 20, 30, 40, 50, 60]
+    assert watcher.metrics[-1].loss < 0.8 * watcher.metrics[0].loss
+    assert [metrics.step for metrics in watcher.metrics] == [10, 20, 30, 40, 50, 60]
 
 
 def test_an_update_of_many_micro_batches_equals_one_of_all_their_sentences() -> None:
@@ -190,10 +190,10 @@ class Sick:
     def __init__(self, calls: set[int]) -> None:
         self.calls, self.count, self.inner = calls, 0, NextToken(0.1)
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> Tally:
+    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> Sums:
         self.count += 1
-        tally = self.inner(model, batch)
-        return replace(tally, loss=tally.loss * math.nan) if self.count in self.calls else tally
+        sums = self.inner(model, batch)
+        return replace(sums, loss=sums.loss * math.nan) if self.count in self.calls else sums
 
     def units(self, batch: PairBatch) -> int:
         return self.inner.units(batch)
@@ -212,7 +212,7 @@ def test_an_update_that_is_not_finite_changes_nothing_and_is_counted() -> None:
 
     made = trainer(watcher, replace(SETTINGS, steps=4, log_every=4), objective=Sick({2}))
     made.run(Position(), StopRequest())
-    assert watcher.readings[-1].skipped == 1
+    assert watcher.metrics[-1].skipped == 1
     assert all(p.isfinite().all() for p in weights_of(made))
 
 

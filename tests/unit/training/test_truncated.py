@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -20,7 +21,7 @@ from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack, init_recurrent
 from heedful.packed import Packed
-from heedful.training.checkpoints import Position
+from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
 from heedful.training.optimizers import build_optimizer
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
@@ -131,12 +132,12 @@ def test_what_is_carried_has_no_history_and_can_be_forgotten() -> None:
 def test_smoothing_and_units_are_those_of_all_labels() -> None:
     model, batch = model_of(), Streams.of(TEXT, ROWS, 5).segment(0)
     objective = TruncatedBackPropagation(smoothing=0.1)
-    tally = objective(model, batch)
+    sums = objective(model, batch)
     states, _ = model(batch.inputs)
     expected = F.cross_entropy(model.output(states), batch.labels, label_smoothing=0.1)
     assert objective.units(batch) == 15
-    torch.testing.assert_close(tally.loss / 15, expected)
-    torch.testing.assert_close(tally.likelihood / 15, F.cross_entropy(model.output(states), batch.labels))
+    torch.testing.assert_close(sums.loss / 15, expected)
+    torch.testing.assert_close(sums.likelihood / 15, F.cross_entropy(model.output(states), batch.labels))
 
 
 def test_other_streams_are_refused_before_a_reset() -> None:
@@ -192,8 +193,8 @@ class Quiet:
 
     perplexity = math.inf
 
-    def reading(self, reading: StepMetrics, logged: bool) -> None:
-        self.perplexity = reading.perplexity
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
+        self.perplexity = metrics.perplexity
 
     def validate(self) -> Mapping[str, float]:
         return {}
@@ -229,29 +230,47 @@ def trainer(
 
 
 @pytest.mark.parametrize(("stopped_at", "accumulate"), [(1, 1), (3, 1), (5, 1), (2, 2)])
-def test_resumed_equals_undisturbed_bit_by_bit(stopped_at: int, accumulate: int) -> None:
-    """Three segments an epoch: it stops inside an epoch, or at its end."""
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(stopped_at: int, accumulate: int, tmp_path: Path) -> None:
+    """There are three segments per epoch: the run stops inside an epoch, or at its end."""
     streams, steps = Streams.of(TEXT, ROWS, 3), 7
 
     def fresh() -> tuple[RecurrentLanguageModel, TruncatedBackPropagation]:
         return model_of("gru", dropout=0.2, dtype=torch.float32), TruncatedBackPropagation(0.1)
 
-    undisturbed, whole = fresh()
-    end = trainer(undisturbed, whole, streams, steps, accumulate=accumulate)[0].run(Position(), StopRequest())
+    uninterrupted, whole = fresh()
+    end = trainer(uninterrupted, whole, streams, steps, accumulate=accumulate)[0].run(Position(), StopRequest())
 
     stopped, carried = fresh()
     before, _ = trainer(stopped, carried, streams, stopped_at, accumulate=accumulate)
     position = before.run(Position(), StopRequest())
-    kept = save_tensors(carried.state_dict())
+    path = save_checkpoint(tmp_path, stopped, before.optimizer, position, Retention(), carried)
 
     resumed, loaded = fresh()
-    loaded.load_state_dict(load_tensors(kept))
-    resumed.load_state_dict(stopped.state_dict())
+    with torch.no_grad():
+        for parameter in resumed.parameters():
+            parameter.zero_()
     after, _ = trainer(resumed, loaded, streams, steps, accumulate=accumulate)
-    after.optimizer.load_state_dict(before.optimizer.state_dict())
+    position = load_checkpoint(path, resumed, after.optimizer, loaded)
     assert after.run(position, StopRequest()) == end
-    for one, other in zip(undisturbed.parameters(), resumed.parameters(), strict=True):
+    for one, other in zip(uninterrupted.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_a_run_resumed_without_its_carried_state_is_another_run(tmp_path: Path) -> None:
+    streams = Streams.of(TEXT, ROWS, 3)
+    ends = []
+    for keeps_state in (True, False):
+        model, objective = model_of("gru", dtype=torch.float32), TruncatedBackPropagation()
+        before, _ = trainer(model, objective, streams, 1)
+        position = before.run(Position(), StopRequest())
+        path = save_checkpoint(
+            tmp_path, model, before.optimizer, position, Retention(), objective if keeps_state else None
+        )
+        after, _ = trainer(model, TruncatedBackPropagation(), streams, 3)
+        position = load_checkpoint(path, model, after.optimizer, after.objective)
+        after.run(position, StopRequest())
+        ends.append([parameter.clone() for parameter in model.parameters()])
+    assert not all(torch.equal(one, other) for one, other in zip(*ends, strict=True))
 
 
 def test_a_periodic_text_is_learned_by_the_state_that_is_carried() -> None:

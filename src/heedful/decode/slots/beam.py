@@ -13,8 +13,9 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
-from heedful.nn.decoding.beam_step import BeamState, beam_step, trace
+from heedful.nn.decoding.beam_step import beam_step, trace
 from heedful.nn.decoding.best_tokens import best_tokens
+from heedful.nn.kernels.beam_state import BeamState
 
 
 class BeamInSlots:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.cuda_graphs import as_cuda_graph
-from heedful.nn.kernels.sizes import power_of_two
+from heedful.nn.kernels.sizes import next_power_of_two
 from heedful.packed import Layout, Packed
 
 _SMALLEST: Final = 64  # tokens of a class
@@ -28,12 +28,12 @@ class StaticEncoding:
 
     def __call__(self, sentences: Sequence[Sequence[int]]) -> Packed:
         """Encode. What is returned stands until the next call; behind the sentences there may be others."""
-        tokens = power_of_two(sum(map(len, sentences)), _SMALLEST)
+        tokens = next_power_of_two(sum(map(len, sentences)), _SMALLEST)
         if tokens > _LARGEST:
             encoded: Packed = self._encoder(Packed.of(sentences).to(self._device))
             return encoded
-        bound = power_of_two(max(map(len, sentences)), _SMALLEST)
-        key = tokens, bound, power_of_two(len(sentences) + -(-tokens // bound))
+        bound = next_power_of_two(max(map(len, sentences)), _SMALLEST)
+        key = tokens, bound, next_power_of_two(len(sentences) + -(-tokens // bound))
         if key not in self._classes:
             self._classes[key] = _Class(self._encoder, *key, self._device)
         return self._classes[key](sentences)

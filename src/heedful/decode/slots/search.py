@@ -20,7 +20,7 @@ from heedful.decode.slots.runner import SlotRunner
 from heedful.models.networks import EncoderDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.models.transformer.slots import SlotDecoder, SlotShape
-from heedful.nn.kernels.sizes import power_of_two
+from heedful.nn.kernels.sizes import next_power_of_two
 from heedful.packed import Packed
 
 _SMALLEST: Final = 64  # positions, and tokens of memory: smaller buffers gain nothing
@@ -105,8 +105,8 @@ def _shape(wave: Sequence[Query], settings: SearchSettings, batch_tokens: int, m
     """As many slots as the budget allows and the wave needs, in powers of two: few shapes come back often."""
     room = _room(wave[0])
     budget = max(1, _positions(batch_tokens) // (settings.beam * room))
-    slots = min(power_of_two(len(wave)), power_of_two(budget + 1) // 2)
-    return SlotShape(slots, settings.beam, room, power_of_two(memory, _SMALLEST))
+    slots = min(next_power_of_two(len(wave)), next_power_of_two(budget + 1) // 2)
+    return SlotShape(slots, settings.beam, room, next_power_of_two(memory, _SMALLEST))
 
 
 def _positions(batch_tokens: int) -> int:
@@ -132,4 +132,4 @@ def _waves(sentences: Sequence[Query], most: int) -> Iterator[list[int]]:
 
 
 def _room(sentence: Query) -> int:
-    return power_of_two(sentence.limit, _SMALLEST)
+    return next_power_of_two(sentence.limit, _SMALLEST)

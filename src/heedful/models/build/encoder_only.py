@@ -13,8 +13,8 @@ from heedful.models.build.transformer import transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
 from heedful.models.networks import Classifier, MaskedModel
-from heedful.nn.initialization import normal, xavier
-from heedful.nn.layers.embedding import fresh_table
+from heedful.nn.initialization import init_normal, init_xavier
+from heedful.nn.layers.embedding import make_table
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import POOLS
 
@@ -24,7 +24,7 @@ AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncod
 def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:
     """Make a classifier with fresh weights, drawn from torch's global generator."""
     table, width = config.encoder, config.encoder.memory_width
-    weight = fresh_table(vocabulary, table.embedding_width)
+    weight = make_table(vocabulary, table.embedding_width)
     pooled = Pooled(_encoder(table, weight), POOLS[config.pooled_by](width))
     model = Classifier(pooled, Pooler(width) if config.pooler else None, config.dropout, Linear(width, classes))
     _start(model, table)
@@ -33,7 +33,7 @@ def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> 
 
 def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
     """Make a masked language model with fresh weights, drawn from torch's global generator."""
-    width, weight = config.width, fresh_table(vocabulary, config.width)
+    width, weight = config.width, make_table(vocabulary, config.width)
     activation = "silu" if config.activation == "swiglu" else config.activation  # without its gate
     head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), config.norm_epsilon, activation)
     pooler, follows = (Pooler(width), Linear(width, 2)) if config.next_sentence else (None, None)
@@ -59,6 +59,6 @@ def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
 def _start(model: nn.Module, encoder: AnyEncoder) -> None:
     """BERT's weights start as its paper's program has them, the others as everywhere."""
     if isinstance(encoder, BertModel):
-        normal(model)
+        init_normal(model)
     else:
-        xavier(model)
+        init_xavier(model)

@@ -8,8 +8,8 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
 from heedful.models.networks import EncoderDecoder
-from heedful.nn.initialization import xavier
-from heedful.nn.layers.embedding import fresh_table
+from heedful.nn.initialization import init_xavier
+from heedful.nn.layers.embedding import make_table
 
 
 def build_model(config: PairModel, source_size: int, target_size: int) -> EncoderDecoder:
@@ -17,11 +17,11 @@ def build_model(config: PairModel, source_size: int, target_size: int) -> Encode
     first, second = config.sides
     if config.tie == "all" and source_size != target_size:
         raise ValueError("one matrix for both embeddings needs one vocabulary")
-    source = fresh_table(source_size, first.embedding_width)
-    target = source if config.tie == "all" else fresh_table(target_size, second.embedding_width)
-    output = fresh_table(target_size, second.width) if config.tie == "none" else target
+    source = make_table(source_size, first.embedding_width)
+    target = source if config.tie == "all" else make_table(target_size, second.embedding_width)
+    output = make_table(target_size, second.width) if config.tie == "none" else target
     model = EncoderDecoder(_encoder(first, source), _decoder(second, target, output, first.memory_width))
-    xavier(model)
+    init_xavier(model)
     return model
 
 

@@ -13,7 +13,7 @@ from heedful.models.recurrent.encoder import RecurrentEncoder
 from heedful.models.recurrent.initial_state import Bridge, Bridged, Handed, InitialState
 from heedful.models.recurrent.wirings import Bahdanau, Cho, Luong, Sutskever, Unfed, Wiring
 from heedful.nn.attention.windows import GlobalView, MonotoneView, PredictedView
-from heedful.nn.layers.embedding import Embedding, Output, fresh_table, make_embedding
+from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.linear import Linear
 from heedful.nn.recurrent.attention import RecurrentAttention
 from heedful.nn.recurrent.deep_output import DeepOutput
@@ -70,7 +70,7 @@ def _embedding(
     config: RecurrentModel | RecurrentEncoderTable, weight: nn.Parameter, dropout_words: float = 0.0
 ) -> Embedding:
     # Variational masks are of the first layer's inputs already.
-    more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
+    more = [make_table(*weight.shape) for _ in range(config.embeddings - 1)]
     dropout = 0.0 if config.variational else config.dropout
     return make_embedding([weight, *more], None, dropout, dropout_words=dropout_words)
 

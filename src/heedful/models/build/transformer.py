@@ -20,8 +20,8 @@ from heedful.nn.attention.any_alignment import (
 )
 from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.attention.relative_positions import LinearBias, RelativeVectors, Rotary, Scheme
-from heedful.nn.layers.embedding import Embedding, Output, fresh_table, make_embedding
+from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary
+from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.positions import Learned, Sinusoidal
@@ -31,7 +31,7 @@ from heedful.nn.layers.residual import Residual
 def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments: int = 0) -> TransformerEncoder:
     """An encoder whose embedding has this matrix, and vectors of so many segments."""
     return TransformerEncoder(
-        _embedding(config, weight, fresh_table(segments, config.width) if segments else None, config.dropout_words),
+        _embedding(config, weight, make_table(segments, config.width) if segments else None, config.dropout_words),
         [_encoder_block(config, seed=layer) for layer in range(config.layers)],
         _final_norm(config),
     )
@@ -64,7 +64,7 @@ def _embedding(
             positions = Learned(config.width, config.max_positions)
         case "rope" | "alibi" | "relative":
             positions = None
-    more = [fresh_table(*weight.shape) for _ in range(config.embeddings - 1)]
+    more = [make_table(*weight.shape) for _ in range(config.embeddings - 1)]
     norm = _norm(config) if config.embedding_norm else None
     return make_embedding(
         [weight, *more],
@@ -123,7 +123,7 @@ def _reading(config: TransformerStack, seed: int) -> HeadAttention:
     return HeadAttention(alignment, build_distribution(config, width, heads), build_distance(config))
 
 
-def _scheme(config: TransformerStack) -> Scheme:
+def _scheme(config: TransformerStack) -> PositionScheme:
     head_width = config.width // config.heads
     match config.positions:
         case "rope":
@@ -133,7 +133,7 @@ def _scheme(config: TransformerStack) -> Scheme:
         case "relative":
             return RelativeVectors(head_width, config.max_distance)
         case "sinusoidal" | "sinusoidal_halves" | "learned":
-            return Scheme()
+            return PositionScheme()
 
 
 def _network(config: TransformerStack) -> nn.Module:

@@ -9,7 +9,7 @@ from heedful.models.recurrent.wirings import Wiring
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.padding import pad, unpad
-from heedful.nn.per_sentence import at_every_token
+from heedful.nn.per_sentence import copy_to_tokens
 from heedful.packed import Layout, Packed
 
 
@@ -80,4 +80,4 @@ class EachSentence(EachToken):
         """Drop, in training; without a layout each row is a sentence."""
         if not self.training or layout is None:
             return super().forward(x_NE, layout)
-        return x_NE * at_every_token(self.drop(x_NE.new_ones(layout.sentences, x_NE.shape[1])), layout)
+        return x_NE * copy_to_tokens(self.drop(x_NE.new_ones(layout.sentences, x_NE.shape[1])), layout)

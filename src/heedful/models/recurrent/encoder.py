@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.padding import pad
 from heedful.nn.recurrent.cells import RecurrentState
-from heedful.nn.recurrent.stack import RecurrentStack, permuted
+from heedful.nn.recurrent.stack import RecurrentStack, permute_rows
 from heedful.packed import Layout, Packed
 
 
@@ -43,8 +43,8 @@ class RecurrentEncoder(nn.Module):
         x_NE = self.embedding(source.values, layout)
         if self.reverse:
             turned = _from_the_end(layout)
-            y_NO, last = self.stack(permuted(x_NE, turned, turned), layout)
-            y_NO = permuted(y_NO, turned, turned)
+            y_NO, last = self.stack(permute_rows(x_NE, turned, turned), layout)
+            y_NO = permute_rows(y_NO, turned, turned)
         else:
             y_NO, last = self.stack(x_NE, layout)
         return RecurrentMemory(y_NO, layout, source.segments, last=last)

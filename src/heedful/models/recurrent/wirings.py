@@ -22,7 +22,7 @@ from heedful.models.recurrent.initial_state import Bridge, InitialState
 from heedful.models.recurrent.state import RecurrentRows
 from heedful.nn.layers.linear import Linear
 from heedful.nn.padding import pad, unpad
-from heedful.nn.per_sentence import at_every_token
+from heedful.nn.per_sentence import copy_to_tokens
 from heedful.nn.recurrent.attention import RecurrentAttention
 from heedful.nn.recurrent.attention_steps import AttentionSteps
 from heedful.nn.recurrent.cell_gradients import tanh
@@ -52,7 +52,7 @@ class Wiring(nn.Module, ABC):
         """What the output layer scores after one token more a row."""
 
     def _rows(self, memory: Packed, initial: RecurrentState, beams: int, aligned: bool) -> RecurrentRows:
-        cells = self.stack.any_rows(memory.values)
+        cells = self.stack.cells_without_masks(memory.values)
         repeated = RecurrentState.of([part.repeat_interleave(beams, dim=1) for part in initial.parts])
         return RecurrentRows(0, beams, cells, repeated, memory.layout.keep, aligned)
 
@@ -98,8 +98,8 @@ class Cho(Wiring):
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
         """All steps by the stack."""
         c_BC = self._context(memory)
-        s_NW, _ = self.stack(torch.cat([y_NE, at_every_token(c_BC, layout)], dim=1), layout, self.first(c_BC))
-        return self.output(s_NW, y_NE, at_every_token(self.output.of_context(c_BC), layout))
+        s_NW, _ = self.stack(torch.cat([y_NE, copy_to_tokens(c_BC, layout)], dim=1), layout, self.first(c_BC))
+        return self.output(s_NW, y_NE, copy_to_tokens(self.output.of_context(c_BC), layout))
 
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
         """Begin K rows for each sentence."""

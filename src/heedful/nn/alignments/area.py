@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.nn.alignments.base import Alignment, Candidates, glorot, project, uniform
+from heedful.nn.alignments.base import Alignment, Candidates, glorot_parameter, project, uniform_parameter
 
 _EPSILON: Final = 1e-6  # added to variances: an area of one key has none, where the root has no slope
 
@@ -56,7 +56,7 @@ class Area(Alignment):
         """Multiply queries with the keys of areas."""
         return q_BHQD * self.scale @ candidates.keys.mT
 
-    def place_weights(self, weights_BHQC: Float[Tensor, "B H Q C"], length: int) -> Float[Tensor, "B H Q L"]:
+    def position_weights(self, weights_BHQC: Float[Tensor, "B H Q C"], length: int) -> Float[Tensor, "B H Q L"]:
         """The sum of the weights of all areas around a place: exactly its value's factor in what was attended to."""
         counts = [length - size + 1 for size in range(1, min(self.largest, length) + 1)]
         # `_sums` backwards: an area is the one a key shorter, and the key at its end.
@@ -89,10 +89,10 @@ class ParametricKey(nn.Module):
 
     def __init__(self, width: int, heads: int, largest: int) -> None:
         super().__init__()
-        self.sizes = uniform(1.0, heads, largest, width)
-        self.into = glorot(heads, width, 3 * width)
+        self.sizes = uniform_parameter(1.0, heads, largest, width)
+        self.into = glorot_parameter(heads, width, 3 * width)
         self.into_bias = nn.Parameter(torch.zeros(heads, 1, width))
-        self.out = glorot(heads, width, width)
+        self.out = glorot_parameter(heads, width, width)
         self.out_bias = nn.Parameter(torch.zeros(heads, 1, width))
 
     def forward(

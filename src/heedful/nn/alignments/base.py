@@ -87,20 +87,20 @@ class Alignment(nn.Module, ABC):
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Score all candidates for all queries, those that do not count as well."""
 
-    def place_weights(self, weights_BHQC: Float[Tensor, "B H Q C"], length: int) -> Float[Tensor, "B H Q L"]:
+    def position_weights(self, weights_BHQC: Float[Tensor, "B H Q C"], length: int) -> Float[Tensor, "B H Q L"]:
         """The factor of each value of a memory of this length in what was attended to, from candidates' weights."""
         return weights_BHQC
 
 
-def uniform(variance: float, *shape: int) -> nn.Parameter:
+def uniform_parameter(variance: float, *shape: int) -> nn.Parameter:
     """A parameter that starts uniform around zero."""
     bound = math.sqrt(3 * variance)
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
-def glorot(heads: int, outputs: int, inputs: int) -> nn.Parameter:
+def glorot_parameter(heads: int, outputs: int, inputs: int) -> nn.Parameter:
     """A matrix a head, uniform by Glorot and Bengio 2010."""
-    return uniform(2 / (outputs + inputs), heads, outputs, inputs)
+    return uniform_parameter(2 / (outputs + inputs), heads, outputs, inputs)
 
 
 def project(x_BHLI: Float[Tensor, "B H L I"], weight_HOI: Float[Tensor, "H O I"]) -> Float[Tensor, "B H L O"]:

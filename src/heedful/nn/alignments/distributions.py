@@ -296,9 +296,9 @@ class Hard(nn.Module):
         weights_XL = self.distribution(scores_XL, seen_XL)
         if weights_XL.shape[-1] == 0:
             return weights_XL
-        return self.drawn(weights_XL) if self.training else _straight_through(weights_XL, weights_XL.argmax(-1))
+        return self.draw(weights_XL) if self.training else _straight_through(weights_XL, weights_XL.argmax(-1))
 
-    def drawn(self, weights_XL: Float[Tensor, "*X L"]) -> Float[Tensor, "*X L"]:
+    def draw(self, weights_XL: Float[Tensor, "*X L"]) -> Float[Tensor, "*X L"]:
         """Draw one key by these weights."""
         # The first of several exponential clocks to ring is each one with the probability of its share of the rates.
         return _straight_through(weights_XL, (weights_XL.detach() / _exponential_draws(weights_XL)).argmax(-1))
@@ -316,7 +316,7 @@ class GumbelHard(Hard):
             raise ValueError(f"hard attention has a temperature of {temperature:g}; it must be above 0")
         self.temperature = temperature
 
-    def drawn(self, weights_XL: Float[Tensor, "*X L"]) -> Float[Tensor, "*X L"]:
+    def draw(self, weights_XL: Float[Tensor, "*X L"]) -> Float[Tensor, "*X L"]:
         """Draw one key by these weights."""
         wide_XL = _widened(weights_XL)
         possible_XL = wide_XL > 0

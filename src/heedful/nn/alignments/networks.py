@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.nn.alignments.additive_scores import additive_scores
-from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, glorot, project, uniform
+from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, glorot_parameter, project, uniform_parameter
 
 
 class Additive(Alignment):
@@ -22,9 +22,9 @@ class Additive(Alignment):
     def __init__(self, query_width: int, key_width: int, heads: int, inner: int | None = None) -> None:
         super().__init__(query_width, key_width, heads)
         inner = inner or query_width
-        self.query_weight = glorot(heads, inner, query_width)
-        self.key_weight = glorot(heads, inner, key_width)
-        self.vector = glorot(heads, 1, inner)
+        self.query_weight = glorot_parameter(heads, inner, query_width)
+        self.key_weight = glorot_parameter(heads, inner, key_width)
+        self.vector = glorot_parameter(heads, 1, inner)
 
     def prepare(
         self,
@@ -64,12 +64,12 @@ class Deep(Alignment):
             raise ValueError(f"the depth of a deep alignment must be 2 or more, but is {depth}")
         inner = inner or query_width
         self.activation = ACTIVATIONS[activation]
-        self.query_weight = glorot(heads, inner, query_width)
-        self.key_weight = glorot(heads, inner, key_width)
+        self.query_weight = glorot_parameter(heads, inner, query_width)
+        self.key_weight = glorot_parameter(heads, inner, key_width)
         self.key_bias = nn.Parameter(torch.zeros(heads, 1, inner))
-        self.weights = nn.ParameterList(glorot(heads, inner, inner) for _ in range(depth - 2))
+        self.weights = nn.ParameterList(glorot_parameter(heads, inner, inner) for _ in range(depth - 2))
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(heads, 1, inner)) for _ in range(depth - 2))
-        self.vector = glorot(heads, 1, inner)
+        self.vector = glorot_parameter(heads, 1, inner)
         self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
 
     def prepare(
@@ -105,7 +105,7 @@ class Location(Alignment):
 
     def __init__(self, query_width: int, key_width: int, heads: int, *, max_length: int) -> None:
         super().__init__(query_width, key_width, heads)
-        self.weight = uniform(1 / query_width, heads, max_length, query_width)
+        self.weight = uniform_parameter(1 / query_width, heads, max_length, query_width)
 
     def prepare(
         self,

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, project, uniform
+from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, project, uniform_parameter
 
 
 class Content(Alignment):
@@ -73,7 +73,7 @@ class General(Alignment):
 
     def __init__(self, query_width: int, key_width: int, heads: int) -> None:
         super().__init__(query_width, key_width, heads)
-        self.weight = uniform(1 / (query_width * key_width), heads, query_width, key_width)
+        self.weight = uniform_parameter(1 / (query_width * key_width), heads, query_width, key_width)
 
     def prepare(
         self,
@@ -94,7 +94,7 @@ class BiasedGeneral(Alignment):
 
     def __init__(self, query_width: int, key_width: int, heads: int) -> None:
         super().__init__(query_width, key_width, heads)
-        self.weight = uniform(1 / (query_width * key_width), heads, key_width, query_width)
+        self.weight = uniform_parameter(1 / (query_width * key_width), heads, key_width, query_width)
         self.bias = nn.Parameter(torch.zeros(heads, 1, key_width))
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:

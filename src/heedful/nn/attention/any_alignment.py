@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.alignments.random_features import Kernel, causal_linear_attention, linear_attention
-from heedful.nn.attention.explicit import attend, place_shares
+from heedful.nn.attention.explicit import attend, position_shares
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.attention.relative_positions import Scheme
+from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
 
-_NOWHERE: Final = Scheme()  # what attention knows of the places of another sequence: nothing
+_NOWHERE: Final = PositionScheme()  # what attention knows of the places of another sequence: nothing
 
 
 class HeadAttention(nn.Module):
@@ -47,7 +47,7 @@ class HeadAttention(nn.Module):
         k_BHLD: Float[Tensor, "B H L D"],
         v_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None,
-        positions: Scheme = _NOWHERE,
+        positions: PositionScheme = _NOWHERE,
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Float[Tensor, "B H Q D"]:
@@ -65,7 +65,7 @@ class HeadAttention(nn.Module):
     ) -> Float[Tensor, "B H Q L"]:
         """The factor of each place's value in what queries read."""
         _, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLD, keep_BL)
-        return self.alignment.place_weights(weights_BHQC, k_BHLD.shape[2])
+        return self.alignment.position_weights(weights_BHQC, k_BHLD.shape[2])
 
     def _read(
         self,
@@ -111,7 +111,7 @@ class LinearHeadAttention(HeadAttention):
         k_BHLD: Float[Tensor, "B H L D"],
         v_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None,
-        positions: Scheme = _NOWHERE,
+        positions: PositionScheme = _NOWHERE,
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Float[Tensor, "B H Q D"]:
@@ -134,7 +134,7 @@ class AlignedSelfAttention(SelfAttention):
         reading: HeadAttention,
         causal: bool = False,
         dropout: float = 0.0,
-        positions: Scheme | None = None,
+        positions: PositionScheme | None = None,
     ) -> None:
         super().__init__(width, heads, causal, dropout, positions=positions)
         self.reading = reading
@@ -196,12 +196,12 @@ class AlignedCrossAttention(CrossAttention):
         """The share of each place in what `step` reads, mean over heads: a row sums to 1 and is 0 in padding.
 
         That is the weights themselves where they sum to one, place by place. Others, such as those of areas, of a
-        sigmoid or with signs, count by their size: see `place_shares`.
+        sigmoid or with signs, count by their size: see `position_shares`.
         """
         keys, values = memory_2BHLD
         keep_BL = _unmasked(keep)
         factors_BHKL = self.reading.factors(self._queries(x_RE, keys), keys, values, keep_BL)
-        return place_shares(factors_BHKL, keep_BL).flatten(0, 1)
+        return position_shares(factors_BHKL, keep_BL).flatten(0, 1)
 
     def _attend(
         self,

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from heedful.nn.kernels import kernels_take, kernels_wanted
+from heedful.nn.kernels import kernels_enabled, use_kernels
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
 
@@ -165,9 +165,9 @@ def automatic(
 ) -> Float[Tensor, "N H D"]:
     """The fastest backend for this device, type and length; of those that add a bias where there is one."""
     width = q_NHD.shape[2]
-    if bias_BHLL is not None or not q_NHD.is_cuda or not packed_takes(q_NHD.dtype, width, dropout):
+    if bias_BHLL is not None or not q_NHD.is_cuda or not supports_packed(q_NHD.dtype, width, dropout):
         backend = padded
-    elif kernels_take(q_NHD) and width <= _NARROW and (dropout or max(queries.bound, keys.bound) <= _SHORT):
+    elif use_kernels(q_NHD) and width <= _NARROW and (dropout or max(queries.bound, keys.bound) <= _SHORT):
         backend = short
     else:
         backend = padded if dropout else varlen
@@ -179,11 +179,11 @@ def masked_bias(bias_BHQK: Float[Tensor, "#B H Q K"], keep: Bool[Tensor, "*any"]
     return bias_BHQK if keep is None else bias_BHQK.where(keep, -math.inf)
 
 
-def packed_takes(dtype: torch.dtype, head_width: int, dropout: float) -> bool:
+def supports_packed(dtype: torch.dtype, head_width: int, dropout: float) -> bool:
     """Whether a GPU attends straight on the packed layout: heads of this type and width, with such a share dropped."""
     if dtype not in (torch.bfloat16, torch.float16) or head_width % 8 or head_width > 256:
         return False
-    return dropout == 0 or (kernels_wanted() and head_width <= _NARROW)
+    return dropout == 0 or (kernels_enabled() and head_width <= _NARROW)
 
 
 def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:

@@ -47,12 +47,12 @@ def attend(
     return weights_BHQC.to(candidates.values.dtype) @ candidates.values, weights_BHQC
 
 
-def place_shares(
+def position_shares(
     factors_BHQL: Float[Tensor, "B H Q L"], keep_BL: Bool[Tensor, "B L"] | None = None
 ) -> Float[Tensor, "B Q L"]:
     """How much of what each query reads comes from each place: a row sums to 1, and is 0 where `keep` is False.
 
-    Factors are those of `Alignment.place_weights`, 0 where `keep` is False. They need not sum to one, and may be
+    Factors are those of `Alignment.position_weights`, 0 where `keep` is False. They need not sum to one, and may be
     negative: what counts is their size, mean over the heads, as a share of the sum over places. A query that reads
     nothing prefers no place: it has the same share of all that are kept.
     """

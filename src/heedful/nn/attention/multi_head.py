@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.heads import split_heads
-from heedful.nn.attention.relative_positions import Scheme
+from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.decoding.step_attention import attend_memory, attend_past
 from heedful.nn.layers.linear import Linear
 from heedful.packed import Layout
@@ -34,11 +34,11 @@ class SelfAttention(nn.Module):
         causal: bool = False,
         dropout: float = 0.0,
         backend: Backend = automatic,
-        positions: Scheme | None = None,
+        positions: PositionScheme | None = None,
     ) -> None:
         super().__init__()
         self.heads, self.causal, self.dropout, self.backend = heads, causal, dropout, backend
-        self.positions = positions or Scheme()
+        self.positions = positions or PositionScheme()
         self.project = Linear(width, 3 * width)
         self.output = Linear(width, width)
 
@@ -90,7 +90,7 @@ class SelfAttention(nn.Module):
         self, x: Float[Tensor, "N E"], positions: Int[Tensor, "*rows"], bound: int
     ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
         q, k, v = split_heads(self.project(x), 3, self.heads)
-        return *self.positions.place(q, k, positions, bound), v
+        return *self.positions.encode(q, k, positions, bound), v
 
     def _attend(
         self,

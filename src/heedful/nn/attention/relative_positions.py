@@ -3,7 +3,7 @@
 A scheme is handed to `SelfAttention`. Memory that is attended to from another sequence has no place in it.
 
 A scheme attends by itself with the scaled dot product and a softmax. Attention of another kind asks it for the terms:
-`place` for queries and keys, `bias` for scores, `read` for what is read.
+`encode` for queries and keys, `bias` for scores, `read` for what is read.
 
 Shape letters of this file: C  clipped distances    P  pairs of a head's columns    S  cached places (positions * K)
 """
@@ -22,15 +22,15 @@ from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
 
 
-class Scheme(nn.Module):
+class PositionScheme(nn.Module):
     """No positions in attention: they are in what it reads, if anywhere. The schemes below say more.
 
     Any backend will do, so that this is as fast as the backend.
     """
 
-    in_slots: ClassVar[bool] = True  # whether `place` is all that a scheme does: search in slots asks for no more
+    in_slots: ClassVar[bool] = True  # whether `encode` is all that a scheme does: search in slots asks for no more
 
-    def place(
+    def encode(
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
@@ -74,7 +74,7 @@ class Scheme(nn.Module):
         return y_BHQD
 
 
-class Rotary(Scheme):
+class Rotary(PositionScheme):
     """score_ij = (R_i q_i) . (R_j k_j) / sqrt(D) = q_i . R_(j-i) k_j / sqrt(D)      Su et al. 2021, 3.2 (RoPE)
 
     R_p turns the columns 2c and 2c+1 of a head, as a plane, by the angle p / 10000^(2c/D). What was turned is a query
@@ -86,7 +86,7 @@ class Rotary(Scheme):
         super().__init__()
         self.waves = Sinusoidal(head_width, halves=True)  # the sines and cosines of these very angles
 
-    def place(
+    def encode(
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
@@ -99,19 +99,19 @@ class Rotary(Scheme):
         return _turned(q_NHD, phases_N1P), _turned(k_NHD, phases_N1P)
 
 
-class LinearBias(Scheme):
+class LinearBias(PositionScheme):
     """score_ij = q_i . k_j / sqrt(D) - m_h |i - j|      Press et al. 2022, 3 (ALiBi)
 
-    The slopes m_h are fixed: see `slopes`. The paper's sentences see their past alone; where all is seen, a distance
-    counts the same on both sides. Backends that know a bias pad, and hold a number for each pair of tokens and each
-    head: on a GPU this is slower than what attends straight on the packed layout.
+    The slopes m_h are fixed: see `alibi_slopes`. The paper has causal attention only; without a causal mask, a distance
+    counts the same in both directions. Backends that add a bias pad the sentences and hold one number per head and pair
+    of tokens: on a GPU this is slower than attention on the packed layout.
     """
 
     in_slots = False
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        self.register_buffer("slopes_H11", torch.tensor(slopes(heads))[:, None, None], persistent=False)
+        self.register_buffer("slopes_H11", torch.tensor(alibi_slopes(heads))[:, None, None], persistent=False)
         self.slopes_H11: Tensor
 
     def attend(
@@ -147,7 +147,7 @@ class LinearBias(Scheme):
         return (-self.slopes_H11 * distances_QK.abs()).unsqueeze(0)
 
 
-class RelativeVectors(Scheme):
+class RelativeVectors(PositionScheme):
     """score_ij = q_i . (k_j + a_ij) / sqrt(D),   y_i = sum_j p_ij (v_j + b_ij)      Shaw et al. 2018, 3.2
 
     a_ij and b_ij are trained vectors, one of each for every distance clip(j - i, -k, k), and shared by the heads (3.3).
@@ -226,7 +226,7 @@ class RelativeVectors(Scheme):
         return distances_QK.clamp(-self.max_distance, self.max_distance) + self.max_distance
 
 
-def slopes(heads: int) -> list[float]:
+def alibi_slopes(heads: int) -> list[float]:
     """m_h = 2^(-8h/H) for h = 1 .. H, where H is a power of two.
 
     Else, as in the paper's released program: the slopes of the power of two below, then every second one of the power

@@ -47,7 +47,7 @@ class Window:
         return self.around(position_B1, lengths_B, keys).squeeze(1)
 
 
-class Predicted(nn.Module):
+class PredictedWindow(nn.Module):
     """local-p: where to look is predicted from the decoder's state h."""
 
     def __init__(self, width: int, half_width: int) -> None:
@@ -134,7 +134,7 @@ class PredictedView(nn.Module):
 
     def __init__(self, width: int, half_width: int) -> None:
         super().__init__()
-        self.predicted = Predicted(width, half_width)
+        self.predicted = PredictedWindow(width, half_width)
 
     def forward(
         self,

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import use_kernels
 
 
 def best_tokens(
@@ -22,7 +22,7 @@ def best_tokens(
     only where `ends` is true. No token is there twice. Where fewer are left, minus infinity stands beside a token that
     means nothing. The sum is over all tokens, forbidden or not.
     """
-    if kernels_take(logits_RV):
+    if use_kernels(logits_RV):
         from heedful.nn.kernels.best_tokens import best_tokens_kernel
 
         return best_tokens_kernel(logits_RV, count, allowed_V, ends_R, end)

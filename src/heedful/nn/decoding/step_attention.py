@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import use_kernels
 
 
 def attend_past(
@@ -28,7 +28,7 @@ def attend_past(
     moves when beams change places: for each position t before the slot's own, `ancestors` names the row that computed
     what row k has at t. Of a slot that stands beyond its room nothing is written.
     """
-    if kernels_take(q_RHD):
+    if use_kernels(q_RHD):
         from heedful.nn.kernels.step_attention import attend_past_kernel
 
         return attend_past_kernel(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S)
@@ -43,7 +43,7 @@ def attend_memory(
     lengths_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
     """Attend with the rows of slot s to lengths[s] rows of the memory, from starts[s] on; no rows give zeros."""
-    if kernels_take(q_RHD):
+    if use_kernels(q_RHD):
         from heedful.nn.kernels.step_attention import attend_memory_kernel
 
         return attend_memory_kernel(q_RHD, k_MHD, v_MHD, starts_S, lengths_S)

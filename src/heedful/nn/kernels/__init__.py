@@ -17,12 +17,12 @@ _TRITON: Final = find_spec("triton") is not None
 _wanted = os.environ.get("HEEDFUL_KERNELS") != "0"  # 0: the plain references everywhere, to compare with
 
 
-def kernels_take(x: Tensor) -> bool:
+def use_kernels(x: Tensor) -> bool:
     """Whether the kernels run where this tensor is: they are launched on the current device."""
-    return x.is_cuda and kernels_wanted() and x.get_device() == torch.cuda.current_device()
+    return x.is_cuda and kernels_enabled() and x.get_device() == torch.cuda.current_device()
 
 
-def kernels_wanted() -> bool:
+def kernels_enabled() -> bool:
     """Whether there are kernels to run on a GPU, and nobody asked for the references."""
     return _wanted and _TRITON
 

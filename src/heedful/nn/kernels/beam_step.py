@@ -1,15 +1,13 @@
 """The kernel of `nn.decoding.beam_step`: a program a slot, and a step of the search is one launch instead of eighty."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from heedful.nn.kernels.sizes import power_of_two
-
-if TYPE_CHECKING:
-    from heedful.nn.decoding.beam_step import BeamState
+from heedful.nn.kernels.beam_state import BeamState
+from heedful.nn.kernels.sizes import next_power_of_two
 
 _ANCESTORS: Final = 64  # positions of a block
 
@@ -134,17 +132,18 @@ def _step(
                 tl.store(positions + slot, position + 1)
 
 
-def beam_step_kernel(state: "BeamState", scores_RC: Tensor, tokens_RC: Tensor, sums_R: Tensor) -> None:
+def beam_step_kernel(state: BeamState, scores_RC: Tensor, tokens_RC: Tensor, sums_R: Tensor) -> None:
     """Grow every slot that is not done by one token, in place."""
     slots, beams = state.log_p_SK.shape
     width, best = scores_RC.shape[1], state.score_SJ.shape[1]
-    beam_room, candidate_room = power_of_two(beams, 2), power_of_two(width, 2)
+    beam_room, candidate_room = next_power_of_two(beams, 2), next_power_of_two(width, 2)
     warps = max(1, min(16, beam_room * candidate_room // 1024))  # wide beams would not fit the registers of one
     _step[(slots,)](
         scores_RC, tokens_RC, sums_R, state.last_SK, state.log_p_SK, state.length_S, state.limit_S, state.ceiling_S,
         state.tokens_SPK, state.parents_SPK, state.score_SJ, state.ended_log_p_SJ, state.ended_row_SJ,
         state.ended_length_SJ, state.count_S, state.done_S, state.ends_R, state.ancestors_SKP, state.positions_S,
         state.penalties, width, state.tokens_SPK.shape[1], state.min_length,
-        END=state.end, BEAMS=beams, BEAM_ROOM=beam_room, WIDE_ROOM=power_of_two(2 * beams, 2),
-        CANDIDATE_ROOM=candidate_room, BEST=best, BEST_ROOM=power_of_two(best, 2), BLOCK=_ANCESTORS, num_warps=warps,
+        END=state.end, BEAMS=beams, BEAM_ROOM=beam_room, WIDE_ROOM=next_power_of_two(2 * beams, 2),
+        CANDIDATE_ROOM=candidate_room, BEST=best, BEST_ROOM=next_power_of_two(best, 2), BLOCK=_ANCESTORS,
+        num_warps=warps,
     )  # fmt: skip

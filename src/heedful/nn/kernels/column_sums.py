@@ -16,7 +16,7 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.nn.kernels.sizes import multiprocessors
+from heedful.nn.kernels.sizes import count_multiprocessors
 
 _COLUMNS: Final = 128  # of one program: 256 bytes of a row side by side, 16 of them a thread
 _ROWS: Final = 32  # of one step: 32 values a thread, 64 bytes of it on their way
@@ -136,6 +136,6 @@ def _launch(dy_NF: Tensor, y_NF: Tensor | None, dh_NF: Tensor | None, rows: int)
 
 def _division(steps: int, blocks: int, device: torch.device) -> tuple[int, int]:
     """Into how many chunks to divide the steps down a block of columns, and how many steps one chunk takes."""
-    most = max(1, _PROGRAMS * multiprocessors(device) // blocks)
+    most = max(1, _PROGRAMS * count_multiprocessors(device) // blocks)
     each = triton.cdiv(max(1, steps), most)
     return triton.cdiv(max(1, steps), each), each

@@ -25,7 +25,7 @@ import triton.language as tl
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.nn.kernels.sizes import multiprocessors, power_of_two
+from heedful.nn.kernels.sizes import count_multiprocessors, next_power_of_two
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 _WIDEST = 8192  # a row has to fit the registers of one program
@@ -33,7 +33,7 @@ _VALUES = 2048  # of one program: 16 a thread with four warps, enough bytes on t
 _PROGRAMS = 4  # of one multiprocessor in the backward pass: as many as the registers of 16 values a thread allow
 
 
-def takes(x: Float[Tensor, "*any E"]) -> bool:
+def supports(x: Float[Tensor, "*any E"]) -> bool:
     """Whether the kernels are made for values of this type and width."""
     return x.dtype in _TYPES and x.shape[-1] <= _WIDEST
 
@@ -269,7 +269,7 @@ def residual_norm_backward(
     """Return dz, df (empty where nothing was dropped: it is dz then), and the float32 dweight and dbias in two rows."""
     dz, df, _ = _gradient_shapes(dy_NE, z_NE, means_N, inverses_N, weight_E, seed, share)
     (rows, width), tile = z_NE.shape, _tile(z_NE.shape[1])
-    programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS * multiprocessors(z_NE.device))
+    programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS * count_multiprocessors(z_NE.device))
     partial_sums = torch.empty((2, programs, width), dtype=torch.float32, device=z_NE.device)
     _backward[(programs,)](
         dy_NE.contiguous(), z_NE.contiguous(), means_N, inverses_N, weight_E.contiguous(), seed,
@@ -369,6 +369,6 @@ def _dropping(share: float) -> tuple[int, float]:
 
 def _tile(width: int) -> dict[str, int]:
     """The sizes of one program: several rows where they are short, more warps where one row is long."""
-    room = power_of_two(width, 16)
+    room = next_power_of_two(width, 16)
     warps = max(4, room // 512)
     return {"WIDTH": width, "ROOM": room, "ROWS": max(1, _VALUES // room), "num_warps": warps}

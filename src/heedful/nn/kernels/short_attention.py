@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from heedful.nn.kernels.sizes import power_of_two, steps
+from heedful.nn.kernels.sizes import next_power_of_two, strides
 
 # For sentences of one block of so many tokens: the heads of a program, and how it is compiled. Measured on an H200.
 _WHOLE: Final[dict[int, dict[str, int]]] = {
@@ -334,7 +334,7 @@ def short_attention(
     sentences = query_offsets.shape[0] - 1
     inputs = (
         q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, width**-0.5, *_dropping(dropout), sentences,
-        *steps(q_NHD, k_MHD, v_MHD, y), heads,
+        *strides(q_NHD, k_MHD, v_MHD, y), heads,
     )  # fmt: skip
     options = {"CAUSAL": causal, "DROPS": dropout > 0, **_widths(width)}
     tokens = max(q_NHD.shape[0], k_MHD.shape[0])
@@ -397,14 +397,14 @@ def short_attention_backward(
     for block, sizes in _WHOLE.items():
         if above < bound:
             _whole_backward[(triton.cdiv(heads, sizes["EACH"]), _programs(sentences, tokens, above))](
-                q_NHD, k_MHD, v_MHD, dy, dq, dk, dv, *places, *steps(q_NHD, k_MHD, v_MHD, dy, dq, dk), heads,
+                q_NHD, k_MHD, v_MHD, dy, dq, dk, dv, *places, *strides(q_NHD, k_MHD, v_MHD, dy, dq, dk), heads,
                 ABOVE=above, BLOCK=block, **sizes, **options,
             )  # fmt: skip
         above = block
     if above < bound:
         _walked_backward[(heads, _programs(sentences, tokens, above), _parts(bound))](
             q_NHD, k_MHD, v_MHD, y, dy, sums, dq, dk, dv, *places,
-            *steps(q_NHD, k_MHD, v_MHD, y, dy, dq, dk), heads,
+            *strides(q_NHD, k_MHD, v_MHD, y, dy, dq, dk), heads,
             ABOVE=above, **_WALKED, **options,
         )  # fmt: skip
     return first, second
@@ -454,7 +454,7 @@ short_attention.register_autograd(_differentiate, setup_context=_save)
 
 
 def _widths(width: int) -> dict[str, int]:
-    return {"WIDTH": width, "ROOM": power_of_two(width, 16)}
+    return {"WIDTH": width, "ROOM": next_power_of_two(width, 16)}
 
 
 def _programs(sentences: int, tokens: int, above: int) -> int:

@@ -11,7 +11,7 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.nn.kernels.sizes import power_of_two, steps
+from heedful.nn.kernels.sizes import next_power_of_two, strides
 
 TILE: Final = 2048  # numbers of a block of past keys: what two warps hold in registers, with the values beside them
 KEYS: Final = 32  # memory keys of a block
@@ -113,11 +113,11 @@ def attend_past_kernel(
     rows, heads, width = q_RHD.shape
     _, _, room, beams, _, _ = cache_2SPKHD.shape
     past_k, past_v = cache_2SPKHD
-    across = power_of_two(width, 16)
+    across = next_power_of_two(width, 16)
     y_RHD = torch.empty((rows, heads, width), dtype=q_RHD.dtype, device=q_RHD.device)
     _past[(rows * heads,)](
         q_RHD, k_RHD, v_RHD, past_k, past_v, ancestors_SKP, positions_S, y_RHD, width**-0.5,
-        *steps(q_RHD, k_RHD, v_RHD, y_RHD), *past_k.stride()[:4], *ancestors_SKP.stride()[:2], heads, beams, room,
+        *strides(q_RHD, k_RHD, v_RHD, y_RHD), *past_k.stride()[:4], *ancestors_SKP.stride()[:2], heads, beams, room,
         WIDTH=width, ROOM=across, BLOCK=TILE // across, num_warps=2,
     )  # fmt: skip
     return y_RHD
@@ -136,7 +136,8 @@ def attend_memory_kernel(
     beams = rows // slots
     y_RHD = torch.empty((rows, heads, width), dtype=q_RHD.dtype, device=q_RHD.device)
     _memory[(slots * heads,)](
-        q_RHD, k_MHD, v_MHD, starts_S, lengths_S, y_RHD, width**-0.5, *steps(q_RHD, k_MHD, v_MHD, y_RHD), heads, beams,
-        WIDTH=width, ROOM=power_of_two(width, 16), BEAMS=power_of_two(beams, 16), BLOCK=KEYS, num_warps=4, num_stages=2,
+        q_RHD, k_MHD, v_MHD, starts_S, lengths_S, y_RHD, width**-0.5, *strides(q_RHD, k_MHD, v_MHD, y_RHD), heads,
+        beams, WIDTH=width, ROOM=next_power_of_two(width, 16), BEAMS=next_power_of_two(beams, 16), BLOCK=KEYS,
+        num_warps=4, num_stages=2,
     )  # fmt: skip
     return y_RHD

@@ -111,7 +111,7 @@ class MixedEmbedding(Embedding):
         return mixed
 
 
-def fresh_table(size: int, width: int) -> nn.Parameter:
+def make_table(size: int, width: int) -> nn.Parameter:
     """A matrix of vectors of unit length, on average, drawn from torch's global generator."""
     return nn.Parameter(torch.randn(size, width) * width**-0.5)
 

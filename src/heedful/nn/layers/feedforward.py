@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import use_kernels
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.linear import Linear
 
@@ -30,10 +30,10 @@ class FeedForward(nn.Module):
 
     def _inner(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N F"]:
         """act(x W_1 + b_1), with a ReLU that is part of the product on a GPU."""
-        if self.activation is F.relu and kernels_take(x_NE):
+        if self.activation is F.relu and use_kernels(x_NE):
             from heedful.nn.layers import linear_gpu  # not before: a CPU has no use for Triton
 
-            if linear_gpu.takes(x_NE):
+            if linear_gpu.supports(x_NE):
                 return linear_gpu.linear_relu(x_NE, self.into.weight, self.into.bias)
         return self.activation(self.into(x_NE))
 

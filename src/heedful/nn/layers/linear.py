@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import use_kernels
 
 
 class Linear(nn.Linear):
@@ -16,10 +16,10 @@ class Linear(nn.Linear):
 
     def forward(self, input: Float[Tensor, "*any in"]) -> Float[Tensor, "*any out"]:
         """Apply the map; its gradient by kernels of our own where there are some."""
-        if kernels_take(input):
+        if use_kernels(input):
             from heedful.nn.layers import linear_gpu  # not before: a CPU has no use for Triton
 
-            if linear_gpu.takes(input):
+            if linear_gpu.supports(input):
                 y_NF = linear_gpu.linear(input.reshape(-1, self.in_features), self.weight, self.bias)
                 return y_NF.view(*input.shape[:-1], self.out_features)
         bias = None if self.bias is None else self.bias.to(input.dtype)
@@ -34,10 +34,10 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, input: Float[Tensor, "*any E"]) -> Float[Tensor, "*any E"]:
         """Normalise, by a kernel that reads and writes memory once where there is one."""
-        if kernels_take(input):
+        if use_kernels(input):
             from heedful.nn.kernels import residual_norm  # not before: a CPU has no use for Triton
 
-            if residual_norm.takes(input):
+            if residual_norm.supports(input):
                 y_NE = residual_norm.layer_norm(input.reshape(-1, input.shape[-1]), self.weight, self.bias, self.eps)
                 return y_NE.view(input.shape)
         # The CPU's kernel mixes bfloat16 values with float32 weights; elsewhere a compiler fuses the conversions.

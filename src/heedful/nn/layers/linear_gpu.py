@@ -23,7 +23,7 @@ _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
-def takes(x: Float[Tensor, "*any E"]) -> bool:
+def supports(x: Float[Tensor, "*any E"]) -> bool:
     """Whether the maps are made for values of this type."""
     return x.dtype in _TYPES
 

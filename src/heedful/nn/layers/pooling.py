@@ -16,8 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.layers.linear import Linear
-from heedful.nn.per_sentence import at_every_token, maximum_of_each, sum_of_each
-from heedful.nn.recurrent.output_feedback import last_state
+from heedful.nn.per_sentence import copy_to_tokens, last_state, max_per_sentence, sum_per_sentence
 from heedful.packed import Layout
 
 
@@ -26,7 +25,7 @@ class Pool(nn.Module, ABC):
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B E"]:
         """One vector for each sentence."""
-        return sum_of_each(self.weights(x_NE, layout) * x_NE, layout).to(x_NE.dtype)
+        return sum_per_sentence(self.weights(x_NE, layout) * x_NE, layout).to(x_NE.dtype)
 
     @abstractmethod
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N W"]:
@@ -38,7 +37,7 @@ class MeanPool(Pool):
 
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N 1"]:
         """The same for all tokens of a sentence."""
-        return at_every_token(1 / layout.lengths.to(_wide(x_NE)).unsqueeze(1), layout)
+        return copy_to_tokens(1 / layout.lengths.to(_wide(x_NE)).unsqueeze(1), layout)
 
 
 class MaxPool(Pool):
@@ -46,12 +45,12 @@ class MaxPool(Pool):
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B E"]:
         """One vector for each sentence."""
-        return maximum_of_each(x_NE, layout).masked_fill((layout.lengths == 0).unsqueeze(1), 0)
+        return max_per_sentence(x_NE, layout).masked_fill((layout.lengths == 0).unsqueeze(1), 0)
 
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """One for the token with the largest value of a feature; equal ones share it, and so they do gradients."""
-        largest_NE = (x_NE == at_every_token(maximum_of_each(x_NE, layout), layout)).to(_wide(x_NE))
-        return largest_NE / at_every_token(sum_of_each(largest_NE, layout), layout)
+        largest_NE = (x_NE == copy_to_tokens(max_per_sentence(x_NE, layout), layout)).to(_wide(x_NE))
+        return largest_NE / copy_to_tokens(sum_per_sentence(largest_NE, layout), layout)
 
 
 class FirstPool(Pool):
@@ -128,8 +127,8 @@ POOLS: Final[Mapping[str, Callable[[int], Pool]]] = {  # by name: made for vecto
 def _softmax(scores_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "N W"]:
     """p = exp(x) / sum exp(x) of each sentence by itself, in float32 or wider."""
     wide_NW = scores_NW.to(_wide(scores_NW))
-    powers_NW = (wide_NW - at_every_token(maximum_of_each(wide_NW.detach(), layout), layout)).exp()
-    return powers_NW / at_every_token(sum_of_each(powers_NW, layout), layout)
+    powers_NW = (wide_NW - copy_to_tokens(max_per_sentence(wide_NW.detach(), layout), layout)).exp()
+    return powers_NW / copy_to_tokens(sum_per_sentence(powers_NW, layout), layout)
 
 
 def _wide(x: Tensor) -> torch.dtype:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.nn.kernels import kernels_take
+from heedful.nn.kernels import use_kernels
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.linear import LayerNorm
 
@@ -26,10 +26,10 @@ class Residual(nn.Module):
     def forward(self, x_NE: Float[Tensor, "N E"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "N E"]:
         """Add the sublayer's answer to its input."""
         f_NE = sublayer(self.before(x_NE))
-        if kernels_take(x_NE):
+        if use_kernels(x_NE):
             from heedful.nn.kernels import residual_norm  # not before: a CPU has no use for Triton
 
-            if residual_norm.takes(x_NE):
+            if residual_norm.supports(x_NE):
                 return self._in_one_pass(x_NE, f_NE)
         y_NE: Tensor = self.after(x_NE + self.drop(f_NE))
         return y_NE

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.nn.alignments.base import Alignment, Candidates
-from heedful.nn.attention.explicit import place_shares
+from heedful.nn.attention.explicit import position_shares
 from heedful.nn.attention.windows import GlobalView, View
 from heedful.nn.padding import pad
 from heedful.nn.recurrent.stack import TimeMajor
@@ -117,10 +117,10 @@ class RecurrentAttention(nn.Module):
         return weights if factor_BQC is None else weights * factor_BQC
 
     def shares(self, weights_BQC: Float[Tensor, "B Q C"], readable: AttendedMemory) -> Float[Tensor, "B Q L"]:
-        """How much of what each query reads comes from each place: see `place_shares`."""
+        """How much of what each query reads comes from each place: see `position_shares`."""
         places = readable.places
         keep_BL = torch.arange(places, device=weights_BQC.device) < readable.lengths_B.unsqueeze(1)
-        return place_shares(self.alignment.place_weights(weights_BQC.unsqueeze(1), places), keep_BL)
+        return position_shares(self.alignment.position_weights(weights_BQC.unsqueeze(1), places), keep_BL)
 
     def _distances(self, q_BQE: Tensor, readable: AttendedMemory) -> Tensor:
         assert self.distance is not None

@@ -15,7 +15,7 @@ from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.networks import Additive
 from heedful.nn.alignments.products import Dot, General
 from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
-from heedful.nn.recurrent.deferred_gradients import deferred, joined, nothing
+from heedful.nn.recurrent.deferred_gradients import add_to_slot, defer_gradients, zero_addends
 from heedful.nn.recurrent.stack import TimeMajor
 from heedful.nn.recurrent.step_products import StepProducts
 
@@ -47,14 +47,14 @@ class _Reads:
         def gradient(g_ND: Tensor) -> tuple[Tensor]:
             return (torch.bmm(time.padded(torch.cat(weights)).mT, time.padded(g_ND)),)
 
-        slots_ND = deferred(nothing(sum(sizes), values_BCD.shape[2], values_BCD), gradient, values_BCD)
+        slots_ND = defer_gradients(zero_addends(sum(sizes), values_BCD.shape[2], values_BCD), gradient, values_BCD)
         self._slots = slots_ND.split(sizes)
 
     def __call__(self, step: int, weights_R1C: Float[Tensor, "R 1 C"]) -> Float[Tensor, "R D"]:
         weights_R1C = weights_R1C.to(self._values.dtype)
         self._weights[step] = weights_R1C.detach().squeeze(1)
         read_R1D = torch.bmm(weights_R1C, self._values[: len(weights_R1C)])
-        return joined(read_R1D.squeeze(1), self._slots[step])
+        return add_to_slot(read_R1D.squeeze(1), self._slots[step])
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class ProductScores:
         def gradient(g_NC: Tensor) -> tuple[Tensor]:
             return (torch.bmm(time.padded(g_NC).mT, time.padded(torch.cat(queries))),)
 
-        slots_NC = deferred(nothing(sum(sizes), keys_BCE.shape[1], keys_BCE), gradient, keys_BCE)
+        slots_NC = defer_gradients(zero_addends(sum(sizes), keys_BCE.shape[1], keys_BCE), gradient, keys_BCE)
         self._slots = slots_NC.split(sizes)
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
@@ -102,7 +102,7 @@ class ProductScores:
         q_RE = q_RE.to(self._keys.dtype)
         self._queries[step] = q_RE.detach()
         scores_R1C = torch.bmm(q_RE.unsqueeze(1), self._keys[: len(q_RE)].mT)
-        return joined(scores_R1C.squeeze(1), self._slots[step])
+        return add_to_slot(scores_R1C.squeeze(1), self._slots[step])
 
 
 class AdditiveScores:
@@ -120,7 +120,7 @@ class AdditiveScores:
         def gradients(g_NC: Tensor) -> tuple[Tensor, Tensor]:
             return shared_gradients(time.padded(g_NC), time.padded(torch.cat(queries)), keys, vector)
 
-        slots_NC = deferred(nothing(sum(sizes), keys.shape[1], keys), gradients, keys_BCA, vector_A)
+        slots_NC = defer_gradients(zero_addends(sum(sizes), keys.shape[1], keys), gradients, keys_BCA, vector_A)
         self._slots = slots_NC.split(sizes)
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
@@ -128,7 +128,7 @@ class AdditiveScores:
         q_RA = self._projected(step, q_RE).to(self._keys.dtype)
         self._queries[step] = q_RA.detach()
         scores_R1C = additive_step(q_RA.unsqueeze(1), self._keys[: len(q_RE)], self._vector)
-        return joined(scores_R1C.squeeze(1), self._slots[step])
+        return add_to_slot(scores_R1C.squeeze(1), self._slots[step])
 
 
 STEP_SCORES: Final[Mapping[type[Alignment], type[StepScores]]] = {

@@ -24,7 +24,7 @@ from heedful.nn.layers.dropout import Dropout
 from heedful.nn.recurrent.cell_gradients import gru_update, tanh
 from heedful.nn.recurrent.step_products import StepProducts
 
-Parts = tuple[Tensor, ...]  # what one layer remembers in one direction, [R, E] each: h, or h and the LSTM's c
+CellState = tuple[Tensor, ...]  # what one layer remembers in one direction, [R, E] each: h, or h and the LSTM's c
 Watch = Callable[[int, Tensor], None]  # is told of each step and its h
 
 
@@ -50,7 +50,7 @@ class RecurrentState:
         return cls(*parts)
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> CellState:
         """h, or h and c, each [S, R, E]."""
         return (self.hidden,) if self.cell is None else (self.hidden, self.cell)
 
@@ -101,10 +101,12 @@ class Cell(ABC):
         """The cell that computes with the library's four tensors."""
         return cls(weight_x, weight_h, bias_x + bias_h)
 
-    def step(self, x_RI: Float[Tensor, "R I"], state: Parts, mask_RE: Float[Tensor, "R E"] | None = None) -> Parts:
+    def step(
+        self, x_RI: Float[Tensor, "R I"], state: CellState, mask_RE: Float[Tensor, "R E"] | None = None
+    ) -> CellState:
         """Take one step a row; the new state's first part is the output. `mask` is of the state's recurrent dropout."""
         x_RG = self.project(x_RI)
-        sum_RG = torch.addmm(self.addend(x_RG), self.fed_back(state, mask_RE), self.weight_h.t())
+        sum_RG = torch.addmm(self.addend(x_RG), self.recurrent_input(state, mask_RE), self.weight_h.t())
         return self.update(x_RG, sum_RG, state)
 
     def project(self, x_NI: Float[Tensor, "N I"]) -> Float[Tensor, "N G"]:
@@ -115,7 +117,7 @@ class Cell(ABC):
         """What the product with the state is added to."""
         return x_NG
 
-    def fed_back(self, state: Parts, mask_RE: Float[Tensor, "R E"] | None) -> Float[Tensor, "R E"]:
+    def recurrent_input(self, state: CellState, mask_RE: Float[Tensor, "R E"] | None) -> Float[Tensor, "R E"]:
         """What of the last step is multiplied by W_h: its h."""
         return state[0] if mask_RE is None else state[0] * mask_RE
 
@@ -123,19 +125,19 @@ class Cell(ABC):
         """The products with the state, for inputs that are not known before the step."""
         return StepProducts(self.weight_h, sizes)
 
-    def joined(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
+    def combine(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
         """The sum for `update`, from the projected input and such a product."""
         return x_RG + product_RG
 
     @abstractmethod
-    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
         """The new state, from the projected input, from what it became with the product added, and from the old."""
 
 
 class TanhCell(Cell):
     """h(t) = tanh(W_x x(t) + W_h h(t-1) + b)      Elman 1990"""
 
-    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
         """Squash."""
         return (tanh(sum_RG),)
 
@@ -143,7 +145,7 @@ class TanhCell(Cell):
 class ReluCell(Cell):
     """h(t) = max(0, W_x x(t) + W_h h(t-1) + b)      Le et al. 2015"""
 
-    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
         """Rectify."""
         return (torch.relu(sum_RG),)
 
@@ -159,7 +161,7 @@ class LSTMCell(Cell):
 
     gates: ClassVar[tuple[str, ...]] = ("input", "forget", "candidate", "output")
 
-    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
         """Forget, write, read."""
         i, f, candidate, o = sum_RG.chunk(4, dim=1)
         c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * tanh(candidate)
@@ -201,11 +203,11 @@ class GRUCell(Cell):
         """The products with the state, its own bias added."""
         return StepProducts(self.weight_h, sizes, self.bias_h.expand(sum(sizes), -1))
 
-    def joined(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
+    def combine(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
         """The product alone, for the reset gate."""
         return product_RG
 
-    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
         """Reset, then mix old and new."""
         return (gru_update(x_RG, sum_RG, state[0]),)
 
@@ -217,11 +219,11 @@ def unroll(
     cell: Cell,
     x_NI: Float[Tensor, "N I"],
     sizes: Sequence[int],
-    initial: Parts,
+    initial: CellState,
     backward: bool = False,
     mask_BE: Float[Tensor, "B E"] | None = None,
     watch: Watch | None = None,
-) -> tuple[Float[Tensor, "N E"], Parts]:
+) -> tuple[Float[Tensor, "N E"], CellState]:
     """Run a cell over sentences in order of time; return the outputs and each sentence's last state.
 
     `x` holds the first token of every sentence, then the second of those that have one, and so on; sentences are
@@ -239,7 +241,7 @@ def unroll(
             state = tuple(part[:rows] for part in state)
         elif rows > before:  # from the end: shorter sentences begin
             state = tuple(torch.cat([part, first[before:rows]]) for part, first in zip(state, initial, strict=True))
-        fed_back = cell.fed_back(state, None if mask_BE is None else mask_BE[:rows])
+        fed_back = cell.recurrent_input(state, None if mask_BE is None else mask_BE[:rows])
         state = cell.update(inputs[step], products(step, fed_back), state)
         outputs[step] = state[0]
         if watch is not None:
@@ -252,7 +254,7 @@ def unroll(
 
 
 @runtime_checkable
-class Drops(Protocol):
+class StackDropout(Protocol):
     """Where a stack drops values."""
 
     def inputs(
@@ -270,7 +272,7 @@ class Drops(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class BetweenLayers:
+class DropoutBetweenLayers:
     """Dropout of what one layer hands to the next, drawn anew at every step      Zaremba et al. 2014"""
 
     drop: Dropout
@@ -286,7 +288,7 @@ class BetweenLayers:
 
 
 @dataclass(frozen=True, eq=False)
-class Variational:
+class VariationalDropout:
     """One mask a row for the inputs of each layer, and one for the states it feeds back, the same at every step.
 
     Gal and Ghahramani 2016, with one mask for all gates ("tied weights" there). The last layer's outputs stay whole:
@@ -297,7 +299,7 @@ class Variational:
     hidden_masks: tuple[tuple[Float[Tensor, "R E"], ...], ...]  # a layer, a direction
 
     @classmethod
-    def draw(cls, share: float, cells: Sequence[Sequence[Cell]], rows: int) -> "Variational":
+    def draw(cls, share: float, cells: Sequence[Sequence[Cell]], rows: int) -> "VariationalDropout":
         """Draw masks for the cells of each layer and direction."""
         drop, weight = Dropout(share), cells[0][0].weight_x
         with torch.no_grad():
@@ -323,7 +325,7 @@ class StackedCells:
     """The cells of a stack with their weights in one type, and what they drop: for steps with something in between."""
 
     layers: tuple[tuple[Cell, ...], ...]  # in each its directions
-    drops: Drops
+    drops: StackDropout
 
     def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
         """Take one step a row through all layers. The output has the type of x, the state that of the weights."""

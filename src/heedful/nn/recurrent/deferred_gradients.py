@@ -15,7 +15,7 @@ from torch import Tensor
 Gradients = Callable[[Tensor], tuple[Tensor, ...]]  # from those of all results to those of what is shared
 
 
-class _Deferred(torch.autograd.Function):
+class _DeferGradients(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, addends: Tensor, gradients: Gradients, *shared: Tensor) -> Tensor:
         ctx.gradients = gradients
@@ -28,21 +28,21 @@ class _Deferred(torch.autograd.Function):
         return gradient, None, *shared
 
 
-def deferred(addends_NX: Float[Tensor, "N *X"], gradients: Gradients, *shared: Tensor) -> Float[Tensor, "N *X"]:
+def defer_gradients(addends_NX: Float[Tensor, "N *X"], gradients: Gradients, *shared: Tensor) -> Float[Tensor, "N *X"]:
     """The addends of all steps' results, one step below the other; the gradient of what is shared goes through them.
 
     `gradients` must not hold anything that has a history: it would never be freed.
     """
-    slots: Tensor = _Deferred.apply(addends_NX, gradients, *shared)  # type: ignore[no-untyped-call]
+    slots: Tensor = _DeferGradients.apply(addends_NX, gradients, *shared)  # type: ignore[no-untyped-call]
     return slots
 
 
-def nothing(count: int, width: int, like: Float[Tensor, "*any"]) -> Float[Tensor, "N X"]:
+def zero_addends(count: int, width: int, like: Float[Tensor, "*any"]) -> Float[Tensor, "N X"]:
     """Addends of zero, which take no memory."""
     return like.new_zeros(1, 1).expand(count, width)
 
 
-class _Joined(torch.autograd.Function):
+class _AddToSlot(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, result: Tensor, slot: Tensor) -> Tensor:
         return result.view_as(result)
@@ -52,7 +52,7 @@ class _Joined(torch.autograd.Function):
         return gradients[0], gradients[0]
 
 
-def joined(result_RX: Float[Tensor, "R X"], slot_RX: Float[Tensor, "R X"]) -> Float[Tensor, "R X"]:
+def add_to_slot(result_RX: Float[Tensor, "R X"], slot_RX: Float[Tensor, "R X"]) -> Float[Tensor, "R X"]:
     """The result of a step, added to its slot, which is zero."""
-    sum_RX: Tensor = _Joined.apply(result_RX, slot_RX)  # type: ignore[no-untyped-call]
+    sum_RX: Tensor = _AddToSlot.apply(result_RX, slot_RX)  # type: ignore[no-untyped-call]
     return sum_RX

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.nn.recurrent.cells import Parts, RecurrentState, StackedCells
+from heedful.nn.recurrent.cells import CellState, RecurrentState, StackedCells
 from heedful.nn.recurrent.stack import TimeMajor
 from heedful.nn.recurrent.step_products import StepProducts
 
@@ -32,7 +32,7 @@ class LoopedCells:
             self._inputs.append(StepProducts(cell.weight_x, self.sizes, cell.bias.expand(len(given_NI), -1)))
         self._products = [cell.products(self.sizes) for cell in self._cells]
         parts = initial.to(self._dtype).parts
-        self._states: list[Parts] = [tuple(part[layer] for part in parts) for layer in range(len(self._cells))]
+        self._states: list[CellState] = [tuple(part[layer] for part in parts) for layer in range(len(self._cells))]
 
     def before(self, step: int) -> Float[Tensor, "R E"]:
         """The last layer's h before a step, of the rows that take it."""
@@ -46,8 +46,10 @@ class LoopedCells:
         for layer, cell in enumerate(self._cells):
             x_RG = self._inputs[layer](step, self._drops.inputs(layer, y, None, first))
             mask, state = self._drops.hidden(layer, 0), self._states[layer]
-            product_RG = self._products[layer](step, cell.fed_back(state, None if mask is None else mask[: len(y)]))
-            self._states[layer] = cell.update(x_RG, cell.joined(x_RG, product_RG), state)
+            product_RG = self._products[layer](
+                step, cell.recurrent_input(state, None if mask is None else mask[: len(y)])
+            )
+            self._states[layer] = cell.update(x_RG, cell.combine(x_RG, product_RG), state)
             y, first = self._states[layer][0], 0
         return y
 

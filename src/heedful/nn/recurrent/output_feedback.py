@@ -18,20 +18,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.layers.linear import Linear
-from heedful.nn.per_sentence import at_every_token
-from heedful.nn.recurrent.cells import Cell, Parts, RecurrentState, unroll
+from heedful.nn.per_sentence import copy_to_tokens
+from heedful.nn.recurrent.cells import Cell, CellState, RecurrentState, unroll
 from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
 from heedful.packed import Layout
 
 Elementwise = Callable[[Tensor], Tensor]
 
 
-def unchanged(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+def identity(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
     """x itself."""
     return x
 
 
-def one_hot_of_best(scores_RV: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+def one_hot_argmax(scores_RV: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
     """1 for the best score of a row, 0 for the others: what to feed back where the targets are one-hot."""
     return F.one_hot(scores_RV.argmax(dim=1), scores_RV.shape[1]).to(scores_RV.dtype)
 
@@ -46,10 +46,10 @@ class _OutputCell(Cell):
     output: Elementwise
     feedback: Elementwise
 
-    def fed_back(self, state: Parts, mask_RE: Float[Tensor, "R E"] | None) -> Float[Tensor, "R E"]:
-        return super().fed_back(state[1:], mask_RE)
+    def recurrent_input(self, state: CellState, mask_RE: Float[Tensor, "R E"] | None) -> Float[Tensor, "R E"]:
+        return super().recurrent_input(state[1:], mask_RE)
 
-    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: Parts) -> Parts:
+    def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
         o_RO = self.output(F.linear(self.activation(sum_RG), self.weight_out, self.bias_out))
         return o_RO, self.feedback(o_RO)
 
@@ -67,8 +67,8 @@ class OutputToHidden(nn.Module):
         width: int,
         output_width: int,
         activation: Elementwise = torch.tanh,
-        output: Elementwise = unchanged,
-        feedback: Elementwise = unchanged,
+        output: Elementwise = identity,
+        feedback: Elementwise = identity,
     ) -> None:
         super().__init__()
         self.activation, self.output, self.feedback = activation, output, feedback
@@ -148,21 +148,10 @@ class VectorToSequence(nn.Module):
         initial: RecurrentState | None = None,
     ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
         """The output for each token, given the embedding of the target before it."""
-        return self.stack(torch.cat([at_every_token(vectors_BC, layout), targets_NE], dim=1), layout, initial)
+        return self.stack(torch.cat([copy_to_tokens(vectors_BC, layout), targets_NE], dim=1), layout, initial)
 
     def step(
         self, vectors_RC: Float[Tensor, "R C"], targets_RE: Float[Tensor, "R E"], state: RecurrentState
     ) -> tuple[Float[Tensor, "R O"], RecurrentState]:
         """One token more for each row."""
         return self.stack.step(torch.cat([vectors_RC, targets_RE], dim=1), state)
-
-
-def last_state(y_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B E"]:
-    """What stands at the end of each sentence; zeros where it has no token.
-
-    Of a bidirectional stack take `RecurrentState.top`: its second direction ends where the sentence begins.
-    """
-    if not layout.tokens:
-        return y_NE.new_zeros(layout.sentences, y_NE.shape[1])
-    ends = (layout.offsets[1:] - 1).clamp(min=0)
-    return y_NE.index_select(0, ends).masked_fill((layout.lengths == 0).unsqueeze(1), 0)

@@ -16,17 +16,17 @@ from torch import Tensor, nn
 
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.recurrent.cells import (
-    BetweenLayers,
     Cell,
-    Drops,
+    CellState,
+    DropoutBetweenLayers,
     GRUCell,
     LSTMCell,
-    Parts,
     RecurrentState,
     ReluCell,
+    StackDropout,
     StackedCells,
     TanhCell,
-    Variational,
+    VariationalDropout,
     Watch,
     unroll,
 )
@@ -72,7 +72,9 @@ class _Arrange(torch.autograd.Function):
         return gradients[0].index_select(0, ctx.inverse), None, None
 
 
-def permuted(x_NE: Float[Tensor, "N E"], index: Int[Tensor, "N"], inverse: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
+def permute_rows(
+    x_NE: Float[Tensor, "N E"], index: Int[Tensor, "N"], inverse: Int[Tensor, "N"]
+) -> Float[Tensor, "N E"]:
     """x[index], for a permutation whose inverse is known: the gradient needs no sums."""
     moved: Tensor = _Arrange.apply(x_NE, index, inverse)  # type: ignore[no-untyped-call]
     return moved
@@ -136,11 +138,11 @@ class TimeMajor:
 
     def arrange(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
         """From the packed order to that of time."""
-        return permuted(x_NE, self.tokens, self.places)
+        return permute_rows(x_NE, self.tokens, self.places)
 
     def restore(self, y_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
         """From the order of time to the packed one."""
-        return permuted(y_NE, self.places, self.tokens)
+        return permute_rows(y_NE, self.places, self.tokens)
 
 
 # --- stacks -----------------------------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class RecurrentStack(nn.Module):
     h(t) = f(x(t), h(t-1)),  h'(t) = f'(x(t), h'(t+1)),  y(t) = [h(t); h'(t)]      Schuster and Paliwal 1997
 
     `dropout` is of what one layer hands to the next; where it is `variational`, of every layer's inputs and of what it
-    feeds back, with masks that stay the same over time (see `cells.Variational`).
+    feeds back, with masks that stay the same over time (see `cells.VariationalDropout`).
 
     Values are computed in the type of x, and leave in it. Where 16 bits are slow (float16 on a CPU) or would have the
     weights copied at every call (cuDNN), it is float32 inside, and in the state.
@@ -212,16 +214,16 @@ class RecurrentStack(nn.Module):
             tuple(make(*(weight.to(dtype) for weight in weights)) for weights in cast(nn.RNNBase, layer).all_weights)
             for layer in self.layers
         )
-        drops: Drops = BetweenLayers(self.drop)
+        drops: StackDropout = DropoutBetweenLayers(self.drop)
         if self._draws_masks:
-            drops = Variational.draw(self.drop.share, layers, rows)
+            drops = VariationalDropout.draw(self.drop.share, layers, rows)
         return StackedCells(layers, drops)
 
     def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
         """Take one step a row: what `forward` gives for the next token of each sentence."""
-        return self.any_rows(x_RI).step(x_RI, state)
+        return self.cells_without_masks(x_RI).step(x_RI, state)
 
-    def any_rows(self, like: Float[Tensor, "*any"]) -> StackedCells:
+    def cells_without_masks(self, like: Float[Tensor, "*any"]) -> StackedCells:
         """The stack's cells, for steps of any rows: they have no masks of certain rows."""
         if self._draws_masks:
             raise ValueError(
@@ -247,7 +249,7 @@ class RecurrentStack(nn.Module):
     ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
         y, lasts = x_NI, []
         for layer, module in enumerate(self.layers):
-            before = self._of_layer(initial, layer, time.rows)
+            before = self._layer_state(initial, layer, time.rows)
             weights = [weight.to(y.dtype) for some in cast(nn.RNNBase, module).all_weights for weight in some]
             # One layer, no dropout; "train" is whether cuDNN keeps what a backward pass needs.
             rest = (
@@ -262,7 +264,7 @@ class RecurrentStack(nn.Module):
             else:
                 y, *last = library(y, time.sizes, *rest)
             lasts.append(tuple(last))
-        return y, self._joined(lasts, initial)
+        return y, self._join_layers(lasts, initial)
 
     def _by_steps(
         self, x_NI: Float[Tensor, "N I"], time: TimeMajor, initial: RecurrentState
@@ -271,7 +273,7 @@ class RecurrentStack(nn.Module):
         y, lasts = x_NI, []
         for layer, cells in enumerate(stacked.layers):
             y = stacked.drops.inputs(layer, y, time.rows_N)
-            before = self._of_layer(initial, layer, time.rows)
+            before = self._layer_state(initial, layer, time.rows)
             ran = [
                 unroll(
                     cell, y, sizes, tuple(part[direction] for part in before),
@@ -283,15 +285,15 @@ class RecurrentStack(nn.Module):
             ]  # fmt: skip
             y = torch.cat([output for output, _ in ran], dim=1)
             lasts.append(tuple(torch.stack(parts) for parts in zip(*(last for _, last in ran), strict=True)))
-        return y, self._joined(lasts, initial)
+        return y, self._join_layers(lasts, initial)
 
-    def _of_layer(self, state: RecurrentState, layer: int, rows: int) -> Parts:
+    def _layer_state(self, state: RecurrentState, layer: int, rows: int) -> CellState:
         """What a layer starts from: the sentences with a token, [directions, rows, E]."""
         first = layer * self.directions
         return tuple(part[first : first + self.directions, :rows].contiguous() for part in state.parts)
 
     @staticmethod
-    def _joined(lasts: list[Parts], initial: RecurrentState) -> RecurrentState:
+    def _join_layers(lasts: list[CellState], initial: RecurrentState) -> RecurrentState:
         """All layers' last states, and behind them the initial ones of sentences without a token."""
         ran = [torch.cat(parts) for parts in zip(*lasts, strict=True)]
         return RecurrentState.of(

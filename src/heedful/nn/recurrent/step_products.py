@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.nn.recurrent.deferred_gradients import deferred, nothing
+from heedful.nn.recurrent.deferred_gradients import defer_gradients, zero_addends
 
 _MULTIPLE: Final = 16  # of rows: what a CPU's matrix unit takes at a time
 
@@ -24,8 +24,8 @@ class StepProducts:
     ) -> None:
         self._inputs = inputs = [weight_GI.detach()] * len(sizes)  # until the steps put theirs there
         self._weight_GI, self._adds = weight_GI.detach(), addend_NG is not None
-        addend_NG = nothing(sum(sizes), len(weight_GI), weight_GI) if addend_NG is None else addend_NG
-        slots_NG = deferred(addend_NG, lambda gradient_NG: (gradient_NG.t() @ torch.cat(inputs),), weight_GI)
+        addend_NG = zero_addends(sum(sizes), len(weight_GI), weight_GI) if addend_NG is None else addend_NG
+        slots_NG = defer_gradients(addend_NG, lambda gradient_NG: (gradient_NG.t() @ torch.cat(inputs),), weight_GI)
         self._slots = slots_NG.split(list(sizes))
 
     def __call__(self, step: int, x_RI: Float[Tensor, "R I"]) -> Float[Tensor, "R G"]:
@@ -37,7 +37,7 @@ class StepProducts:
 
 
 class _StepProduct(torch.autograd.Function):
-    """a + x W^T; the matrix has its gradient from that of a: see `deferred`."""
+    """a + x W^T; the matrix has its gradient from that of a: see `defer_gradients`."""
 
     @staticmethod
     def forward(ctx: Any, slot_RG: Tensor, x_RI: Tensor, weight_GI: Tensor, adds: bool) -> Tensor:

@@ -8,7 +8,7 @@ from heedful.config.data import Data
 from heedful.config.model.attention import SCORES_BY_PLACE
 from heedful.config.model.transformer import TransformerStack
 from heedful.data.batch_layout import StaticShape
-from heedful.nn.attention.backends import packed_takes
+from heedful.nn.attention.backends import supports_packed
 
 SHORTEST_TEXT: Final = 32  # tokens: were all texts of a batch shorter, some of its budget would be unused
 
@@ -24,7 +24,7 @@ def static_layout(
     # What adds to scores by place needs padded rows on every device: see `nn.attention.relative_positions`.
     if not model.fused or model.positions in SCORES_BY_PLACE:
         return None
-    if not packed_takes(precision, model.width // model.heads, model.dropout_attention):
+    if not supports_packed(precision, model.width // model.heads, model.dropout_attention):
         return None
     longest = min(longest, data.batch_tokens)
     return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // shortest), longest)

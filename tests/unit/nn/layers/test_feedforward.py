@@ -75,7 +75,7 @@ def test_a_network_by_the_kernels_is_the_same_network(
     with without_kernels():
         plain = answers()
     for module in ("linear", "feedforward"):
-        monkeypatch.setattr(f"heedful.nn.layers.{module}.kernels_take", lambda _: True)
+        monkeypatch.setattr(f"heedful.nn.layers.{module}.use_kernels", lambda _: True)
     for found, expected in zip(answers(), plain, strict=True):
         torch.testing.assert_close(found, expected)
 

@@ -38,7 +38,7 @@ def test_a_map_by_the_kernels_is_the_same_map(
 
     with without_kernels():
         plain = answers()
-    monkeypatch.setattr("heedful.nn.layers.linear.kernels_take", lambda _: True)
+    monkeypatch.setattr("heedful.nn.layers.linear.use_kernels", lambda _: True)
     for found, expected in zip(answers(), plain, strict=True):
         torch.testing.assert_close(found, expected)
 
@@ -46,7 +46,7 @@ def test_a_map_by_the_kernels_is_the_same_map(
 def test_a_map_of_float64_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels would sum in float32."""
     pytest.importorskip("triton")
-    monkeypatch.setattr("heedful.nn.layers.linear.kernels_take", lambda _: True)
+    monkeypatch.setattr("heedful.nn.layers.linear.use_kernels", lambda _: True)
     linear = Linear(12, 7, dtype=torch.float64, device=DEVICE)
     slopes = torch.randn(5, 7, dtype=torch.float64, device=DEVICE)
     (found,) = torch.autograd.grad(linear(torch.randn(5, 12, dtype=torch.float64, device=DEVICE)), linear.bias, slopes)
@@ -100,6 +100,6 @@ def test_a_norm_by_the_kernel_is_the_same_norm(shape: tuple[int, ...], monkeypat
 
     with without_kernels():
         plain = answers()
-    monkeypatch.setattr("heedful.nn.layers.linear.kernels_take", lambda _: True)
+    monkeypatch.setattr("heedful.nn.layers.linear.use_kernels", lambda _: True)
     for found, expected in zip(answers(), plain, strict=True):
         torch.testing.assert_close(found, expected)

@@ -13,7 +13,7 @@ from heedful.models.build.transformer import transformer_encoder
 from heedful.models.networks import set_precision, store_in
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
-from heedful.nn.initialization import xavier
+from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import Embedding, MixedEmbedding, Output, make_embedding
 from heedful.nn.layers.positions import Learned, Sinusoidal
 from heedful.packed import Layout, Packed
@@ -106,7 +106,7 @@ def test_a_model_with_mixed_embeddings_is_written_and_read() -> None:
             TransformerModel(width=WIDTH, heads=2, layers=1, inner=8, dropout=0.0), tables(WIDTH)[0]
         )
         encoder.embedding = mixed(Sinusoidal(WIDTH))
-        xavier(encoder)
+        init_xavier(encoder)
         return encoder
 
     first, second = model(), model()

@@ -63,14 +63,14 @@ def test_kernels_change_no_values_and_no_gradients(
     with without_kernels():
         plain = answers()
     for module in ("residual", "linear"):
-        monkeypatch.setattr(f"heedful.nn.layers.{module}.kernels_take", lambda _: True)
+        monkeypatch.setattr(f"heedful.nn.layers.{module}.use_kernels", lambda _: True)
     for found, expected in zip(answers(), plain, strict=True):
         torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)
 
 
 def test_kernels_drop_in_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
-    monkeypatch.setattr("heedful.nn.layers.residual.kernels_take", lambda _: True)
+    monkeypatch.setattr("heedful.nn.layers.residual.use_kernels", lambda _: True)
     x = torch.randn(50, 8, device=DEVICE)
     residual = Residual(nn.Identity(), nn.Identity(), 0.5)
     added = residual(x, torch.ones_like) - x

@@ -38,7 +38,7 @@ def test_what_attends_on_padded_rows_has_ragged_batches(positions: str, width: i
 
 def test_dropped_weights_need_a_kernel_of_our_own_or_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     for wanted in (True, False):
-        monkeypatch.setattr("heedful.nn.attention.backends.kernels_wanted", lambda wanted=wanted: wanted)
+        monkeypatch.setattr("heedful.nn.attention.backends.kernels_enabled", lambda wanted=wanted: wanted)
         assert (
             TranslateTask().static_shape(recipe_with("learned", dropout_attention=0.1), torch.bfloat16) is not None
         ) is wanted

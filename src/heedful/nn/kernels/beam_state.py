@@ -1,0 +1,95 @@
+"""The buffers of a beam search in slots, which a step changes in place.
+
+Shape letters of this file: S  slots    P  positions that a slot has room for    J  finished hypotheses that are kept
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class BeamState:
+    """K hypotheses of each slot that go on, best first, and the J best that ended."""
+
+    last_SK: Int[Tensor, "S K"]
+    log_p_SK: Float[Tensor, "S K"]
+    length_S: Int[Tensor, "S"]  # tokens decoded
+    limit_S: Int[Tensor, "S"]  # the most of them, `</s>` counted
+    ceiling_S: Float[Tensor, "S"]  # the greatest penalty up to there
+    tokens_SPK: Int[Tensor, "S P K"]  # the token that made a row so long
+    parents_SPK: Int[Tensor, "S P K"]  # the row that it went on from
+    score_SJ: Float[Tensor, "S J"]  # of those that ended, best first; minus infinity where there is none
+    ended_log_p_SJ: Float[Tensor, "S J"]
+    ended_row_SJ: Int[Tensor, "S J"]  # the row that `</s>` followed
+    ended_length_SJ: Int[Tensor, "S J"]  # with `</s>`
+    count_S: Int[Tensor, "S"]  # how many ended in all
+    done_S: Bool[Tensor, "S"]  # and idle slots
+    ends_R: Bool[Tensor, "R"]  # whether `</s>` may follow
+    ancestors_SKP: Int[Tensor, "S K P"]  # of the decoder's slots: see `models.transformer.slots`
+    positions_S: Int[Tensor, "S"]
+    penalties: Float[Tensor, "lengths"]  # by length, from 0 to P + 1; float64, as strong penalties are tiny or huge
+    min_length: int
+    end: int
+
+    @classmethod
+    def idle(
+        cls,
+        ancestors_SKP: Int[Tensor, "S K P"],
+        positions_S: Int[Tensor, "S"],
+        best: int,
+        penalties: list[float],
+        min_length: int,
+        end: int,
+    ) -> "BeamState":
+        """Buffers for these slots of a decoder, none of which is in use."""
+        slots, beams, room = ancestors_SKP.shape
+        device = ancestors_SKP.device
+
+        def whole(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int32, device=device)
+
+        def real(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float32, device=device)
+
+        return cls(
+            torch.zeros((slots, beams), dtype=torch.int64, device=device),
+            real(slots, beams),
+            whole(slots),
+            whole(slots),
+            torch.ones(slots, dtype=torch.float64, device=device),
+            whole(slots, room, beams),
+            whole(slots, room, beams),
+            real(slots, best),
+            real(slots, best),
+            whole(slots, best),
+            whole(slots, best),
+            whole(slots),
+            torch.ones(slots, dtype=torch.bool, device=device),
+            torch.zeros(slots * beams, dtype=torch.bool, device=device),
+            ancestors_SKP,
+            positions_S,
+            torch.tensor(penalties, dtype=torch.float64, device=device),
+            min_length,
+            end,
+        )
+
+    def begin(
+        self, slots: Int[Tensor, "A"], limits: Int[Tensor, "A"], ceilings: Float[Tensor, "A"], first: int
+    ) -> None:
+        """Begin in these slots with one hypothesis, the token `first`, and K - 1 impossible ones."""
+        beams = self.log_p_SK.shape[1]
+        rows_K = torch.arange(beams, device=slots.device)
+        self.log_p_SK[slots] = torch.where(rows_K == 0, 0.0, -math.inf)
+        self.last_SK[slots] = first
+        self.limit_S[slots] = limits.to(torch.int32)
+        self.ceiling_S[slots] = ceilings.double()
+        for counter in (self.length_S, self.count_S, self.positions_S):
+            counter[slots] = 0
+        for scores in (self.score_SJ, self.ended_log_p_SJ):
+            scores[slots] = -math.inf
+        self.ends_R.view(-1, beams)[slots] = self.min_length <= 0
+        self.done_S[slots] = False

@@ -1,0 +1,255 @@
+"""The files of a checkpoint: keys that never change, optimizer state by name, and files from earlier versions."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from heedful.config.train import Adam, AdamW, AnyOptimizer
+from heedful.errors import UserError
+from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
+from heedful.training.optimizers import build_optimizer
+
+optimizers = pytest.mark.parametrize("config", [Adam(), AdamW(kind="adamw")])
+
+
+class Pair(nn.Module):
+    """Two attributes of equal shapes, in either order."""
+
+    def __init__(self, reordered: bool = False) -> None:
+        super().__init__()
+        for name in ("second", "first") if reordered else ("first", "second"):
+            self.add_module(name, nn.Linear(3, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.get_submodule("second")(self.get_submodule("first")(x).relu())
+        return y
+
+
+def trained(config: AnyOptimizer, model: nn.Module, steps: int = 3) -> torch.optim.Optimizer:
+    """Train a little, and return the optimizer."""
+    optimizer = build_optimizer(config, model)
+    train(model, optimizer, steps)
+    return optimizer
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> None:
+    torch.manual_seed(1)
+    for _ in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01
+        model(torch.randn(5, 3)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def state_by_name(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{name}.{part}": tensor
+        for name, parameter in model.named_parameters()
+        for part, tensor in optimizer.state[parameter].items()
+    }
+
+
+def equal(some: dict[str, Tensor], others: dict[str, Tensor]) -> bool:
+    return some.keys() == others.keys() and all(torch.equal(some[name], others[name]) for name in some)
+
+
+def rewrite(path: Path, name: str, data: bytes) -> None:
+    """Replace a file of a checkpoint, and its hash in the manifest."""
+    (path / name).write_bytes(data)
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest[name] = hashlib.sha256(data).hexdigest()
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def number_parameters(path: Path, optimizer: torch.optim.Optimizer) -> None:
+    """Write the optimizer state as earlier versions did: numbered in the order of the optimizer's groups."""
+    tensors = {
+        f"{index}.{part}": tensor
+        for index, parts in optimizer.state_dict()["state"].items()
+        for part, tensor in parts.items()
+    }
+    save_file(tensors, path / "numbered")
+    rewrite(path, "optimizer.safetensors", (path / "numbered").read_bytes())
+    (path / "numbered").unlink()
+
+
+# --- optimizer state --------------------------------------------------------------------------------------------------
+
+
+@optimizers
+def test_optimizer_state_is_written_by_parameter_name(config: AnyOptimizer, tmp_path: Path) -> None:
+    model = Pair()
+    optimizer = trained(config, model)
+    path = save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention())
+    assert equal(load_file(path / "optimizer.safetensors"), state_by_name(model, optimizer))
+
+
+@optimizers
+def test_reordered_attributes_of_equal_shape_keep_their_own_moments(config: AnyOptimizer, tmp_path: Path) -> None:
+    model = Pair()
+    optimizer = trained(config, model)
+    path = save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention())
+    other = Pair(reordered=True)
+    resumed = build_optimizer(config, other)
+    load_checkpoint(path, other, resumed)
+    assert equal(state_by_name(other, resumed), state_by_name(model, optimizer))
+    assert not torch.equal(
+        state_by_name(model, optimizer)["first.weight.exp_avg"],
+        state_by_name(model, optimizer)["second.weight.exp_avg"],
+    )
+
+
+@optimizers
+def test_optimizer_state_by_number_from_earlier_versions_is_still_read(config: AnyOptimizer, tmp_path: Path) -> None:
+    model = Pair()
+    optimizer = trained(config, model)
+    path = save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention())
+    number_parameters(path, optimizer)
+    assert load_file(path / "optimizer.safetensors").keys() >= {"0.exp_avg", "3.step"}
+    other = Pair()
+    resumed = build_optimizer(config, other)
+    load_checkpoint(path, other, resumed)
+    assert equal(state_by_name(other, resumed), state_by_name(model, optimizer))
+
+
+def test_parameters_whose_names_begin_with_numbers_are_not_taken_for_numbered_ones(tmp_path: Path) -> None:
+    model, other = (nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)) for _ in range(2))
+    optimizer, resumed = trained(Adam(), model), build_optimizer(Adam(), other)
+    load_checkpoint(save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention()), other, resumed)
+    assert equal(state_by_name(other, resumed), state_by_name(model, optimizer))
+
+
+def test_a_parameter_without_a_gradient_has_no_state_and_needs_none(tmp_path: Path) -> None:
+    model, other = Pair(), Pair()
+    model.get_submodule("first").requires_grad_(False)
+    optimizer, resumed = trained(Adam(), model), build_optimizer(Adam(), other)
+    path = save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention())
+    load_checkpoint(path, other, resumed)
+    assert {key.split(".")[0] for key in state_by_name(other, resumed)} == {"second"}
+
+
+@pytest.mark.parametrize("owner", ["third.weight", "4"])
+def test_optimizer_state_of_an_unknown_parameter_is_refused(owner: str, tmp_path: Path) -> None:
+    model = Pair()
+    path = save_checkpoint(tmp_path, model, trained(Adam(), model), Position(step=3), Retention())
+    save_file({f"{owner}.exp_avg": torch.zeros(3, 3)}, path / "unknown")
+    rewrite(path, "optimizer.safetensors", (path / "unknown").read_bytes())
+    message = (
+        f"{path / 'optimizer.safetensors'} has the state of `{owner}`, which is not a parameter of this model: resume "
+        "with the recipe and the version of Heedful that wrote it."
+    )
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        load_checkpoint(path, model, build_optimizer(Adam(), model))
+
+
+# --- position.json ----------------------------------------------------------------------------------------------------
+
+WRITTEN = {
+    "step": 3,
+    "epoch": 1,
+    "micro_batch": 2,
+    "target_tokens": 99,
+    "best_step": 2,
+    "best_score": 1.5,
+    "worse_since": 1,
+    "score": 2.5,
+    "regular": True,
+    "seconds": 4.5,
+    "facts": {"threads": 2},
+}
+
+
+def read(tmp_path: Path, content: Any) -> Position:
+    """Read a checkpoint whose position.json holds this."""
+    model = Pair()
+    path = save_checkpoint(tmp_path, model, build_optimizer(Adam(), model), Position(step=3), Retention())
+    rewrite(path, "position.json", json.dumps(content).encode())
+    return load_checkpoint(path, model, build_optimizer(Adam(), model))
+
+
+def test_the_keys_of_a_position_never_change(tmp_path: Path) -> None:
+    position = Position(3, 1, 2, 99, 2, 1.5, 1, 2.5, True, 4.5, {"threads": 2})
+    model = Pair()
+    path = save_checkpoint(tmp_path, model, build_optimizer(Adam(), model), position, Retention())
+    assert json.loads((path / "position.json").read_text()) == WRITTEN
+
+
+def test_every_key_of_a_position_is_read(tmp_path: Path) -> None:
+    position = read(tmp_path, WRITTEN)
+    assert position == Position(3, 1, 2, 99, 2, 1.5, 1, 2.5, True, 4.5, {"threads": 2})
+    assert (position.regular, position.seconds) == (True, 4.5)  # which `==` does not compare
+
+
+def test_keys_that_an_earlier_version_did_not_write_have_defaults(tmp_path: Path) -> None:
+    assert read(tmp_path, {"step": 3, "epoch": 1, "micro_batch": 2}) == Position(3, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([1, 2], "does not hold a JSON object: the checkpoint is damaged."),
+        ({"epoch": 0, "micro_batch": 0}, "does not have the key `step`: the checkpoint is damaged."),
+        (
+            {**WRITTEN, "temperature": 1},
+            "has the key `temperature`, which this version of Heedful does not know: resume with the version that "
+            "wrote it, or a later one.",
+        ),
+    ],
+)
+def test_a_position_that_cannot_be_understood_is_refused(content: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"^{re.escape(str(tmp_path))}.*position.json {re.escape(words)}$"):
+        read(tmp_path, content)
+
+
+# --- the state of an objective ----------------------------------------------------------------------------------------
+
+
+class Counting:
+    """An objective that carries a count from batch to batch."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = torch.tensor(count)
+
+    def __call__(self, model: Any, batch: Any) -> Any: ...
+    def units(self, batch: Any) -> int:
+        return 1
+
+    def tokens(self, batch: Any) -> int:
+        return 1
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"count": self.count} if self.count else {}
+
+    def load_state_dict(self, tensors: Any) -> None:
+        self.count = tensors.get("count", torch.tensor(0))
+
+
+def test_the_state_of_an_objective_is_stored_only_if_there_is_one(tmp_path: Path) -> None:
+    model = Pair()
+    optimizer = build_optimizer(Adam(), model)
+    for step, (objective, stored) in enumerate([(None, False), (Counting(), False), (Counting(7), True)], start=1):
+        path = save_checkpoint(tmp_path, model, optimizer, Position(step=step), Retention(), objective)
+        assert (path / "objective.safetensors").exists() == stored
+        loaded = Counting(99)
+        load_checkpoint(path, model, optimizer, loaded)
+        assert loaded.count == (7 if stored else 0)
+        assert load_checkpoint(path, model, optimizer).step == step
+
+
+def test_a_damaged_state_of_an_objective_is_refused(tmp_path: Path) -> None:
+    model = Pair()
+    optimizer = build_optimizer(Adam(), model)
+    path = save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention(), Counting(7))
+    (path / "objective.safetensors").write_bytes(b"")
+    with pytest.raises(
+        UserError, match=r"objective.safetensors is damaged \(its sha256 is not the manifest's\): train"
+    ):
+        load_checkpoint(path, model, optimizer, Counting())
