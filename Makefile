@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test test-learn check bench clean
+.PHONY: demo test test-learn check map bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -16,10 +16,13 @@ test-learn: .venv/dev
 	$(BIN)/pytest -m learn
 
 check: .venv/dev
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/ruff check src tests benchmarks scripts
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+map: .venv/dev
+	$(BIN)/python scripts/architecture_map.py
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/train_cpu.py
