@@ -39,7 +39,7 @@ STILL_LONG = {
     "tests/numerics/recurrent/test_stack.py",
     "tests/unit/config/reading/test_load.py",
     "tests/unit/data/builtin/test_english_spanish.py",
-    "tests/unit/interop/test_bert.py",
+    "tests/unit/interop/bert/test_model.py",
     "tests/unit/runs/test_fine_tuning_texts.py",
     "tests/unit/runs/test_training_run.py",
     "tests/unit/tasks/fill/test_model.py",
