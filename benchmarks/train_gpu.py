@@ -35,9 +35,10 @@ from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.train import AnySchedule, Constant, InverseSqrt, Train, Validation
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, Tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.build.network import build_model
@@ -233,7 +234,9 @@ def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: 
     )
     set_up(recipe)
     tokenizer = cast(Tokenizer, None)  # there is no text
-    prepared = Prepared(tokenizer, tokenizer, train=(work.store,), weights=(1.0,), valid=())
+    prepared = Prepared(
+        Vocabularies({"source": tokenizer, "target": tokenizer}), train=(work.store,), weights=(1.0,), valid=()
+    )
     torch.manual_seed(seed_for(0, "weights"))
     model = build_model(recipe.pair_model, work.shape.vocabulary, work.shape.vocabulary).to(device)
     optimizer = build_optimizer(recipe.train.optimizer, model)

@@ -37,9 +37,10 @@ from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe
 from heedful.config.train import AdamW, Constant, Train, Validation
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import PAD, Tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.build.encoder_only import build_masked_model
@@ -116,7 +117,7 @@ class Vocabulary:
 
 def prepared_for(scale: Scale, store: TokenStore) -> Prepared:
     vocabulary = cast(Tokenizer, Vocabulary(scale.vocabulary))
-    return Prepared(vocabulary, vocabulary, train=(store,), weights=(1.0,), valid=())
+    return Prepared(Vocabularies({"text": vocabulary}), train=(store,), weights=(1.0,), valid=())
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------

@@ -89,8 +89,9 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
     from heedful.config.recipe import Recipe
     from heedful.config.tokenizer import Words
     from heedful.data.tokenize.training import train_tokenizer
+    from heedful.data.tokenize.vocabularies import Vocabularies
     from heedful.models.build.network import build_model
-    from heedful.models.bundle import Tokenizers, write_description, write_weights
+    from heedful.models.bundle import write_description, write_weights
 
     texts, bundle = tmp_path_factory.mktemp("texts"), tmp_path_factory.mktemp("models") / "reversing"
     for name, count in (("first", 40), ("second", 10)):
@@ -111,7 +112,7 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
     torch.manual_seed(1)
     model = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
     _learn_to_reverse(model, tokenizer, updates=300)
-    write_description(bundle, recipe, Tokenizers(tokenizer, tokenizer))
+    write_description(bundle, recipe, Vocabularies({"source": tokenizer, "target": tokenizer}))
     write_weights(bundle, model)
     return bundle
 

@@ -13,7 +13,8 @@ from rich.console import Console
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.models.bundle import Bundle, Tokenizers, build_network, write_description, write_weights
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle, build_network, write_description, write_weights
 from heedful.models.networks import Classifier, MaskedModel
 from heedful.runs.training_run import train
 
@@ -118,7 +119,7 @@ def fresh_masked_model(recipe: Recipe) -> Bundle[MaskedModel]:
 
 def written(bundle: Bundle[Any], folder: Path) -> Path:
     """A bundle in a folder."""
-    write_description(folder, bundle.recipe, bundle.tokenizers)
+    write_description(folder, bundle.recipe, bundle.vocabularies)
     write_weights(folder, bundle.model)
     return folder
 
@@ -126,8 +127,8 @@ def written(bundle: Bundle[Any], folder: Path) -> Path:
 def _fresh(recipe: Recipe, labels: Sequence[str], mask: bool) -> Bundle[torch.nn.Module]:
     words = [text for _, text in film_texts(100)]
     tokenizer = train_tokenizer(recipe.tokenizer, words, mask=mask)
-    tokenizers = Tokenizers(tokenizer, tokenizer, tuple(labels))
-    model = build_network(recipe.model, tokenizers)
+    vocabularies = Vocabularies({"text": tokenizer}, tuple(labels))
+    model = build_network(recipe.model, vocabularies)
     for parameter in model.parameters():
         parameter.data += 0.3 * torch.randn_like(parameter)
-    return Bundle(recipe, tokenizers, model)
+    return Bundle(recipe, vocabularies, model)

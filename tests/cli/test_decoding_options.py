@@ -10,9 +10,10 @@ import pytest
 from heedful.cli.main import run
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Tokenizers, read_description, write_description, write_weights
+from heedful.models.bundle import read_description, write_description, write_weights
 from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
@@ -118,15 +119,16 @@ def test_the_help_of_objects_names_what_they_have(capsys: Capture) -> None:
 def test_an_ensemble_of_other_vocabularies_is_refused(
     reversing_folder: Path, text: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    recipe, own = read_description(reversing_folder)
+    recipe, vocabularies = read_description(reversing_folder)
+    own = vocabularies["source"]
     other = train_tokenizer(Words(kind="word"), ["ant bee yak"])
     shutil.rmtree(folder := tmp_path / "other", ignore_errors=True)
-    write_description(folder, recipe, Tokenizers(other, other))
+    write_description(folder, recipe, Vocabularies({"source": other, "target": other}))
     write_weights(folder, build_model(recipe.pair_model, other.size, other.size))
     message = refused(capsys, str(reversing_folder), text, "--with", str(folder))
     assert message == (
         f"{folder} has another source vocabulary ({other.size} pieces, {other.fingerprint[:8]}) than "
-        f"{reversing_folder} ({own.source.size} pieces, {own.source.fingerprint[:8]}): models of an ensemble must "
+        f"{reversing_folder} ({own.size} pieces, {own.fingerprint[:8]}): models of an ensemble must "
         "share theirs."
     )
 

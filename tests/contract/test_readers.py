@@ -306,7 +306,7 @@ def check_runs(make: Make, name: str, folder: Path) -> Path:
     assert state(halves, 2) == state(whole, 2)
     bundle = read_bundle(whole, nn.Module)
     assert bundle.recipe == make(name, 2)
-    fresh = build_network(bundle.recipe.model, bundle.tokenizers)
+    fresh = build_network(bundle.recipe.model, bundle.vocabularies)
     fresh.load_state_dict(bundle.model.state_dict())
     assert all(torch.equal(one, two) for one, two in zip(fresh.parameters(), bundle.model.parameters(), strict=True))
     return whole
@@ -318,7 +318,7 @@ def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_r
     whole = check_runs(make, classifier, tmp_path)
     bundle = read_bundle(whole, Classifier)
     bundle.model.eval()
-    assert bundle.tokenizers.labels == ("a", "b", "c")
+    assert bundle.vocabularies.labels == ("a", "b", "c")
     made = reading_of(bundle.recipe, 3)
     assert type(made) is type(reading(classifier))
     store = SEVERAL if is_several(classifier) else TEXTS
@@ -344,8 +344,8 @@ def test_a_masked_model_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is
     make: Make, tmp_path: Path, masked: str
 ) -> None:
     bundle = read_bundle(check_runs(make, f"masked {masked}", tmp_path), MaskedModel)
-    assert bundle.tokenizers.source.mask == MASK
-    assert bundle.tokenizers.labels == ()
+    assert bundle.vocabularies["text"].mask == MASK
+    assert bundle.vocabularies.labels == ()
 
 
 def test_training_is_the_same_twice_and_another_with_another_seed(make: Make, tmp_path: Path) -> None:

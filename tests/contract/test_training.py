@@ -109,7 +109,7 @@ def test_a_run_in_two_halves_ends_with_the_bits_of_a_whole_one_and_is_read_as_it
     assert (halves / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     bundle = read_bundle(whole)
     assert bundle.recipe.model == make(any_family, 2).model
-    sizes = bundle.tokenizers.source.size, bundle.tokenizers.target.size
+    sizes = bundle.vocabularies["source"].size, bundle.vocabularies["target"].size
     fresh = build_model(bundle.recipe.pair_model, *sizes)
     fresh.load_state_dict(bundle.model.state_dict())
     batch = one_batch()

@@ -17,3 +17,8 @@ HIGHER_IS_BETTER: Final[tuple[Metric, ...]] = ("bleu", "chrf", "accuracy", "f1")
 def counted_tokens(task: Task) -> str:
     """What the tokens are called that speed is counted in."""
     return "target tokens" if task == "translate" else "tokens"
+
+
+def vocabulary_names(task: Task) -> tuple[str, ...]:
+    """Return the names of a task's vocabularies."""
+    return ("source", "target") if task == "translate" else ("text",)

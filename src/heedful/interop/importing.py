@@ -43,7 +43,7 @@ def import_model(path: str | Path, out: str | Path) -> ImportedModel:
     bundle = READERS[folder.model_type](folder)
     made = f"imported from {folder.path}, a {folder.model_type} model of `transformers`, trained on data not known here"
     with new_folder(bundle_folder) as staged:
-        write_description(staged, bundle.recipe, bundle.tokenizers)
+        write_description(staged, bundle.recipe, bundle.vocabularies)
         write_weights(staged, bundle.model)
         write_card(staged, bundle.recipe, bundle.model, made, {}, named=bundle_folder)
     return ImportedModel(folder.model_type, sum(parameter.numel() for parameter in bundle.model.parameters()))

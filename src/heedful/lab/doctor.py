@@ -16,7 +16,8 @@ from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.files import corpus_name
 from heedful.data.epochs.loader import PairFeed, pair_costs
-from heedful.data.prepare.pairs import Prepared, prepare
+from heedful.data.prepare.pairs import prepare
+from heedful.data.prepare.prepared import Prepared
 from heedful.devices import choose_device, choose_precision
 from heedful.errors import UserError
 from heedful.lab.corpus_lint import LintedCorpus, findings, lint_corpus
@@ -99,12 +100,12 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     device = choose_device(recipe.train.device)
-    tokenizers = None
+    vocabularies = None
     if recipe.train.start_from:
         start = read_start(recipe)
-        recipe, tokenizers = start.recipe, (start.tokenizers.source, start.tokenizers.target)
+        recipe, vocabularies = start.recipe, start.vocabularies
     _refuse_other_tasks(recipe)
-    task, prepared = TranslateTask(), prepare(recipe, progress, tokenizers)
+    task, prepared = TranslateTask(), prepare(recipe, progress, vocabularies)
     linted, found = _lint_all(recipe, progress)
     train = [corpus for corpus in linted if corpus.part == "train"]
     pieces = count_tokens(
@@ -115,7 +116,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     progress("planning the batches and measuring memory")
     run = _run(recipe, prepared, feed, device, precision)
     static = task.static_shape(recipe, precision) if device.type == "cuda" else None
-    sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
+    sizes = prepared.vocabularies["source"].size, prepared.vocabularies["target"].size
     memory = measure_memory(
         recipe.pair_model, sizes, replace(feed, static=static), recipe.label_smoothing, device, precision
     )
@@ -183,7 +184,7 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
     source, target = pair_costs(feed.stores)
     shown = np.concatenate(plan)
     source_tokens, target_tokens = int(source[shown].sum()), int(target[shown].sum())
-    sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
+    sizes = prepared.vocabularies["source"].size, prepared.vocabularies["target"].size
     with torch.device("meta"):
         parameters = count_parameters(build_model(recipe.pair_model, *sizes))
     updates = -(-len(plan) // recipe.train.accumulate)  # an epoch's last update may be smaller

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnyTokenizer, ByteBpe
 from heedful.data.corpora.pairs import Pair
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.lab.findings import Finding
@@ -95,7 +95,7 @@ class TokenStatistics:
 
 def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sample: Sequence[Pair]) -> TokenStatistics:
     """Count; `names` are those of the training corpora, and `sample` holds pairs of theirs."""
-    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    source, target = prepared.vocabularies["source"], prepared.vocabularies["target"]
     uses = [_uses(prepared.train, "source", source.size), _uses(prepared.train, "target", target.size)]
     texts = [pair[0] for pair in sample], [pair[1] for pair in sample]
     sides = (

@@ -15,10 +15,11 @@ from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TextForm
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import HeedfulError, UserError, suggestion
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, check_lines
 from heedful.metrics.summed_metrics import word_splitter
-from heedful.models.bundle import Tokenizers, read_description
+from heedful.models.bundle import read_description
 from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator, load
 from heedful.tasks.translate.options import SearchOptions
@@ -30,7 +31,7 @@ _TELL_EVERY: Final = 250_000  # of them
 Split = Literal["valid", "test"]
 Bar = Callable[[int], AbstractContextManager[Callable[[int], None]]]  # shows how many of so many sentences are ready
 Cut = Callable[[str], list[str]]  # a text to the words that BLEU counts
-Described = tuple[Recipe, Tokenizers]
+Described = tuple[Recipe, Vocabularies]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,9 @@ def translate_test_set(
             raise UserError(f"{name} does not translate, but translations are compared: use `heedful evaluate`.")
     sentences = given or _common_sentences(recipes, split, corpus)
     check_lines(files, sentences.references)
-    languages = {name: sentences.to if tokenizers.source.tags else "" for name, (_, tokenizers) in described.items()}
+    languages = {
+        name: sentences.to if vocabularies["source"].tags else "" for name, (_, vocabularies) in described.items()
+    }
     _check_languages(described, sentences, given)
     tokenize = bleu_tokenize or _common_tokenizer(recipes)
     cut = word_splitter(tokenize)
@@ -155,12 +158,12 @@ def _first_unequal(one: Sequence[object], other: Sequence[object]) -> int:
 
 def _check_languages(described: Mapping[str, Described], sentences: Sentences, given: Sentences | None) -> None:
     """Refuse sentences that do not tell a model its target language, before anything is translated."""
-    several = {name: of_name for name, of_name in described.items() if of_name[1].source.tags}
+    several = {name: of_name for name, of_name in described.items() if of_name[1]["source"].tags}
     if given and given.to and not several:
         raise UserError(f"--to is `{given.to}`, but no model here knows several target languages: leave out --to.")
-    for name, (recipe, tokenizers) in several.items():
+    for name, (recipe, vocabularies) in several.items():
         try:
-            TextCodec(recipe, tokenizers).encode(
+            TextCodec(recipe, vocabularies).encode(
                 sentences.sources or (), sentences.to or None, False, sentences.name, 1
             )
         except UserError as error:
@@ -207,10 +210,10 @@ def _first_frequencies(
     """How often each word of the texts that are judged is in the training data of the first model that has it."""
     words = frozenset(word for text in judged for word in cut(text))
     unread: list[Data] = []  # runs of one recipe have the same data: one complaint is enough
-    for name, (recipe, tokenizers) in described.items():
+    for name, (recipe, vocabularies) in described.items():
         if recipe.data in unread:
             continue
-        with closing(_training_texts(recipe, TextCodec(recipe, tokenizers), languages[name])) as texts:
+        with closing(_training_texts(recipe, TextCodec(recipe, vocabularies), languages[name])) as texts:
             found = _frequencies(name, texts, cut, words, messages)
         if found:
             return found

@@ -7,7 +7,7 @@ README.md            the model card
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar, overload
 
@@ -18,8 +18,8 @@ from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.config.tasks import Task
-from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.config.tasks import Task, vocabulary_names
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.files import read_bytes, read_json, write_bytes, write_json
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
@@ -38,43 +38,23 @@ Wanted = TypeVar("Wanted", bound=nn.Module)
 
 
 @dataclass(frozen=True, eq=False)
-class Tokenizers:
-    """The tokenizers of both sides, one object twice where the vocabulary is joint; and the names of classes."""
-
-    source: Tokenizer
-    target: Tokenizer
-    labels: tuple[str, ...] = ()  # of a classifier, in the order of its scores
-
-    @property
-    def joint(self) -> bool:
-        """Whether both sides share one vocabulary."""
-        return self.source is self.target
-
-    def other_side(self, others: "Tokenizers") -> str | None:
-        """The first side whose vocabulary is not the other tokenizers'; None where both are."""
-        if self.source.fingerprint != others.source.fingerprint:
-            return "source"
-        return "target" if self.target.fingerprint != others.target.fingerprint else None
-
-
-@dataclass(frozen=True, eq=False)
 class Bundle(Generic[NetworkType]):
     """A model with all it needs."""
 
     recipe: Recipe
-    tokenizers: Tokenizers
+    vocabularies: Vocabularies
     model: NetworkType
 
 
-def write_description(folder: Path, recipe: Recipe, tokenizers: Tokenizers) -> None:
-    """Write what does not change while a model trains: the config and the tokenizers."""
-    for name, tokenizer in _tokenizer_files(tokenizers).items():
+def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> None:
+    """Write what does not change while a model trains: the config and the vocabularies."""
+    for name, tokenizer in vocabularies.files().items():
         write_bytes(folder / name, tokenizer.to_json())
     config = {
         "format": FORMAT,
         "heedful": __version__,
-        "tokenizers": {name: tokenizer.fingerprint for name, tokenizer in _tokenizer_files(tokenizers).items()},
-        **({"labels": tokenizers.labels} if tokenizers.labels else {}),
+        "tokenizers": {name: tokenizer.fingerprint for name, tokenizer in vocabularies.files().items()},
+        **({"labels": vocabularies.labels} if vocabularies.labels else {}),
         "recipe": recipe_to_json(recipe),
     }
     write_json(folder / CONFIG, config)
@@ -91,8 +71,8 @@ def read_bundle(folder: Path) -> Bundle[EncoderDecoder]: ...
 def read_bundle(folder: Path, kind: type[Wanted]) -> Bundle[Wanted]: ...
 def read_bundle(folder: Path, kind: type[nn.Module] = EncoderDecoder) -> Bundle[nn.Module]:
     """Read a bundle of this kind of model, or say in one line what is wrong with it."""
-    recipe, tokenizers = read_description(folder)
-    model = build_network(recipe.model, tokenizers)
+    recipe, vocabularies = read_description(folder)
+    model = build_network(recipe.model, vocabularies)
     if not isinstance(model, kind):
         raise other_task(folder, recipe)
     if not (folder / WEIGHTS).exists():
@@ -103,7 +83,7 @@ def read_bundle(folder: Path, kind: type[nn.Module] = EncoderDecoder) -> Bundle[
     weights_from_bytes(model, read_bytes(folder / WEIGHTS), folder / WEIGHTS)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
-    return Bundle(recipe, tokenizers, model)
+    return Bundle(recipe, vocabularies, model)
 
 
 _TASKS: Final[Mapping[Task, tuple[str, str]]] = {  # what a model does, and the verb that uses it
@@ -119,19 +99,19 @@ def other_task(folder: Path, recipe: Recipe) -> UserError:
     return UserError(f"{folder} is a model that {does}: use `heedful {verb}`.")
 
 
-def build_network(config: AnyModel, tokenizers: Tokenizers) -> Network:
+def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
     """Make the model of a recipe with fresh weights, drawn from torch's global generator."""
     match config:
         case ClassifierModel():
-            return build_classifier(config, tokenizers.source.size, len(tokenizers.labels))
+            return build_classifier(config, vocabularies["text"].size, len(vocabularies.labels))
         case BertModel():
-            return build_masked_model(config, tokenizers.source.size)
+            return build_masked_model(config, vocabularies["text"].size)
         case _:
-            return build_model(config, tokenizers.source.size, tokenizers.target.size)
+            return build_model(config, vocabularies["source"].size, vocabularies["target"].size)
 
 
-def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
-    """Read a bundle's recipe and tokenizers without its weights."""
+def read_description(folder: Path) -> tuple[Recipe, Vocabularies]:
+    """Read a bundle's recipe and vocabularies without its weights."""
     if not (folder / CONFIG).exists():
         what = "holds no config.json" if folder.is_dir() else "is not a folder"
         raise UserError(f"{folder} {what}: a model is a folder that `heedful train` wrote.")
@@ -146,15 +126,16 @@ def read_description(folder: Path) -> tuple[Recipe, Tokenizers]:
             f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
         )
     recipe = recipe_from_json(config["recipe"], str(folder / CONFIG))
-    tokenizers = replace(_read_tokenizers(folder, recipe), labels=_labels(config, recipe, folder))
+    labels = _labels(config, recipe, folder)
+    vocabularies = Vocabularies.read(folder, vocabulary_names(recipe.task), recipe.tokenizer.joint, labels)
     stated = config.get("tokenizers")
-    for name, tokenizer in _tokenizer_files(tokenizers).items():
+    for name, tokenizer in vocabularies.files().items():
         if not isinstance(stated, dict) or stated.get(name) != tokenizer.fingerprint:
             raise UserError(
                 f"{folder / name} is not the tokenizer that this model was trained with (its sha256 is not the one in "
                 f"{CONFIG}): restore it from a copy of the model."
             )
-    return recipe, tokenizers
+    return recipe, vocabularies
 
 
 def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple[str, ...]:
@@ -168,19 +149,3 @@ def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple
             "of the model."
         )
     return tuple(labels)
-
-
-def _read_tokenizers(folder: Path, recipe: Recipe) -> Tokenizers:
-    def read(name: str) -> Tokenizer:
-        return Tokenizer.from_json(read_bytes(folder / name), str(folder / name))
-
-    if recipe.tokenizer.joint:
-        joint = read("tokenizer.json")
-        return Tokenizers(joint, joint)
-    return Tokenizers(read("tokenizer.source.json"), read("tokenizer.target.json"))
-
-
-def _tokenizer_files(tokenizers: Tokenizers) -> dict[str, Tokenizer]:
-    if tokenizers.joint:
-        return {"tokenizer.json": tokenizers.source}
-    return {"tokenizer.source.json": tokenizers.source, "tokenizer.target.json": tokenizers.target}

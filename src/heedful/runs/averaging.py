@@ -37,7 +37,7 @@ def average(
             f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another --out."
         )
     first = Path(models[0])
-    recipe, tokenizers = read_description(first)
+    recipe, vocabularies = read_description(first)
     if len(models) > 1:
         if last or best:
             raise UserError("Checkpoints are of one run, but several models are given: leave out --last and --best.")
@@ -56,10 +56,10 @@ def average(
         parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
         _refuse_too_few(first, parts, last, best)
         weights = mean_weights(map(checkpoint_weights, parts))
-    model = build_network(recipe.model, tokenizers)
+    model = build_network(recipe.model, vocabularies)
     set_weights(model, weights)
     with new_folder(folder) as staged:
-        write_description(staged, recipe, tokenizers)
+        write_description(staged, recipe, vocabularies)
         write_weights(staged, model)
         write_card(staged, recipe, model, f"the mean of the weights of {', '.join(map(str, parts))}", {}, named=folder)
     return parts
@@ -83,10 +83,10 @@ def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
     shapes = None
     for folder in folders:
         bundle = read_bundle(folder, nn.Module)
-        side = bundle.tokenizers.other_side(first)
+        side = bundle.vocabularies.first_difference(first)
         if side:
             raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")
-        if bundle.tokenizers.labels != first.labels:
+        if bundle.vocabularies.labels != first.labels:
             raise UserError(f"{folder} has other classes than {folders[0]}: their mean means nothing.")
         _refuse_another_kind(bundle.recipe, recipe, folder, folders[0])
         weights = {name: parameter.data for name, parameter in bundle.model.named_parameters()}

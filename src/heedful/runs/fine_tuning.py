@@ -16,8 +16,9 @@ from heedful.config.reading.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, Tokenizers, build_network, read_bundle, read_description
+from heedful.models.bundle import Bundle, build_network, read_bundle, read_description
 from heedful.models.networks import Classifier, MaskedModel
 from heedful.models.weights import set_weights, shapes_of
 
@@ -38,7 +39,7 @@ class StartModel:
     """What a run begins with, and the recipe made to fit it."""
 
     recipe: Recipe
-    tokenizers: Tokenizers
+    vocabularies: Vocabularies
     bundle: Bundle[nn.Module]
     differences: tuple[str, ...]  # what the recipe says otherwise than the start did, in words
 
@@ -56,7 +57,7 @@ def read_start(recipe: Recipe) -> StartModel:
     checked = _together(recipe, bundle.recipe, folder)
     _refuse_other_function(checked, bundle.recipe, folder)
     _refuse_other_shapes(checked, bundle, folder)
-    return StartModel(checked, bundle.tokenizers, bundle, tuple(_differences(recipe, bundle.recipe)))
+    return StartModel(checked, bundle.vocabularies, bundle, tuple(_differences(recipe, bundle.recipe)))
 
 
 def with_start(recipe: Recipe) -> Recipe:
@@ -171,7 +172,7 @@ def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
 
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
     with torch.device("meta"):
-        model = build_network(recipe.model, _with_classes(bundle.tokenizers, recipe))
+        model = build_network(recipe.model, _with_classes(bundle.vocabularies, recipe))
         wanted = shapes_of(dict(model.named_parameters()))
         given = shapes_of(_weights(bundle.model, model))
     fresh = _other_head(recipe, bundle.recipe)  # a head and a pooler that the start need not have
@@ -189,9 +190,9 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path
     )
 
 
-def _with_classes(tokenizers: Tokenizers, recipe: Recipe) -> Tokenizers:
+def _with_classes(vocabularies: Vocabularies, recipe: Recipe) -> Vocabularies:
     """A classifier that starts from another family has its classes from its data: any will do for the shapes."""
-    return replace(tokenizers, labels=tokenizers.labels or ("",)) if recipe.task == "classify" else tokenizers
+    return replace(vocabularies, labels=vocabularies.labels or ("",)) if recipe.task == "classify" else vocabularies
 
 
 def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:

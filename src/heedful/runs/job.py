@@ -8,10 +8,11 @@ import torch
 
 from heedful.config.recipe import Recipe
 from heedful.data.epochs.plan import ORDER
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
 from heedful.errors import UserError, counted
-from heedful.models.bundle import Tokenizers, build_network
+from heedful.models.bundle import build_network
 from heedful.models.networks import Network, set_precision
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress
@@ -38,23 +39,23 @@ class Job:
     precision: torch.dtype | None = None
 
     @classmethod
-    def prepare(cls, recipe: Recipe, tokenizers: Tokenizers | None, progress: RunProgress) -> "Job":
+    def prepare(cls, recipe: Recipe, vocabularies: Vocabularies | None, progress: RunProgress) -> "Job":
         """Read the data and make the model."""
         device, task = choose_device(recipe.train.device), TASKS[recipe.task]
-        prepared = task.prepare(recipe, tokenizers, progress.say)
+        prepared = task.prepare(recipe, vocabularies, progress.say)
         if device.index is not None:  # "cuda:1"
             torch.cuda.set_device(device)
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
-        model = build_network(recipe.model, tokenizers_of(prepared)).to(device)
+        model = build_network(recipe.model, prepared.vocabularies).to(device)
         freeze(model, recipe.train.freeze)
         optimizer = build_optimizer(recipe.train.optimizer, model, layer_scales(model, recipe.train.layer_decay))
         objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
         return cls(recipe, task, prepared, device, model, optimizer, objective, feed)
 
     @property
-    def tokenizers(self) -> Tokenizers:
-        """The tokenizers of both sides, and the names of classes."""
-        return tokenizers_of(self.prepared)
+    def vocabularies(self) -> Vocabularies:
+        """The vocabularies by name, and the names of classes."""
+        return self.prepared.vocabularies
 
     def begin(self) -> Position:
         """Choose what the recipe leaves open."""
@@ -89,12 +90,11 @@ class Job:
     def description(self) -> str:
         """One line about the model and where it trains."""
         parameters = sum(p.numel() for p in self.model.parameters())
-        sizes = f"{self.tokenizers.source.size:,}"
-        if not self.tokenizers.joint:
-            sizes += f" + {self.tokenizers.target.size:,}"
+        sizes = " + ".join(f"{tokenizer.size:,}" for tokenizer in self.vocabularies.files().values())
+        vocabulary = f", vocabulary {sizes}" if sizes else ""
         where = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else _cpu_name()
         return (
-            f"{self.recipe.model.family}: {parameters / 1e6:.1f}M parameters, vocabulary {sizes}; "
+            f"{self.recipe.model.family}: {parameters / 1e6:.1f}M parameters{vocabulary}; "
             f"{where}, {_name(self.precision or torch.float32)}"
         )
 
@@ -115,11 +115,6 @@ class Job:
             self.feed = replace(self.feed, pin=True, static=self.task.static_shape(self.recipe, precision))
 
 
-def tokenizers_of(prepared: Prepared) -> Tokenizers:
-    """The tokenizers of prepared data, and the names of classes."""
-    return Tokenizers(prepared.source_tokenizer, prepared.target_tokenizer, prepared.labels)
-
-
 def first_job(recipe: Recipe, progress: RunProgress) -> "Job":
     """A job at its first step: with fresh weights, or with those of the model that the recipe starts from."""
     if not recipe.train.start_from:
@@ -128,7 +123,7 @@ def first_job(recipe: Recipe, progress: RunProgress) -> "Job":
     progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
     for difference in start.differences:
         progress.say(f"  {difference}")
-    job = Job.prepare(start.recipe, start.tokenizers, progress)
+    job = Job.prepare(start.recipe, start.vocabularies, progress)
     start.into(job.model)
     return job
 

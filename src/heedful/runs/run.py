@@ -45,7 +45,7 @@ class Run:
 
     def __init__(self, job: Job, run: Path, progress: RunProgress) -> None:
         self.job, self.run, self.progress = job, run, progress
-        self.judge = job.task.judge(Bundle(job.recipe, job.tokenizers, job.model), job.prepared)
+        self.judge = job.task.judge(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
 
     def to_the_end(self, position: Position) -> None:
         """Train, and say where the model is."""
@@ -92,7 +92,7 @@ class Run:
         single = self.run / SINGLE
         if not single.exists():
             with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
-                write_description(staged, self.job.recipe, self.job.tokenizers)
+                write_description(staged, self.job.recipe, self.job.vocabularies)
                 write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
                 self._write_card_of_best(staged, end, named=single)
         write_card(self.run, self.job.recipe, self.job.model, made, scores)
@@ -106,7 +106,7 @@ class Run:
         """The run's model stays, or becomes again, the best single one; the mean goes to MEAN."""
         single, mean = self.run / SINGLE, self.run / MEAN
         with new_folder(mean) as staged:
-            write_description(staged, self.job.recipe, self.job.tokenizers)
+            write_description(staged, self.job.recipe, self.job.vocabularies)
             write_weights(staged, self.job.model)
             write_card(staged, self.job.recipe, self.job.model, made, scores, named=mean)
         if single.exists():  # an earlier mean stands in its place

@@ -66,7 +66,7 @@ def train(
         if resume and not checkpoint:
             progress.say(f"{run} holds no checkpoint: training begins.")
         _clear(run)
-        write_description(run, job.recipe, job.tokenizers)  # a resumed run may have another end, or decode otherwise
+        write_description(run, job.recipe, job.vocabularies)  # a resumed run may have another end, or decode otherwise
         progress.begin(run, position.step)
         progress.say(job.description())
         running.to_the_end(position)

@@ -9,8 +9,9 @@ from heedful.config import tasks
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import Feed
-from heedful.data.prepare.pairs import Prepared
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle
 from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.translate.task import TranslateTask
@@ -22,7 +23,7 @@ Judging = Callable[[], Mapping[str, float]]
 class Task(Protocol):
     """From a recipe to its data, its objective, its batches and its judge."""
 
-    def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; vocabularies and classes that are given are kept."""
         ...
 

@@ -119,7 +119,7 @@ def seeds(reversing_folder: Path, tmp_path: Path) -> list[Path]:
         for parameter in bundle.model.parameters():
             parameter.data += 0.15 * torch.randn_like(parameter) * parameter.std()
         recipe = bundle.recipe.model_copy(update={"train": bundle.recipe.train.model_copy(update={"seed": seed})})
-        write_description(folder, recipe, bundle.tokenizers)
+        write_description(folder, recipe, bundle.vocabularies)
         write_weights(folder, bundle.model)
         (folder / "checkpoints/step-00000001").mkdir(parents=True)
         (folder / "checkpoints/last.json").write_text('{"folder": "step-00000001"}')

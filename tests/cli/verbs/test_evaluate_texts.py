@@ -22,6 +22,7 @@ from tests.text_models import (
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.prepare.texts import prepare_texts
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier, MaskedModel
 from heedful.tasks.classify.model import load_classifier
@@ -70,7 +71,7 @@ def changed(bundle: Bundle[Any], path: tuple[str, str], value: object) -> Bundle
     """A bundle whose recipe has another value of a key."""
     described = recipe_to_json(bundle.recipe)
     described[path[0]][path[1]] = value
-    return Bundle(recipe_from_json(described, "changed"), bundle.tokenizers, bundle.model)
+    return Bundle(recipe_from_json(described, "changed"), bundle.vocabularies, bundle.model)
 
 
 # --- classifiers ------------------------------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ def test_models_without_a_common_mean_are_refused(
     bundle = read_bundle(films, Classifier)
     relabelled = Bundle(
         bundle.recipe,
-        type(bundle.tokenizers)(bundle.tokenizers.source, bundle.tokenizers.target, ("bad", "good")),
+        Vocabularies(bundle.vocabularies.tokenizers, ("bad", "good")),
         bundle.model,
     )
     other = written(relabelled, tmp_path / "relabelled")
@@ -342,7 +343,7 @@ def test_a_masked_model_scores_as_in_training(masked: Path, capsys: Capture) -> 
     (corpus,) = shown(capsys, masked)["corpora"]
     bundle = read_bundle(masked, MaskedModel)
     bundle.model.eval()
-    expected = dict(MaskedValidator(bundle, prepare_texts(bundle.recipe, tokenizer=bundle.tokenizers.source))())
+    expected = dict(MaskedValidator(bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies))())
     assert {name: corpus[name] for name in ("loss", "perplexity", "accuracy", "next_accuracy")} == {
         name: pytest.approx(score, rel=1e-5) for name, score in expected.items()
     }

@@ -14,7 +14,8 @@ from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.models.bundle import Bundle, Tokenizers, write_description, write_weights
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle, write_description, write_weights
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.model import MaskFiller, load_filler
 
@@ -22,7 +23,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def write(folder: Path, bundle: Bundle[MaskedModel]) -> Path:
-    write_description(folder, bundle.recipe, bundle.tokenizers)
+    write_description(folder, bundle.recipe, bundle.vocabularies)
     write_weights(folder, bundle.model)
     return folder
 
@@ -113,7 +114,7 @@ def test_pieces_are_shown_with_their_marks(tmp_path: Path, capsys: Capture) -> N
 
 def test_every_text_is_one_line_even_where_a_line_end_is_filled_in(tmp_path: Path, capsys: Capture) -> None:
     bundle = masked_bundle(ByteBpe(size=340))
-    tokenizer = bundle.tokenizers.source
+    tokenizer = bundle.vocabularies["text"]
     bundle.model.head.output.bias.data[tokenizer.encode("\n")] += 100.0  # type: ignore[union-attr]
     folder = write(tmp_path / "lines", bundle)
     assert fill(folder, "the [MASK]", "--top", "1") == 0
@@ -156,7 +157,7 @@ def test_a_model_of_another_kind(folder: Path, tmp_path: Path, capsys: Capture) 
     recipe = Recipe(data=Data(train=(TextCorpus(source="a", target="b"),)), tokenizer=Words(kind="word"))
     recipe = recipe.model_copy(update={"model": recipe.pair_model.model_copy(update={"width": 8, "inner": 8})})
     tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee"])
-    write_description(tmp_path, recipe, Tokenizers(tokenizer, tokenizer))
+    write_description(tmp_path, recipe, Vocabularies({"text": tokenizer}))
     assert refused(capsys, tmp_path, "[MASK]") == f"{tmp_path} is a model that translates: use `heedful translate`."
     for verb in ("translate", "score"):
         assert run([verb, str(folder), "--device", "cpu"]) == 2

@@ -10,8 +10,9 @@ import pytest
 from heedful.cli.main import run
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Tokenizers, read_description, write_description, write_weights
+from heedful.models.bundle import read_description, write_description, write_weights
 from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
@@ -54,7 +55,7 @@ def test_byte_level_pieces_are_shown_as_text_without_spaces(
 ) -> None:
     recipe, _ = read_description(reversing_folder)
     tokenizer = train_tokenizer(ByteBpe(size=270), ["fünf Hunde"] * 5)
-    write_description(folder := tmp_path / "bytes", recipe, Tokenizers(tokenizer, tokenizer))
+    write_description(folder := tmp_path / "bytes", recipe, Vocabularies({"source": tokenizer, "target": tokenizer}))
     write_weights(folder, build_model(recipe.pair_model, tokenizer.size, tokenizer.size))
     Path(pair[3]).write_text("fünf Hunde\n漢\n")
     assert score(folder, *pair, "--tokens") == 0

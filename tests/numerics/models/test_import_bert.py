@@ -52,7 +52,7 @@ class Pair:
         import_model(folder, out)
         self.ours: MaskFiller = load_filler(out, device="cpu")
         self.ours.network.eval()
-        ours, known = json.loads(self.ours.tokenizers.source.to_json())["model"]["vocab"], self.tokenizer.get_vocab()
+        ours, known = json.loads(self.ours.vocabularies["text"].to_json())["model"]["vocab"], self.tokenizer.get_vocab()
         markers = dict(zip(("<pad>", "<s>", "</s>", "<unk>", "<mask>"), MARKERS, strict=True))
         rows = {f"[row-{row}]": row for row in range(self.theirs.config.vocab_size)} | known
         names = [markers.get(piece, piece) for piece in sorted(ours, key=lambda piece: ours[piece])]
@@ -111,7 +111,7 @@ def assert_equal_answers(pair: Pair, texts: Sequence[str], seconds: Sequence[Seq
 
 def read(pair: Pair, texts: Sequence[str]) -> Packed:
     """<s> text </s>, or <s> text </s> second </s>, by our own tokenizer."""
-    parts = [[*ids, END] for ids in pair.ours.tokenizers.source.encode_batch(texts)]
+    parts = [[*ids, END] for ids in pair.ours.vocabularies["text"].encode_batch(texts)]
     tokens = [BEGIN, *(token for part in parts for token in part)]
     segments = [0, *(number for number, part in enumerate(parts) for _ in part)]
     plain = Packed.of([tokens])

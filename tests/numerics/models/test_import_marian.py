@@ -51,7 +51,7 @@ class Pair:
         own = folder / "target_vocab.json"
         file = own if side == "target" and own.exists() else folder / "vocab.json"
         marian = json.loads(file.read_text())
-        tokenizer = getattr(self.ours.tokenizers, side)
+        tokenizer = self.ours.vocabularies[side]
         names = {number: "".join(tokenizer.pieces([number])).replace("\ufdd0", "") for number in range(tokenizer.size)}
         names[BEGIN] = "<pad>"
         return {number: marian[name] for number, name in names.items() if name in marian}

@@ -16,10 +16,11 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.batches.pairs import collate
 from heedful.data.epochs.loader import PairFeed
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.lab import memory as memory_module
 from heedful.lab.device_speed import measure_matrix_rate
 from heedful.lab.flops import STEP, count_parameters, forward_flop
@@ -250,7 +251,12 @@ def pieces_of(recipe: Recipe, tokenizer: Tokenizer, pairs: list[tuple[str, str]]
         target=tokenizer.encode_batch([target for _, target in pairs]),
     )
     seen = tokenizer.encode_batch(valid)
-    prepared = Prepared(tokenizer, tokenizer, (train,), (1.0,), (TokenStore.of(source=seen, target=seen),))
+    prepared = Prepared(
+        Vocabularies({"source": tokenizer, "target": tokenizer}),
+        (train,),
+        (1.0,),
+        (TokenStore.of(source=seen, target=seen),),
+    )
     return count_tokens(recipe, prepared, ["corpus"], pairs)
 
 
@@ -345,7 +351,12 @@ def test_many_dropped_pairs_are_a_finding(dropped: int, severity: str | None) ->
     ids = [[4]] * 100
     train = TokenStore(TokenStore.of(source=ids, target=ids).streams, "", {"too long": dropped - 1, "ratio": 1})
     recipe = words_recipe(size=5)
-    pieces = count_tokens(recipe, Prepared(tokenizer, tokenizer, (train,), (1.0,), ()), ["corpus"], [("a", "a")])
+    pieces = count_tokens(
+        recipe,
+        Prepared(Vocabularies({"source": tokenizer, "target": tokenizer}), (train,), (1.0,), ()),
+        ["corpus"],
+        [("a", "a")],
+    )
     total = 100 + dropped
     what = (
         f"dropped pairs: {dropped} of {total} ({dropped / total:.1%}), "

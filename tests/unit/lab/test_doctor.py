@@ -81,7 +81,7 @@ def test_the_run_is_the_one_that_training_plans(make: Make) -> None:
     assert run.pairs_per_epoch == 450  # 1.5 times 300
     assert run.target_fill == pytest.approx(np.mean([target[batch].sum() / 100 for batch in plan]))
     assert run.source_fill == pytest.approx(np.mean([source[batch].sum() / 100 for batch in plan]))
-    sizes = [forward_flop(recipe.pair_model, source[b], target[b], job.tokenizers.target.size) for b in plan]
+    sizes = [forward_flop(recipe.pair_model, source[b], target[b], job.vocabularies["target"].size) for b in plan]
     assert run.flop_per_update == pytest.approx(STEP * sum(sizes) / run.updates_per_epoch)
     assert run.flop == pytest.approx(40 * run.flop_per_update)
 

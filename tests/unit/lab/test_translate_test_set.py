@@ -12,6 +12,7 @@ from heedful.config.corpora import TextCorpus
 from heedful.config.data import Tokenized
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.lab import translate_test_set
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, compare
@@ -19,7 +20,7 @@ from heedful.lab.translate_test_set import Messages, _training_texts
 from heedful.metrics.buckets import count_words
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Bundle, Tokenizers, read_description, write_description, write_weights
+from heedful.models.bundle import Bundle, read_description, write_description, write_weights
 from heedful.tasks.translate.evaluation import Evaluation, evaluate
 from heedful.tasks.translate.model import Translator, load
 
@@ -39,7 +40,7 @@ def several_folder(reversing_folder: Path, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("several") / "model"
     recipe = read_description(reversing_folder)[0]
     tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat"], ["de", "fr"])
-    write_description(folder, recipe, Tokenizers(tokenizer, tokenizer))
+    write_description(folder, recipe, Vocabularies({"source": tokenizer, "target": tokenizer}))
     write_weights(folder, build_model(recipe.pair_model, tokenizer.size, tokenizer.size))
     return folder
 
@@ -48,7 +49,7 @@ def with_data(model: Translator, folder: Path, *train: TextCorpus, **settings: o
     """The model with other training corpora in its recipe."""
     data = model.recipe.data.model_copy(update={"folder": str(folder), "train": train, **settings})
     recipe = model.recipe.model_copy(update={"data": data})
-    return Translator(Bundle(recipe, model.tokenizers, model.network))
+    return Translator(Bundle(recipe, model.vocabularies, model.network))
 
 
 def training_texts(model: Translator, to: str = "") -> list[str]:
@@ -86,7 +87,7 @@ def test_models_of_several_languages_are_asked_for_the_target_language_and_other
 
     def asking(model: Translator, sources: Sequence[str], references: Sequence[str], **options: object) -> Evaluation:
         asked.append(options)
-        return evaluate(model, sources, references, to="de" if model.tokenizers.source.tags else None)
+        return evaluate(model, sources, references, to="de" if model.vocabularies["source"].tags else None)
 
     monkeypatch.setattr(translate_test_set, "evaluate", asking)
     models = [str(several_folder), str(reversing_folder)]
@@ -209,7 +210,7 @@ def test_training_words_are_ordinary_text_where_that_is_scored(reversing: Transl
     assert training_texts(model) == ["der Hund , ja .", "der Hund !"]
     scored = model.recipe.evaluate.model_copy(update={"detokenize": True})
     recipe: Recipe = model.recipe.model_copy(update={"evaluate": scored})
-    ordinary = Translator(Bundle(recipe, model.tokenizers, model.network))
+    ordinary = Translator(Bundle(recipe, model.vocabularies, model.network))
     assert training_texts(ordinary) == ["der Hund, ja.", "der Hund!"]
 
 

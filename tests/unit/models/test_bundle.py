@@ -15,9 +15,10 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Tokenizers, read_bundle, read_description, write_description, write_weights
+from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
 from heedful.version import __version__
 
 
@@ -46,26 +47,26 @@ def test_a_bundle_with_separate_vocabularies_comes_back(tmp_path: Path) -> None:
         tokenizer=Words(kind="word", joint=False),
         model=TransformerModel(width=8, heads=2, layers=1, inner=8, tie="decoder"),
     )
-    tokenizers = Tokenizers(
-        train_tokenizer(recipe.tokenizer, ["ant bee"]), train_tokenizer(recipe.tokenizer, ["uno dos tres"])
-    )
-    model = build_model(recipe.pair_model, tokenizers.source.size, tokenizers.target.size)
-    write_description(tmp_path / "new", recipe, tokenizers)
+    source = train_tokenizer(recipe.tokenizer, ["ant bee"])
+    target = train_tokenizer(recipe.tokenizer, ["uno dos tres"])
+    vocabularies = Vocabularies({"source": source, "target": target})
+    model = build_model(recipe.pair_model, vocabularies["source"].size, vocabularies["target"].size)
+    write_description(tmp_path / "new", recipe, vocabularies)
     write_weights(tmp_path / "new", model)
     read = read_bundle(tmp_path / "new")
     assert read.recipe == recipe
-    assert not read.tokenizers.joint
-    assert read.tokenizers.source.to_json() == tokenizers.source.to_json()
-    assert read.tokenizers.target.to_json() == tokenizers.target.to_json()
+    assert not read.vocabularies.joint
+    assert read.vocabularies["source"].to_json() == vocabularies["source"].to_json()
+    assert read.vocabularies["target"].to_json() == vocabularies["target"].to_json()
     for name, parameter in model.named_parameters():
         assert torch.equal(read.model.get_parameter(name), parameter)
 
 
 def test_a_description_can_be_read_before_there_are_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
-    recipe, tokenizers = read_description(folder)
+    recipe, vocabularies = read_description(folder)
     assert recipe.model.width == 32
-    assert tokenizers.joint
+    assert vocabularies.joint
     assert refusal(folder) == (
         f"{folder} holds no model.safetensors yet: training has not come to its first validation. "
         "Let it go on with `heedful train --resume`."
@@ -121,7 +122,7 @@ def test_the_tokenizer_of_another_model_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("listed", [[], {}, None, "x"])
 def test_a_config_that_lists_no_tokenizer_is_refused(folder: Path, listed: object) -> None:
-    change_config(folder, lambda config: config.update(tokenizers=listed))
+    change_config(folder, lambda config: config.update(vocabularies=listed))
     assert "is not the tokenizer that this model was trained with" in refusal(folder)
 
 

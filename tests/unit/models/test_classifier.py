@@ -19,16 +19,10 @@ from heedful.data.batches.documents import DocumentCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
-from heedful.models.bundle import (
-    Tokenizers,
-    build_network,
-    read_bundle,
-    read_description,
-    write_description,
-    write_weights,
-)
+from heedful.models.bundle import build_network, read_bundle, read_description, write_description, write_weights
 from heedful.models.heads import Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, VectorEncoder
 from heedful.models.networks import Classifier, MaskedModel, set_precision, store_in
@@ -252,10 +246,10 @@ def bundle(folder: Path, tokenizer: Tokenizer, encoder: str = "transformer") -> 
     recipe = Recipe.model_validate(
         {"data": {"train": corpus}, "tokenizer": {"kind": "word"}, "model": table(encoder, pooler=True)}
     )
-    tokenizers = Tokenizers(tokenizer, tokenizer, labels=("no", "Ünsure", "yes, of course"))
-    model = build_network(recipe.model, tokenizers)
+    vocabularies = Vocabularies({"text": tokenizer}, labels=("no", "Ünsure", "yes, of course"))
+    model = build_network(recipe.model, vocabularies)
     assert isinstance(model, Classifier)
-    write_description(folder, recipe, tokenizers)
+    write_description(folder, recipe, vocabularies)
     write_weights(folder, model)
     return model
 
@@ -264,7 +258,7 @@ def bundle(folder: Path, tokenizer: Tokenizer, encoder: str = "transformer") -> 
 def test_a_classifier_comes_back_with_its_classes(tmp_path: Path, tokenizer: Tokenizer, encoder: str) -> None:
     model = bundle(tmp_path, tokenizer, encoder)
     read = read_bundle(tmp_path, Classifier)
-    assert read.tokenizers.labels == ("no", "Ünsure", "yes, of course")
+    assert read.vocabularies.labels == ("no", "Ünsure", "yes, of course")
     assert read.recipe.model == table(encoder, pooler=True)
     for name, parameter in model.named_parameters():
         assert torch.equal(read.model.get_parameter(name), parameter), name
@@ -314,7 +308,7 @@ def test_classes_that_the_weights_do_not_have_are_refused(tmp_path: Path, tokeni
 
 def test_names_of_classes_are_of_classifiers_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
     values = {"data": {"train": {"text": "a"}}, "tokenizer": {"kind": "word"}, "model": ENCODERS["bert"]}
-    write_description(tmp_path, Recipe.model_validate(values), Tokenizers(tokenizer, tokenizer))
+    write_description(tmp_path, Recipe.model_validate(values), Vocabularies({"text": tokenizer}))
     config = json.loads((tmp_path / "config.json").read_text())
     assert "labels" not in config
     assert read_description(tmp_path)[1].labels == ()

@@ -17,9 +17,10 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Tokenizers, read_bundle, write_description, write_weights
+from heedful.models.bundle import read_bundle, write_description, write_weights
 from heedful.runs.averaging import are_strangers, average
 from heedful.runs.training_run import train
 from heedful.tasks.translate.model import load
@@ -40,7 +41,7 @@ def make(tmp_path: Path) -> Make:
         )
         source = train_tokenizer(recipe.tokenizer, [words])
         target = train_tokenizer(recipe.tokenizer, [target_words]) if target_words else source
-        write_description(tmp_path / name, recipe, Tokenizers(source, target))
+        write_description(tmp_path / name, recipe, Vocabularies({"source": source, "target": target}))
         write_weights(tmp_path / name, build_model(recipe.pair_model, source.size, target.size))
         return tmp_path / name
 
@@ -270,4 +271,4 @@ def test_a_mean_can_be_averaged_again(make: Make, tmp_path: Path) -> None:
     average([a, b], tmp_path / "ab")
     average([tmp_path / "ab", c], tmp_path / "abc")
     assert is_mean(tmp_path / "abc", [tmp_path / "ab", c])
-    assert read_bundle(tmp_path / "abc").tokenizers.joint
+    assert read_bundle(tmp_path / "abc").vocabularies.joint

@@ -19,9 +19,10 @@ from heedful.config.reading.load import load_recipe, recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Tokenizers, read_bundle, read_description, write_description, write_weights
+from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
 from heedful.runs.dry_run import dry_run
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.training_run import train
@@ -45,7 +46,7 @@ def start(tmp_path: Path, *languages: str, joint: bool = True, **model: object) 
     )
     tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog"], languages)
     other = tokenizer if joint else train_tokenizer(recipe.tokenizer, ["ant bee cat dog hen"])
-    write_description(tmp_path / "start", recipe, Tokenizers(tokenizer, other))
+    write_description(tmp_path / "start", recipe, Vocabularies({"source": tokenizer, "target": other}))
     write_weights(tmp_path / "start", build_model(recipe.pair_model, tokenizer.size, other.size))
     return tmp_path / "start"
 
@@ -127,7 +128,7 @@ def test_the_vocabulary_is_kept_though_the_recipe_says_another(tmp_path: Path) -
     )
     assert (run / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
     assert json.loads((run / "config.json").read_text())["recipe"]["tokenizer"]["kind"] == "word"
-    assert read_bundle(run).tokenizers.joint
+    assert read_bundle(run).vocabularies.joint
     assert '  `tokenizer.kind` stays "word", as the vocabulary is kept; the recipe says "char"' in told(console)
     assert "  `tokenizer.size` stays 50000, as the vocabulary is kept; the recipe says 99" in told(console)
 
@@ -135,7 +136,7 @@ def test_the_vocabulary_is_kept_though_the_recipe_says_another(tmp_path: Path) -
 def test_separate_vocabularies_stay_separate(tmp_path: Path) -> None:
     start(tmp_path, joint=False, tie="decoder")
     run = train(recipe(values(tmp_path)), tmp_path / "run", console=silent())
-    assert not read_bundle(run).tokenizers.joint
+    assert not read_bundle(run).vocabularies.joint
 
 
 def test_a_model_of_the_same_shapes_may_say_another_dropout(tmp_path: Path) -> None:
@@ -204,7 +205,7 @@ def test_the_home_folder_may_be_written_short(tmp_path: Path, monkeypatch: pytes
     folder = start(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     started = read_start(recipe(values(tmp_path, start_from="~/start")))
-    assert started.tokenizers.source.to_json() == (folder / "tokenizer.json").read_bytes()
+    assert started.vocabularies["source"].to_json() == (folder / "tokenizer.json").read_bytes()
 
 
 def test_a_dry_run_starts_there_too_and_writes_nothing(tmp_path: Path) -> None:
@@ -306,7 +307,7 @@ def test_a_start_without_weights_is_refused(tmp_path: Path) -> None:
 def test_tags_are_the_starts(tmp_path: Path) -> None:
     start(tmp_path, "de", "fr")
     run = train(recipe(values(tmp_path, to="fr")), tmp_path / "run", console=silent())
-    assert list(read_bundle(run).tokenizers.source.tags) == ["de", "fr"]
+    assert list(read_bundle(run).vocabularies["source"].tags) == ["de", "fr"]
     assert refused(values(tmp_path, to="cs"), tmp_path / "cs") == (
         'a.txt + a.txt: `to` is "cs", but <2cs> is not in the vocabulary: it has <2de>, <2fr>.'
     )

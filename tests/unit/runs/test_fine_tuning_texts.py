@@ -19,8 +19,9 @@ from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.load import load_recipe, recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Tokenizers, build_network, read_description, write_description, write_weights
+from heedful.models.bundle import build_network, read_description, write_description, write_weights
 from heedful.runs.dry_run import dry_run
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.job import first_job
@@ -48,11 +49,11 @@ def start(folder: Path, model: Values, mask: bool = True) -> Path:
         {"data": {"train": corpus, "max_length": 12}, "tokenizer": {"kind": "word"}, "model": model}
     )
     tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog eel"], mask=mask)
-    tokenizers = Tokenizers(tokenizer, tokenizer, LABELS if classifies else ())
-    made = build_network(recipe.model, tokenizers)
+    vocabularies = Vocabularies({"text": tokenizer}, LABELS if classifies else ())
+    made = build_network(recipe.model, vocabularies)
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.1)
-    write_description(folder / "start", recipe, tokenizers)
+    write_description(folder / "start", recipe, vocabularies)
     write_weights(folder / "start", made)
     return folder / "start"
 
@@ -91,11 +92,11 @@ def state(folder: Path, step: int) -> list[bytes]:
     return [(folder / f"checkpoints/step-{step:08d}" / file).read_bytes() for file in files]
 
 
-def at_first(values: Values) -> tuple[Recipe, Mapping[str, Tensor], Tokenizers]:
+def at_first(values: Values) -> tuple[Recipe, Mapping[str, Tensor], Vocabularies]:
     """A run before its first step."""
     with RunProgress(silent()) as progress:
         job = first_job(recipe(values), progress)
-    return job.recipe, dict(job.model.named_parameters()), job.tokenizers
+    return job.recipe, dict(job.model.named_parameters()), job.vocabularies
 
 
 def refused(values: Values, out: Path, resume: bool = False) -> str:
@@ -117,7 +118,7 @@ ON_BERT: Values = {"family": "classifier"}
 
 def test_a_classifier_begins_with_the_encoder_the_pooler_and_the_vocabulary_of_bert(tmp_path: Path) -> None:
     folder = start(tmp_path, BERT)
-    made, own, tokenizers = at_first(values(tmp_path, ON_BERT))
+    made, own, vocabularies = at_first(values(tmp_path, ON_BERT))
     theirs = weights(folder)
     taken = [name for name in theirs if name.startswith(("encoder.", "pooler."))]
     assert {moved(name) for name in taken} == own.keys() - {"output.weight", "output.bias"}
@@ -125,8 +126,8 @@ def test_a_classifier_begins_with_the_encoder_the_pooler_and_the_vocabulary_of_b
     assert isinstance(made.model, ClassifierModel)
     assert made.model.encoder == read_description(folder)[0].model
     assert made.model.pooler
-    assert tokenizers.source.to_json() == (folder / "tokenizer.json").read_bytes()
-    assert tokenizers.labels == ("neg", "pos")
+    assert vocabularies["text"].to_json() == (folder / "tokenizer.json").read_bytes()
+    assert vocabularies.labels == ("neg", "pos")
 
 
 def test_the_head_is_fresh_and_as_large_as_there_are_classes(tmp_path: Path) -> None:
@@ -245,11 +246,11 @@ def test_only_what_differs_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("said", [None, {"family": "classifier"}, {"family": "classifier", "dropout": 0.5}])
 def test_a_classifier_keeps_the_classes_and_all_weights_of_its_start(tmp_path: Path, said: Values | None) -> None:
     folder = start(tmp_path, CLASSIFIER, mask=False)
-    made, own, tokenizers = at_first(values(tmp_path, said))
+    made, own, vocabularies = at_first(values(tmp_path, said))
     theirs = weights(folder)
     assert own.keys() == theirs.keys()
     assert all(torch.equal(own[name], theirs[name]) for name in own)
-    assert tokenizers.labels == LABELS
+    assert vocabularies.labels == LABELS
     assert isinstance(made.model, ClassifierModel)
     assert made.model.dropout == (said or {}).get("dropout", 0.1)
 
@@ -344,9 +345,9 @@ def test_what_a_recipe_takes_over_is_shown_and_can_be_trained(
 
 def test_a_masked_model_goes_on_from_another(tmp_path: Path) -> None:
     folder = start(tmp_path, BERT)
-    made, own, tokenizers = at_first(filling(tmp_path))
+    made, own, vocabularies = at_first(filling(tmp_path))
     assert isinstance(made.model, BertModel)
-    assert tokenizers.source.mask == 4
+    assert vocabularies["text"].mask == 4
     assert all(torch.equal(own[name], tensor) for name, tensor in weights(folder).items())
     assert own.keys() == weights(folder).keys()
 
@@ -465,9 +466,9 @@ def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Pa
             {"data": {"train": {"source": "a", "target": "b"}}, "tokenizer": {"kind": "word"}, "model": translator}
         )
         tokenizer = train_tokenizer(made.tokenizer, ["ant bee"])
-        tokenizers = Tokenizers(tokenizer, tokenizer)
-        write_description(tmp_path / "start", made, tokenizers)
-        write_weights(tmp_path / "start", build_network(made.model, tokenizers))
+        vocabularies = Vocabularies({"text": tokenizer})
+        write_description(tmp_path / "start", made, vocabularies)
+        write_weights(tmp_path / "start", build_network(made.model, vocabularies))
         assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (
             f'{tmp_path}/start is no start for a classifier: `model.family` is "transformer" there, but must be "bert" '
             'or "classifier".'

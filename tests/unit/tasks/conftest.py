@@ -8,8 +8,9 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.tasks.translate.model import Translator
 
 
@@ -26,6 +27,6 @@ def untrained() -> Callable[..., Translator]:
         )
         tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog \u00e9"])
         model = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
-        return Translator(Bundle(recipe, Tokenizers(tokenizer, tokenizer), model))
+        return Translator(Bundle(recipe, Vocabularies({"source": tokenizer, "target": tokenizer}), model))
 
     return make

@@ -11,8 +11,9 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.encoder_only import build_masked_model
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.packed import Packed
 
@@ -42,7 +43,7 @@ def masked_bundle(
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
-    return Bundle(recipe, Tokenizers(trained, trained), network)
+    return Bundle(recipe, Vocabularies({"text": trained}), network)
 
 
 def week_bundle(updates: int = 150) -> Bundle[MaskedModel]:
@@ -50,7 +51,7 @@ def week_bundle(updates: int = 150) -> Bundle[MaskedModel]:
     bundle = masked_bundle(
         texts=WEEK, width=32, inner=64, layers=1, norm="pre", dropout=0.0, dropout_attention=0.0, next_sentence=False
     )
-    network, tokenizer = bundle.model, bundle.tokenizers.source
+    network, tokenizer = bundle.model, bundle.vocabularies["text"]
     for parameter in network.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.1)

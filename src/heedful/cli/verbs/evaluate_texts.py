@@ -23,9 +23,10 @@ from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files, corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, labels_of, read_texts
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.files import write_bytes
-from heedful.models.bundle import Tokenizers, read_bundle, read_description
+from heedful.models.bundle import read_bundle, read_description
 from heedful.models.networks import MaskedModel
 from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
 from heedful.tasks.classify.model import TextClassifier, load_classifier
@@ -49,9 +50,9 @@ class EvaluationRequest:
 def evaluate_classifiers(models: Sequence[str], wish: EvaluationRequest) -> None:
     """Classify test sets and score what was said."""
     refuse_twice(models)
-    recipes, tokenizers = _described(models)
-    for model, of_model in zip(models, tokenizers, strict=True):
-        if of_model.labels != tokenizers[0].labels:
+    recipes, vocabularies = _described(models)
+    for model, of_model in zip(models, vocabularies, strict=True):
+        if of_model.labels != vocabularies[0].labels:
             raise UserError(f"{model} has other classes than {models[0]}: such scores have no mean.")
     refuse_other_settings(recipes, [("model", "labels")])
     way_out = "give --source and --target, texts and their labels"
@@ -72,9 +73,9 @@ def evaluate_masked_models(models: Sequence[str], wish: EvaluationRequest) -> No
     if wish.output:
         raise UserError("--output is for what a model says of whole texts, but this one fills masks: leave it out.")
     refuse_twice(models)
-    recipes, tokenizers = _described(models)
-    for model, of_model in zip(models, tokenizers, strict=True):
-        if of_model.other_side(tokenizers[0]):
+    recipes, vocabularies = _described(models)
+    for model, of_model in zip(models, vocabularies, strict=True):
+        if of_model.first_difference(vocabularies[0]):
             raise UserError(f"{model} has another vocabulary than {models[0]}: such scores have no mean.")
     refuse_other_settings(recipes, [("train", "masking"), ("data", "max_length"), ("model", "next_sentence")])
     tests = _tests(recipes, wish, [_other_split(recipe, wish.split) for recipe in recipes.values()])
@@ -88,10 +89,10 @@ def evaluate_masked_models(models: Sequence[str], wish: EvaluationRequest) -> No
     _show(judged, wish)
 
 
-def _described(models: Sequence[str]) -> tuple[dict[str, Recipe], list[Tokenizers]]:
+def _described(models: Sequence[str]) -> tuple[dict[str, Recipe], list[Vocabularies]]:
     described = [read_description(Path(model)) for model in models]
     recipes = {model: recipe for model, (recipe, _) in zip(models, described, strict=True)}
-    return recipes, [tokenizers for _, tokenizers in described]
+    return recipes, [vocabularies for _, vocabularies in described]
 
 
 def _tests(recipes: Mapping[str, Recipe], wish: EvaluationRequest, ways_out: Sequence[str]) -> list[Test]:

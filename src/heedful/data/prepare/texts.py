@@ -10,20 +10,19 @@ from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import check_files, content_key, corpus_name
 from heedful.data.corpora.texts import read_texts
-from heedful.data.prepare.pairs import Prepared, tell_unreadable_tests, weights_of
+from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
 from heedful.data.prepare.text_stores import TextStores, labels_in
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import described, evenly
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 
 
 def prepare_texts(
     recipe: Recipe,
     progress: Say = lambda message: None,
-    tokenizer: Tokenizer | None = None,
-    labels: tuple[str, ...] = (),
+    given: Vocabularies | None = None,
 ) -> Prepared:
     """Train the tokenizer and find the classes, unless they are given, and tokenize training and validation corpora.
 
@@ -34,23 +33,24 @@ def prepare_texts(
         check_files(corpus, data.folder)
     tell_unreadable_tests(data, progress)
     contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
-    if tokenizer is None:
+    if given is not None:
+        tokenizer = given["text"]
+    else:
         of_train = [contents[corpus] for corpus in data.train]
         training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train, mask=recipe.task == "fill")
         tokenizer = training.tokenizer("text", "", lambda: TextSample.of(recipe), progress)
     several = isinstance(model, ClassifierModel) and model.labels == "several"
+    labels: tuple[str, ...] = ()
     if isinstance(model, ClassifierModel):
-        labels = labels or labels_in(data.train, data, several)
+        labels = (given and given.labels) or labels_in(data.train, data, several)
     documents = recipe.task == "fill" or (isinstance(model, ClassifierModel) and model.nested)
     work = TextStores(data, tokenizer, contents, progress, labels, several, documents)
     train = tuple(work.store(corpus) for corpus in data.train)
     return Prepared(
-        tokenizer,
-        tokenizer,
+        Vocabularies({"text": tokenizer}, labels),
         train=train,
         weights=weights_of(data, [len(store) for store in train]),
         valid=tuple(work.store(corpus) for corpus in data.valid),
-        labels=labels,
     )
 
 

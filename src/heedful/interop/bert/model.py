@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.interop.bert.vocabulary import read_vocabulary
 from heedful.interop.bert.weights import BertTensors, fill_weights
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
 from heedful.models.build.encoder_only import build_masked_model
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 
 _FIXED: Final[Mapping[str, Any]] = {
@@ -55,7 +56,7 @@ def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
     assert isinstance(recipe.model, BertModel)
     network = build_masked_model(recipe.model, vocabulary.tokenizer.size)
     fill_weights(network, recipe.model, tensors, vocabulary.rows, config.number("vocab_size"))
-    return Bundle(recipe, Tokenizers(vocabulary.tokenizer, vocabulary.tokenizer), network)
+    return Bundle(recipe, Vocabularies({"text": vocabulary.tokenizer}), network)
 
 
 def _recipe(folder: ModelFolder, model: dict[str, Any], size: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.files import read_bytes
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.marian.vocabulary import Ids, MarianVocabulary, read_ids
@@ -16,7 +17,7 @@ from heedful.interop.model_folder import ModelFolder
 from heedful.interop.sentencepiece.model_file import SentencePieceModel, read_sentencepiece
 from heedful.interop.sentencepiece.tokenizer import build_tokenizer
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 
 _ACTIVATIONS: Final = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
@@ -46,7 +47,7 @@ def read_marian(folder: ModelFolder) -> Bundle[EncoderDecoder]:
     assert isinstance(recipe.model, TransformerModel)
     network = build_model(recipe.model, source.size, target.size)
     fill_weights(network, folder, (len(ids[0]), len(ids[1])), sides)
-    return Bundle(recipe, Tokenizers(source, target), network)
+    return Bundle(recipe, Vocabularies({"source": source, "target": target}), network)
 
 
 def _model(folder: ModelFolder, name: str) -> SentencePieceModel:

@@ -53,12 +53,12 @@ class TextClassifier(Embeds[Classifier]):
     def __init__(self, bundle: Bundle[Classifier]) -> None:
         super().__init__(bundle)
         self._form = TextForm.of(bundle.recipe.data)
-        self._reading = reading_of(bundle.recipe, len(bundle.tokenizers.labels))
+        self._reading = reading_of(bundle.recipe, len(bundle.vocabularies.labels))
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the network's scores."""
-        return self.tokenizers.labels
+        return self.vocabularies.labels
 
     @property
     def several(self) -> bool:
@@ -119,7 +119,7 @@ class TextClassifier(Embeds[Classifier]):
         batch = self._reading.batch((self.store([formed]),), np.arange(1))
         with evaluation_mode(self.network):
             device = next(self.network.parameters()).device
-            return pool_weights(self.network, batch.to(device).text, self.tokenizers.source.pieces)
+            return pool_weights(self.network, batch.to(device).text, self.vocabularies["text"].pieces)
 
     def formed(self, text: Text) -> Text:
         """A text as the model reads it: normalised and lowercased where the recipe says so."""
@@ -147,9 +147,9 @@ class TextClassifier(Embeds[Classifier]):
 
     def store(self, texts: Sequence[Text]) -> TokenStore:
         """The pieces of texts in their form, as in training: of documents also the lengths of their sentences."""
-        encode = self.tokenizers.source.encode_batch
+        encode = self.vocabularies["text"].encode_batch
         if self._config.nested:
-            return document_store([document_of(text.text, self._form) for text in texts], self.tokenizers.source)
+            return document_store([document_of(text.text, self._form) for text in texts], self.vocabularies["text"])
         streams = {"text": encode([text.text for text in texts])}
         if self.paired:
             streams["second"] = encode([text.second or "" for text in texts])

@@ -14,13 +14,14 @@ from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import AnyTextCollator, TextCollator, TextFeed
 from heedful.data.epochs.plan import batches_by_length, spread
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.text_stores import counts_of
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError, suggestion
 from heedful.metrics.classification import ClassificationResult, class_loss, class_scores, decide_classes, mark_classes
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.validation_scores import metric_first
@@ -30,10 +31,10 @@ from heedful.training.objectives import OneLabel, SeveralLabels
 class ClassifyTask:
     """From texts to classes."""
 
-    def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; the vocabulary and the classes that are given are kept."""
-        prepared = prepare_texts(recipe, say, given.source if given else None, given.labels if given else ())
-        say(f"{len(prepared.labels)} classes: {_listed(prepared)}")
+        prepared = prepare_texts(recipe, say, given)
+        say(f"{len(prepared.vocabularies.labels)} classes: {_listed(prepared)}")
         return prepared
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
@@ -47,7 +48,7 @@ class ClassifyTask:
         return TextFeed(
             prepared.train,
             prepared.weights,
-            reading_of(recipe, len(prepared.labels)),
+            reading_of(recipe, len(prepared.vocabularies.labels)),
             recipe.train.seed,
             data.batch_tokens,
             max(1, data.batch_tokens // SHORTEST_TEXT),
@@ -67,7 +68,7 @@ class ClassifyTask:
 
     def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """The tokens of an epoch, as they are read."""
-        reading = reading_of(recipe, len(prepared.labels))
+        reading = reading_of(recipe, len(prepared.vocabularies.labels))
         read = (
             weight * reading.costs([store], np.arange(len(store)))[0].sum() for store, weight in _weighted(prepared)
         )
@@ -97,7 +98,7 @@ def judge_stores(
 
     Of more than `most` texts so many are judged, at equal distances: a file may be sorted by its labels.
     """
-    labels, several = bundle.tokenizers.labels, _model(bundle.recipe).labels == "several"
+    labels, several = bundle.vocabularies.labels, _model(bundle.recipe).labels == "several"
     found = [store.streams["label"] for store in stores]
     classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
     rows = spread(most or len(classes), len(classes))
@@ -111,10 +112,10 @@ def scores_of(
 ) -> Tensor:
     """The scores of every class of texts, in the order of the rows."""
     recipe = bundle.recipe
-    reading = reading_of(recipe, len(bundle.tokenizers.labels))
+    reading = reading_of(recipe, len(bundle.vocabularies.labels))
     plan = batches_by_length(reading.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
     batches = (reading.batch(stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
-    scores_BC = torch.empty(len(rows), len(bundle.tokenizers.labels))
+    scores_BC = torch.empty(len(rows), len(bundle.vocabularies.labels))
     for places, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
         scores_BC[places] = scored
     return scores_BC
@@ -136,7 +137,7 @@ def _model(recipe: Recipe) -> ClassifierModel:
 
 def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
     """balanced: n / (C n_c), of several labels (n - n_c) / n_c; or as the recipe says, 1 where it says nothing."""
-    said, labels = recipe.train.class_weights, prepared.labels
+    said, labels = recipe.train.class_weights, prepared.vocabularies.labels
     if said is None:
         return None
     if said == "balanced":
@@ -162,6 +163,6 @@ def _weighted(prepared: Prepared) -> Iterator[tuple[TokenStore, float]]:
 
 def _listed(prepared: Prepared) -> str:
     """The classes and how many training texts have them, the first ten."""
-    counts = counts_of(prepared.train, len(prepared.labels))
-    listed = [f"{label} ({count:,})" for label, count in zip(prepared.labels, counts, strict=True)]
+    counts = counts_of(prepared.train, len(prepared.vocabularies.labels))
+    listed = [f"{label} ({count:,})" for label, count in zip(prepared.vocabularies.labels, counts, strict=True)]
     return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")

@@ -27,7 +27,7 @@ def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str)
 
     The cuts and the masks are a function of the corpus, the tokenizer, `data.max_length` and `train.masking` alone.
     """
-    tokenizer, data = bundle.tokenizers.source, bundle.recipe.data.model_copy(update={"folder": folder})
+    tokenizer, data = bundle.vocabularies["text"], bundle.recipe.data.model_copy(update={"folder": folder})
     contents = {corpus: content_key(corpus, folder)}
     store = TextStores(data, tokenizer, contents, lambda message: None, documents=True).store(corpus)
     feed = judging_feed(bundle, [store], corpus_name(corpus))

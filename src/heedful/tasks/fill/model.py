@@ -56,7 +56,7 @@ class MaskFiller(Embeds[MaskedModel]):
     """
 
     def __init__(self, bundle: Bundle[MaskedModel]) -> None:
-        tokenizer = bundle.tokenizers.source
+        tokenizer = bundle.vocabularies["text"]
         if tokenizer.mask is None:
             raise UserError("The vocabulary of this model has no `<mask>`: it can fill in nothing.")
         super().__init__(bundle)
@@ -160,7 +160,7 @@ class MaskFiller(Embeds[MaskedModel]):
         device = next(self.network.parameters()).device
         shares_PT, tokens_PT = self._likeliest(packed.to(device), places_P.to(device), top)
         distinct = tokens_PT.unique().tolist()
-        pieces = self.tokenizers.source.pieces(distinct)
+        pieces = self.vocabularies["text"].pieces(distinct)
         spelled = self._wording.spelled([[token] for token in distinct])
         written = [spelling.strip() or spelling for spelling in spelled]
         of = {token: (piece, text) for token, piece, text in zip(distinct, pieces, written, strict=True)}
@@ -174,7 +174,7 @@ class MaskFiller(Embeds[MaskedModel]):
         self, text: Packed, places_P: Int[Tensor, "P"], top: int
     ) -> tuple[Float[Tensor, "P T"], Int[Tensor, "P T"]]:
         """The best pieces of text for each place, and their probabilities, which special pieces have a part in."""
-        head, first = self.network.head, self.tokenizers.source.markers
+        head, first = self.network.head, self.vocabularies["text"].markers
         states_PE = self.network.masked(self.network(text), places_P)
         shares, tokens = [], []
         for some_PE in states_PE.split(_SCORED):

@@ -9,13 +9,14 @@ from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.masked import MaskedFeed, some_inputs, validation_feed
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.metrics.masked_tokens import predict_masked
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.validation_scores import metric_first
@@ -25,9 +26,9 @@ from heedful.training.objectives import MaskedTokens
 class FillTask:
     """From texts with masks to what is masked."""
 
-    def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a vocabulary that is given is kept."""
-        return prepare_texts(recipe, say, given.source if given else None)
+        return prepare_texts(recipe, say, given)
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> MaskedTokens:
         """What training minimises."""
@@ -35,7 +36,7 @@ class FillTask:
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> MaskedFeed:
         """The training batches. Which texts stand together depends on no device."""
-        return masked_feed(recipe, prepared.source_tokenizer, prepared.train, prepared.weights)
+        return masked_feed(recipe, prepared.vocabularies["text"], prepared.train, prepared.weights)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """The one shape of a GPU's batches, where attention runs straight on it."""
@@ -73,7 +74,7 @@ class MaskedValidator:
 
 def judging_feed(bundle: Bundle[MaskedModel], stores: Sequence[TokenStore], name: str) -> MaskedFeed:
     """The batches to judge by, always the same. Refuses documents that will not do, which `name` says in messages."""
-    feed = validation_feed(masked_feed(bundle.recipe, bundle.tokenizers.source, stores, [1.0] * len(stores)))
+    feed = validation_feed(masked_feed(bundle.recipe, bundle.vocabularies["text"], stores, [1.0] * len(stores)))
     try:
         next(feed.plan(0))
     except UserError as error:

@@ -24,9 +24,10 @@ from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import AnyEncoder
-from heedful.models.bundle import NetworkType, Tokenizers
+from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.layers.pooling import POOLS
@@ -55,8 +56,8 @@ class HasEncoder(Protocol):
         ...
 
     @property
-    def tokenizers(self) -> Tokenizers:
-        """Of texts: one, which stands on both sides."""
+    def vocabularies(self) -> Vocabularies:
+        """The tokenizer of texts is called "text"."""
         ...
 
     @property
@@ -138,7 +139,7 @@ class _Embedding:
         if pool not in get_args(PoolName):
             raise UserError(f'`pool` is "{pool}", but must be "mean", "first" or "max".')
         assert isinstance(model.network.encoder, nn.Module)
-        self._model, self._encoder, self._tokenizer = model, model.network.encoder, model.tokenizers.source
+        self._model, self._encoder, self._tokenizer = model, model.network.encoder, model.vocabularies["text"]
         self._pool, self._layer, self._markers = pool, layer, markers
         _check_layer(self._encoder, layer)
 

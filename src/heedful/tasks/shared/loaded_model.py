@@ -3,11 +3,12 @@
 from typing import Generic
 
 from heedful.config.recipe import Recipe
-from heedful.models.bundle import Bundle, NetworkType, Tokenizers
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle, NetworkType
 
 
 class LoadedModel(Generic[NetworkType]):
-    """A trained model with its recipe and tokenizers."""
+    """A trained model with its recipe and vocabularies."""
 
     def __init__(self, bundle: Bundle[NetworkType]) -> None:
         self._bundle = bundle
@@ -18,9 +19,9 @@ class LoadedModel(Generic[NetworkType]):
         return self._bundle.recipe
 
     @property
-    def tokenizers(self) -> Tokenizers:
-        """The tokenizers of the source and the target side: of models that read texts, one that stands on both."""
-        return self._bundle.tokenizers
+    def vocabularies(self) -> Vocabularies:
+        """The tokenizers by name: "source" and "target", or "text"; and the names of classes."""
+        return self._bundle.vocabularies
 
     @property
     def network(self) -> NetworkType:

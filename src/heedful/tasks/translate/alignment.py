@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.models.bundle import Tokenizers
+from heedful.data.tokenize.vocabularies import Vocabularies
 
 Pairs = tuple[tuple[int, int], ...]  # (place in the source, place in the target), counted from 0
 
@@ -22,13 +22,13 @@ class Alignment:
         return " ".join(f"{source}-{target}" for source, target in self.words)
 
 
-def align(tokenizers: Tokenizers, source: Sequence[int], target: Sequence[int], places: Sequence[int]) -> Alignment:
+def align(vocabularies: Vocabularies, source: Sequence[int], target: Sequence[int], places: Sequence[int]) -> Alignment:
     """Make an alignment of places: for each target piece one in the source, whose `</s>` has the last."""
     pairs = tuple((place, number) for number, place in enumerate(places) if 0 <= place < len(source))
-    source_words, target_words = tokenizers.source.words(source), tokenizers.target.words(target)
+    source_words, target_words = vocabularies["source"].words(source), vocabularies["target"].words(target)
     return Alignment(
         pairs,
         tuple(sorted({(source_words[left], target_words[right]) for left, right in pairs})),
-        tuple(tokenizers.source.pieces(source)),
-        tuple(tokenizers.target.pieces(target)),
+        tuple(vocabularies["source"].pieces(source)),
+        tuple(vocabularies["target"].pieces(target)),
     )

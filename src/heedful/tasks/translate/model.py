@@ -48,7 +48,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         super().__init__(bundle)
         self._bundles = (bundle, *others)
         self.networks = (bundle.model, *(other.model for other in others))
-        self.wording = TextCodec(bundle.recipe, bundle.tokenizers)
+        self.wording = TextCodec(bundle.recipe, bundle.vocabularies)
         limits = [source_limit(network) for network in self.networks]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
         self._searched = Ensemble(self.networks) if others else SingleModel(bundle.model)
@@ -150,7 +150,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         self.check_targets(outputs, name, first)
         scored = score_tokens(self.networks, inputs, outputs, self.recipe.data.batch_tokens)
         return [
-            PairScore((*self.tokenizers.target.pieces(ids), END_PIECE), tuple(log_p))
+            PairScore((*self.vocabularies["target"].pieces(ids), END_PIECE), tuple(log_p))
             for ids, log_p in zip(outputs, scored, strict=True)
         ]
 
@@ -190,7 +190,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         return min(ends)[1] if ends else ""
 
     def _request(self, nbest: int, options: SearchOptions) -> SearchRequest:
-        return resolve(options, self.recipe.decode, nbest, self.tokenizers.target.tags.values())
+        return resolve(options, self.recipe.decode, nbest, self.vocabularies["target"].tags.values())
 
     def _translations(
         self, sources: Sequence[Sequence[int]], request: SearchRequest, progress: ProgressCallback, first: int = 1
@@ -238,7 +238,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         if best.alignment is None:
             return None
         tags = 0 if self.wording.language(source) is None else 1
-        return align(self.tokenizers, source[tags:], best.tokens, [place - tags for place in best.alignment])
+        return align(self.vocabularies, source[tags:], best.tokens, [place - tags for place in best.alignment])
 
     def _too_long(self, source: Sequence[int]) -> bool:
         return self._longest is not None and len(source) + 1 > self._longest
@@ -263,10 +263,10 @@ def load(
 def _refuse_other_vocabulary(
     folder: Path, bundle: Bundle[EncoderDecoder], first: Path, of_first: Bundle[EncoderDecoder]
 ) -> None:
-    side = bundle.tokenizers.other_side(of_first.tokenizers)
+    side = bundle.vocabularies.first_difference(of_first.vocabularies)
     if side is None:
         return
-    ours, theirs = getattr(bundle.tokenizers, side), getattr(of_first.tokenizers, side)
+    ours, theirs = bundle.vocabularies[side], of_first.vocabularies[side]
     raise UserError(
         f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than {first} "
         f"({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share theirs."

@@ -8,8 +8,10 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.epochs.loader import PairFeed
-from heedful.data.prepare.pairs import Prepared, prepare
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.data.prepare.pairs import prepare
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.translate.validation import TranslationValidator
@@ -19,9 +21,9 @@ from heedful.training.objectives import NextToken
 class TranslateTask:
     """From one sequence to another."""
 
-    def prepare(self, recipe: Recipe, given: Tokenizers | None, say: Callable[[str], None]) -> Prepared:
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; vocabularies that are given are kept."""
-        return prepare(recipe, say, (given.source, given.target) if given else None)
+        return prepare(recipe, say, given)
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> NextToken:
         """What training minimises."""

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from heedful.config.recipe import Recipe
 from heedful.data.text_form import TextForm, join_words, split_words
 from heedful.data.tokenize.tokenizer import tag_of
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Tokenizers
 
 Languages = str | Sequence[str] | None  # the target language of all texts, or of each; None where texts have tags
 
 
 class TextCodec:
-    """Text in and text out, as a model's recipe and tokenizers say."""
+    """Text in and text out, as a model's recipe and vocabularies say."""
 
-    def __init__(self, recipe: Recipe, tokenizers: Tokenizers) -> None:
+    def __init__(self, recipe: Recipe, vocabularies: Vocabularies) -> None:
         self._form, self._tokenized = TextForm.of(recipe.data), recipe.data.tokenized
-        self._source, self._target = tokenizers.source, tokenizers.target
-        self._language = {number: language for language, number in tokenizers.source.tags.items()}
+        self._source, self._target = vocabularies["source"], vocabularies["target"]
+        self._language = {number: language for language, number in vocabularies["source"].tags.items()}
 
     def encode(self, texts: Sequence[str], to: Languages, raw: bool, name: str, first: int) -> list[list[int]]:
         """The source pieces of texts, behind the tag of their target language where there are several.

@@ -9,7 +9,8 @@ from heedful.config.recipe import Recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.prepare import pair_stores as tokenizing
 from heedful.data.prepare import pairs as module
-from heedful.data.prepare.pairs import Prepared, prepare
+from heedful.data.prepare.pairs import prepare
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize import training_sample as sampling
@@ -48,8 +49,8 @@ def recipe(folder: Path, tokenizer: dict[str, Any] | None = None, **data: Any) -
 def texts(prepared: Prepared, store: TokenStore) -> list[tuple[str, str]]:
     return [
         (
-            prepared.source_tokenizer.decode(store.sentence("source", i).tolist()),
-            prepared.target_tokenizer.decode(store.sentence("target", i).tolist()),
+            prepared.vocabularies["source"].decode(store.sentence("source", i).tolist()),
+            prepared.vocabularies["target"].decode(store.sentence("target", i).tolist()),
         )
         for i in range(len(store))
     ]
@@ -99,10 +100,10 @@ def test_filters_count_pieces(source: int, target: int, objection: str | None) -
 
 def test_a_joint_vocabulary_is_one_object_and_separate_ones_are_two(files: Path) -> None:
     joint = prepare(recipe(files, {"kind": "word"}))
-    assert joint.source_tokenizer is joint.target_tokenizer
+    assert joint.vocabularies["source"] is joint.vocabularies["target"]
     apart = prepare(recipe(files, {"kind": "word", "joint": False}))
-    assert apart.source_tokenizer.fingerprint != apart.target_tokenizer.fingerprint
-    assert apart.source_tokenizer.encode("Hund") == [apart.source_tokenizer.unknown]
+    assert apart.vocabularies["source"].fingerprint != apart.vocabularies["target"].fingerprint
+    assert apart.vocabularies["source"].encode("Hund") == [apart.vocabularies["source"].unknown]
 
 
 def test_several_corpora_are_several_stores_with_weights(files: Path) -> None:
@@ -165,11 +166,10 @@ def test_a_changed_file_is_read_again(files: Path) -> None:
 
 def test_given_tokenizers_are_used(files: Path) -> None:
     first = prepare(recipe(files))
-    given = (first.source_tokenizer, first.target_tokenizer)
     write(files / "train.en", ["unheard words", *ENGLISH[1:]])
     said = Said()
-    second = prepare(recipe(files), said, tokenizers=given)
-    assert (second.source_tokenizer, second.target_tokenizer) == given
+    second = prepare(recipe(files), said, given=first.vocabularies)
+    assert second.vocabularies is first.vocabularies
     assert second.train[0].key != prepare(recipe(files)).train[0].key
     assert not [line for line in said if line.startswith("training")]
 
@@ -249,7 +249,7 @@ def test_an_interrupted_start_leaves_nothing_half_made(
     with monkeypatch.context() as patch:
         patch.setattr(tokenizing, "read_pairs", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            prepare(recipe(files), tokenizers=(prepared.source_tokenizer, prepared.target_tokenizer))
+            prepare(recipe(files), given=prepared.vocabularies)
     assert [file for file in (other / "tokens").iterdir() if file.suffix != ".lock"] == []
     assert train_texts(recipe(files)) == texts(prepared, prepared.train[0])
 

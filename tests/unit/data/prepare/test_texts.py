@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from heedful.config.recipe import Recipe
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import TextSample, prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize.tokenizer import MASK, Tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 
 CLASSIFIER = {"family": "classifier"}
@@ -55,7 +56,9 @@ def reviews(folder: Path, **data: Any) -> Recipe:
 
 
 def texts(prepared: Prepared, store: TokenStore, stream: str = "text") -> list[str]:
-    return [prepared.source_tokenizer.decode(store.sentence(stream, number).tolist()) for number in range(len(store))]
+    return [
+        prepared.vocabularies["text"].decode(store.sentence(stream, number).tolist()) for number in range(len(store))
+    ]
 
 
 def vocabulary(tokenizer: Tokenizer) -> set[str]:
@@ -68,27 +71,27 @@ def vocabulary(tokenizer: Tokenizer) -> set[str]:
 def test_texts_come_tokenized_with_their_classes(files: Path) -> None:
     prepared = prepare_texts(reviews(files))
     (train,), (valid,) = prepared.train, prepared.valid
-    assert prepared.source_tokenizer is prepared.target_tokenizer
-    assert prepared.labels == ("neg", "pos")
+    assert list(prepared.vocabularies.tokenizers) == ["text"]
+    assert prepared.vocabularies.labels == ("neg", "pos")
     assert texts(prepared, train) == ["good Film", "bad film", "good . Very good"]
     assert train.streams["label"].values.tolist() == [1, 0, 1]
     assert texts(prepared, valid) == ["bad bad"]
     assert prepared.weights == (1.0,)
-    assert prepared.source_tokenizer.mask is None
-    assert vocabulary(prepared.source_tokenizer) == {"good", "Film", "bad", "film", ".", "Very"}
+    assert prepared.vocabularies["text"].mask is None
+    assert vocabulary(prepared.vocabularies["text"]) == {"good", "Film", "bad", "film", ".", "Very"}
 
 
 def test_both_texts_of_a_pair_train_the_tokenizer(files: Path) -> None:
     made = recipe(files, CLASSIFIER, {"tsv": "pairs.tsv", "text": 2, "second": 3, "label": 1})
     prepared = prepare_texts(made)
-    assert vocabulary(prepared.source_tokenizer) == {"one", "two", "words", "three", "four"}
+    assert vocabulary(prepared.vocabularies["text"]) == {"one", "two", "words", "three", "four"}
     assert texts(prepared, prepared.train[0], "second") == ["two words", "four"]
 
 
 def test_several_labels_of_a_text_are_no_hindrance_to_its_tokenizer(files: Path) -> None:
     made = recipe(files, CLASSIFIER | {"labels": "several"}, {"jsonl": "several.jsonl", "text": "t", "label": "l"})
     prepared = prepare_texts(made)
-    assert prepared.labels == ("x", "y")
+    assert prepared.vocabularies.labels == ("x", "y")
     assert prepared.train[0].streams["label"].lengths().tolist() == [2, 0]
 
 
@@ -109,11 +112,11 @@ def test_a_masked_model_has_documents_without_classes_and_a_vocabulary_with_a_ma
     files: Path, corpus: dict[str, Any]
 ) -> None:
     prepared = prepare_texts(recipe(files, BERT, corpus))
-    assert prepared.labels == ()
+    assert prepared.vocabularies.labels == ()
     assert set(prepared.train[0].streams) == {"text", "sentences"}
-    assert prepared.source_tokenizer.mask == 4
-    assert prepared.source_tokenizer.pieces([4]) == [MASK]
-    assert prepared.source_tokenizer.markers == 5
+    assert prepared.vocabularies["text"].mask == 4
+    assert prepared.vocabularies["text"].pieces([4]) == [MASK]
+    assert prepared.vocabularies["text"].markers == 5
 
 
 def test_labels_of_texts_are_no_matter_to_a_masked_model(files: Path) -> None:
@@ -123,7 +126,7 @@ def test_labels_of_texts_are_no_matter_to_a_masked_model(files: Path) -> None:
 
 def test_the_form_of_text_is_that_of_the_vocabulary_too(files: Path) -> None:
     prepared = prepare_texts(reviews(files, lowercase=True))
-    assert vocabulary(prepared.source_tokenizer) == {"good", "bad", "film", ".", "very"}
+    assert vocabulary(prepared.vocabularies["text"]) == {"good", "bad", "film", ".", "very"}
     assert texts(prepared, prepared.train[0])[0] == "good film"
 
 
@@ -137,10 +140,10 @@ def test_corpora_are_weighted_by_their_size_at_a_temperature(files: Path) -> Non
 
 
 def test_a_vocabulary_and_classes_that_are_given_are_kept(files: Path) -> None:
-    other = prepare_texts(recipe(files, BERT, {"text": "text.txt"})).source_tokenizer
-    prepared = prepare_texts(reviews(files), tokenizer=other, labels=("pos", "neutral", "neg"))
-    assert prepared.source_tokenizer is other
-    assert prepared.labels == ("pos", "neutral", "neg")
+    other = prepare_texts(recipe(files, BERT, {"text": "text.txt"})).vocabularies["text"]
+    prepared = prepare_texts(reviews(files), given=Vocabularies({"text": other}, ("pos", "neutral", "neg")))
+    assert prepared.vocabularies["text"] is other
+    assert prepared.vocabularies.labels == ("pos", "neutral", "neg")
     assert prepared.train[0].streams["label"].values.tolist() == [0, 2, 0]
 
 
@@ -153,13 +156,13 @@ def test_all_is_made_once(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_training, "train_tokenizer", forbidden)
     again = prepare_texts(reviews(files, batch_tokens=50, max_length=9, cut="begin"), said)
     assert said == ["train.tsv: 3 texts, 1 empty", "valid.tsv: 1 text"]
-    assert again.source_tokenizer.fingerprint == first.source_tokenizer.fingerprint
+    assert again.vocabularies["text"].fingerprint == first.vocabularies["text"].fingerprint
     assert [store.key for store in again.train] == [store.key for store in first.train]
 
 
 def test_a_masked_model_and_a_classifier_have_tokenizers_of_their_own_on_the_same_texts(files: Path) -> None:
     corpus = {"tsv": "train.tsv", "text": 2, "label": 1}
-    both = [prepare_texts(recipe(files, model, corpus)).source_tokenizer for model in (CLASSIFIER, BERT)]
+    both = [prepare_texts(recipe(files, model, corpus)).vocabularies["text"] for model in (CLASSIFIER, BERT)]
     assert [tokenizer.mask for tokenizer in both] == [None, 4]
 
 
@@ -174,7 +177,7 @@ def test_a_tokenizer_is_trained_on_so_many_texts_at_equal_distances(files: Path)
     assert list(sample) == [f"word{number}" for number in (19, 39, 59, 79, 99)]
     assert sample.description == ", on 5 of 100 texts (`tokenizer.sample`)"
     said = Said()
-    assert len(vocabulary(prepare_texts(made, said).source_tokenizer)) == 5
+    assert len(vocabulary(prepare_texts(made, said).vocabularies["text"])) == 5
     assert said[0] == "training the tokenizer: word, 50,000 pieces, on 5 of 100 texts (`tokenizer.sample`)"
     assert TextSample.of(recipe(files, CLASSIFIER, corpus)).description == ""
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
-from heedful.data.prepare.pairs import Prepared, prepare
+from heedful.data.prepare.pairs import prepare
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.errors import UserError
@@ -141,7 +142,7 @@ def recipe(files: Path, joint: bool = True, **data: Any) -> Recipe:
 
 def source(prepared: Prepared, number: int) -> list[list[str]]:
     store = prepared.train[number]
-    return [prepared.source_tokenizer.pieces(store.sentence("source", i).tolist()) for i in range(len(store))]
+    return [prepared.vocabularies["source"].pieces(store.sentence("source", i).tolist()) for i in range(len(store))]
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -149,11 +150,13 @@ def test_every_training_source_carries_the_tag_of_its_corpus(files: Path, joint:
     prepared = prepare(recipe(files, joint, valid=[corpus("fr", lines="2-2")]))
     assert source(prepared, 0) == [["<2de>", "a", "dog", "runs"], ["<2de>", "a", "cat"], ["<2de>", "one"]]
     assert source(prepared, 1) == [["<2fr>", "a", "dog", "runs"]]
-    assert prepared.valid[0].sentence("source", 0)[0] == prepared.source_tokenizer.tag("fr")
-    assert prepared.source_tokenizer.tags == {"de": 4, "fr": 5}
-    assert prepared.target_tokenizer.tags == ({"de": 4, "fr": 5} if joint else {})
+    assert prepared.valid[0].sentence("source", 0)[0] == prepared.vocabularies["source"].tag("fr")
+    assert prepared.vocabularies["source"].tags == {"de": 4, "fr": 5}
+    assert prepared.vocabularies["target"].tags == ({"de": 4, "fr": 5} if joint else {})
     for store in prepared.train:
-        targets = [prepared.target_tokenizer.pieces(store.sentence("target", i).tolist()) for i in range(len(store))]
+        targets = [
+            prepared.vocabularies["target"].pieces(store.sentence("target", i).tolist()) for i in range(len(store))
+        ]
         assert not any(piece.startswith("<2") for pieces in targets for piece in pieces)
 
 
@@ -166,7 +169,7 @@ def test_a_tag_takes_a_place_of_the_longest_sentence_and_none_in_the_ratio(files
 def test_the_same_text_to_another_language_is_another_store(files: Path) -> None:
     first = prepare(recipe(files))
     second = prepare(recipe(files, train=[corpus("de", to="fr"), corpus("fr", to="de", lines="1-1")]))
-    assert first.source_tokenizer.fingerprint == second.source_tokenizer.fingerprint
+    assert first.vocabularies["source"].fingerprint == second.vocabularies["source"].fingerprint
     assert source(second, 0)[2] == ["<2fr>", "one"]
     assert {store.key for store in first.train}.isdisjoint({store.key for store in second.train})
 
@@ -181,12 +184,11 @@ def test_a_language_that_is_not_trained_is_refused_with_its_corpus(files: Path, 
 
 def test_a_corpus_without_a_language_is_refused_where_a_given_vocabulary_has_tags(files: Path) -> None:
     prepared = prepare(recipe(files))
-    given_tokenizers = (prepared.source_tokenizer, prepared.target_tokenizer)
     plain = recipe(files, train=[{"source": "en", "target": "de", "name": "news"}])
     message = r'^news: `to` is missing, but the vocabulary has tags: set it to one of "de", "fr"\.$'
     with pytest.raises(UserError, match=message):
-        prepare(plain, tokenizers=given_tokenizers)
-    assert prepare(plain).source_tokenizer.tags == {}
+        prepare(plain, given=prepared.vocabularies)
+    assert prepare(plain).vocabularies["source"].tags == {}
 
 
 # --- how often corpora are shown --------------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ def test_the_recipe_says_what_the_config_says(folder: Path) -> None:
     assert bundle.recipe.data.max_length == 96
     assert bundle.recipe.data.train == (PlainTexts(name="imported", text=str(folder)),)
     assert bundle.recipe.tokenizer.kind == "wordpiece"
-    assert bundle.recipe.tokenizer.size == bundle.tokenizers.source.size
-    assert bundle.tokenizers.joint
+    assert bundle.recipe.tokenizer.size == bundle.vocabularies["text"].size
+    assert bundle.vocabularies.joint
     assert recipe_from_json(recipe_to_json(bundle.recipe), "config.json") == bundle.recipe
 
 
@@ -119,7 +119,7 @@ def test_rows_and_biases_go_with_their_pieces(folder: Path) -> None:
     for number, marker in enumerate(MARKERS):
         assert torch.equal(embedding[number], tensors["bert.embeddings.word_embeddings.weight"][listed.index(marker)])
         assert torch.equal(bias[number], tensors["cls.predictions.bias"][listed.index(marker)])
-    (token,) = bundle.tokenizers.source.encode("the")
+    (token,) = bundle.vocabularies["text"].encode("the")
     assert torch.equal(embedding[token], tensors["bert.embeddings.word_embeddings.weight"][listed.index("the")])
     assert torch.equal(bias[token], tensors["cls.predictions.bias"][listed.index("the")])
     assert bundle.model.head.output.weight is embedding
@@ -357,8 +357,8 @@ def test_a_classifier_learns_from_an_imported_model(
     (tmp_path / "films.toml").write_text(RECIPE.format(folder=tmp_path, steps=60))
     assert run(["train", str(tmp_path / "films.toml"), "--out", str(tmp_path / "films")]) == 0
     start, made = read_bundle(tmp_path / "ours", MaskedModel), read_bundle(tmp_path / "films", Classifier)
-    assert made.tokenizers.source.fingerprint == start.tokenizers.source.fingerprint
-    assert made.tokenizers.labels == ("neg", "pos")
+    assert made.vocabularies["text"].fingerprint == start.vocabularies["text"].fingerprint
+    assert made.vocabularies.labels == ("neg", "pos")
     assert made.model.get_parameter("pooler.linear.weight").shape == (16, 16)
     *_, validated = (tmp_path / "films/metrics.jsonl").read_text().splitlines()
     assert json.loads(validated)["accuracy"] > 0.85

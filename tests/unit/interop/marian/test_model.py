@@ -50,10 +50,10 @@ def test_marians_ids_are_put_in_our_order() -> None:
 
 
 def test_both_sides_have_the_same_ids(folder: Path) -> None:
-    tokenizers = imported(folder).tokenizers
+    vocabularies = imported(folder).vocabularies
     bare = [
         [piece.replace("\ufdd0", "") for piece in tokenizer.pieces(range(tokenizer.size))]
-        for tokenizer in (tokenizers.source, tokenizers.target)
+        for tokenizer in (vocabularies["source"], vocabularies["target"])
     ]
     assert bare[0] == bare[1]
     assert bare[0][: len(SPECIALS)] == list(SPECIALS)
@@ -65,7 +65,7 @@ def test_rows_and_biases_go_with_their_pieces(folder: Path) -> None:
     ours, bias = bundle.model.decoder.output.weight, bundle.model.decoder.output.bias
     theirs, their_bias = tensors["model.shared.weight"], tensors["final_logits_bias"][0]
     assert bias is not None
-    for number, piece in enumerate(bundle.tokenizers.target.pieces(range(len(ours)))):
+    for number, piece in enumerate(bundle.vocabularies["target"].pieces(range(len(ours)))):
         row = marian.get({"<s>": "<pad>"}.get(piece, piece.replace("\ufdd0", "")), marian["<unk>"])
         assert torch.equal(ours[number], theirs[row])
         assert torch.equal(bundle.model.get_parameter("encoder.embedding.weight")[number], theirs[row])
@@ -76,7 +76,7 @@ def test_rows_and_biases_go_with_their_pieces(folder: Path) -> None:
 def test_a_model_of_several_languages_is_asked_by_tags(tmp_path: Path) -> None:
     write_marian(tmp_path, codes=[">>fr<<", ">>it<<"])
     bundle = imported(tmp_path)
-    assert bundle.tokenizers.source.tags == bundle.tokenizers.target.tags == {"fr": 4, "it": 5}
+    assert bundle.vocabularies["source"].tags == bundle.vocabularies["target"].tags == {"fr": 4, "it": 5}
     assert [corpus.to for corpus in bundle.recipe.data.train] == ["fr"]
     marian = json.loads((tmp_path / "vocab.json").read_text())
     theirs = load_file(tmp_path / "model.safetensors")["model.shared.weight"]
@@ -106,7 +106,7 @@ def test_the_recipe_says_what_the_config_says(folder: Path, change: Change) -> N
     )
     assert not bundle.recipe.tokenizer.joint
     assert bundle.recipe.tokenizer.kind == "unigram"
-    assert bundle.recipe.tokenizer.size == bundle.tokenizers.target.size
+    assert bundle.recipe.tokenizer.size == bundle.vocabularies["target"].size
     assert recipe_from_json(recipe_to_json(bundle.recipe), "config.json") == bundle.recipe
     assert bundle.recipe.data.train == (TextCorpus(name="imported", source=str(folder), target=str(folder)),)
 

@@ -65,7 +65,7 @@ def packed(ids: list[int], segments: list[int] | None = None) -> Packed:
 @torch.inference_mode()
 def naive(classifier: TextClassifier, text: str, second: str | None = None) -> list[float]:
     """The probabilities of one text by itself, read by hand."""
-    encode, network = classifier.tokenizers.source.encode, classifier.network.eval()
+    encode, network = classifier.vocabularies["text"].encode, classifier.network.eval()
     inputs: Packed | Nested
     if isinstance(network.encoder, HierarchicalEncoder):
         sentences, left = [], LONGEST
@@ -151,7 +151,7 @@ def test_several_labels_are_said_where_each_is_more_likely_than_not() -> None:
             key=lambda label: -one.probabilities[label],
         )
         with torch.inference_mode():
-            ids = [BEGIN, *classifier.tokenizers.source.encode(text)[: LONGEST - 2], END]
+            ids = [BEGIN, *classifier.vocabularies["text"].encode(text)[: LONGEST - 2], END]
             expected = classifier.network.eval()(packed(ids))[0].sigmoid().tolist()
         assert list(one.probabilities.values()) == pytest.approx(expected, abs=1e-5)
     assert {len(one.labels) for one in found} > {1, 2}
@@ -233,7 +233,7 @@ def test_a_document_is_weighed_sentence_by_sentence() -> None:
     with torch.inference_mode():
         classifier.network.eval()
         for one in found:
-            ids = classifier.tokenizers.source.encode(" ".join(one.pieces[:-1]))
+            ids = classifier.vocabularies["text"].encode(" ".join(one.pieces[:-1]))
             states = sentences.words.encoder(packed([*ids, END])).values
             vectors.append((torch.tensor(one.weights).unsqueeze(1) * states).sum(0))
         states = sentences.sentences(Packed(torch.stack(vectors), layout_of(np.array([4]), 4))).values

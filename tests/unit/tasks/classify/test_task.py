@@ -12,12 +12,13 @@ import torch
 from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import TextCollator
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, Tokenizers, build_network
+from heedful.models.bundle import Bundle, build_network
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.task import ClassifyTask, judge_stores, reading_of, scores_of
 from heedful.training.objectives import OneLabel, SeveralLabels
@@ -60,13 +61,13 @@ def store(*labels: list[int], sizes: list[int] | None = None) -> TokenStore:
 
 
 def prepared(tokenizer: Tokenizer, *train: TokenStore, valid: tuple[TokenStore, ...] = ()) -> Prepared:
-    return Prepared(tokenizer, tokenizer, train, (1.0,) * len(train), valid, LABELS)
+    return Prepared(Vocabularies({"text": tokenizer}, LABELS), train, (1.0,) * len(train), valid)
 
 
 def bundle(made: Recipe, tokenizer: Tokenizer) -> Bundle[Classifier]:
-    model = build_network(made.model, Tokenizers(tokenizer, tokenizer, LABELS))
+    model = build_network(made.model, Vocabularies({"text": tokenizer}, LABELS))
     assert isinstance(model, Classifier)
-    return Bundle(made, Tokenizers(tokenizer, tokenizer, LABELS), model.eval())
+    return Bundle(made, Vocabularies({"text": tokenizer}, LABELS), model.eval())
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def test_classes_are_told_with_how_many_texts_have_them(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said: list[str] = []
     made = TASK.prepare(recipe(data={"folder": str(tmp_path)}), None, said.append)
-    assert made.labels == tuple(map(str, range(12)))
+    assert made.vocabularies.labels == tuple(map(str, range(12)))
     listed = "0 (13), 1 (3), 2 (3), 3 (3), 4 (3), 5 (3), 6 (2), 7 (2), 8 (2), 9 (2), ..."
     assert said[-1] == f"12 classes: {listed}"
 
@@ -85,9 +86,9 @@ def test_classes_are_told_with_how_many_texts_have_them(tmp_path: Path) -> None:
 def test_a_vocabulary_and_classes_that_are_given_are_kept(tmp_path: Path, tokenizer: Tokenizer) -> None:
     (tmp_path / "t.jsonl").write_text('{"text": "ant", "label": "a"}\n')
     said: list[str] = []
-    given = Tokenizers(tokenizer, tokenizer, LABELS)
+    given = Vocabularies({"text": tokenizer}, LABELS)
     made = TASK.prepare(recipe(data={"folder": str(tmp_path)}), given, said.append)
-    assert (made.source_tokenizer, made.labels) == (tokenizer, LABELS)
+    assert (made.vocabularies["text"], made.vocabularies.labels) == (tokenizer, LABELS)
     assert said[-1] == "3 classes: a (1), b (0), c (0)"
 
 
@@ -147,7 +148,7 @@ def test_the_tokens_of_an_epoch_are_those_that_speed_counts(
     objective = TASK.objective(asked, made)
     shown = sum(objective.tokens(feed.batch(indices)) for indices in feed.plan(0))
     assert TASK.tokens(asked, made) == shown
-    doubled = Prepared(tokenizer, tokenizer, (used, used), (1.0, 2.5), (), LABELS)
+    doubled = Prepared(Vocabularies({"text": tokenizer}, LABELS), (used, used), (1.0, 2.5), ())
     assert TASK.tokens(asked, doubled) == 3.5 * shown
 
 
@@ -179,7 +180,7 @@ def test_balanced_weights_go_by_what_an_epoch_shows(tokenizer: Tokenizer) -> Non
     """Three of the first class, and one of each other that is shown three times: all are shown alike."""
     made = recipe(train={"class_weights": "balanced"})
     stores = store([0], [0], [0]), store([1], [2])
-    found = TASK.objective(made, Prepared(tokenizer, tokenizer, stores, (1.0, 3.0), (), LABELS)).weights_C
+    found = TASK.objective(made, Prepared(Vocabularies({"text": tokenizer}, LABELS), stores, (1.0, 3.0), ())).weights_C
     assert found is not None
     assert found.tolist() == pytest.approx([1.0, 1.0, 1.0])
 

@@ -14,8 +14,9 @@ from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Uni
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END, MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, Tokenizers, write_description, write_weights
+from heedful.models.bundle import Bundle, write_description, write_weights
 from heedful.packed import Packed
 from heedful.tasks.fill.mask_text import MaskTextCodec, split_at_masks
 from heedful.tasks.fill.model import Candidate, MaskFiller, load_filler
@@ -84,7 +85,7 @@ def test_several_masks_are_filled_in_one_pass(week: MaskFiller) -> None:
 @all_kinds
 def test_candidates_are_the_best_of_the_softmax_over_all_pieces(kind: str) -> None:
     bundle = masked_bundle(KINDS[kind])
-    tokenizer, text = bundle.tokenizers.source, "the [MASK] saw a [MASK] ."
+    tokenizer, text = bundle.vocabularies["text"], "the [MASK] saw a [MASK] ."
     (pieces,) = wording(kind, tokenizer=tokenizer).encode([split_at_masks(text)])
     tokens = [BEGIN, *pieces, END]
     with torch.no_grad():
@@ -103,7 +104,7 @@ def test_candidates_are_the_best_of_the_softmax_over_all_pieces(kind: str) -> No
 
 def test_special_pieces_are_never_proposed_but_keep_their_share() -> None:
     bundle = masked_bundle()
-    tokenizer = bundle.tokenizers.source
+    tokenizer = bundle.vocabularies["text"]
     with torch.no_grad():
         bundle.model.head.output.bias[: tokenizer.markers] += 20.0  # type: ignore[index]
     (candidates,) = MaskFiller(bundle).fill("the [MASK] sat", top=10_000).masks
@@ -148,7 +149,7 @@ def test_dropout_is_off_and_the_network_stays_as_it_was() -> None:
 
 def test_a_second_text_is_read_behind_the_first_in_its_own_segment() -> None:
     bundle = masked_bundle()
-    tokenizer, filler = bundle.tokenizers.source, MaskFiller(bundle)
+    tokenizer, filler = bundle.vocabularies["text"], MaskFiller(bundle)
     encode, mask = tokenizer.encode, mask_of(tokenizer)
     tokens = [BEGIN, *encode("the cat"), mask, END, *encode("a dog saw"), mask, END]
     segments = [0] * 5 + [1] * 5
@@ -366,7 +367,7 @@ def test_a_vocabulary_without_a_mask_is_refused() -> None:
     bundle = masked_bundle()
     tokenizer = train_tokenizer(bundle.recipe.tokenizer, TEXTS)
     with pytest.raises(UserError, match=r"^The vocabulary of this model has no `<mask>`: it can fill in nothing\.$"):
-        MaskFiller(Bundle(bundle.recipe, Tokenizers(tokenizer, tokenizer), bundle.model))
+        MaskFiller(Bundle(bundle.recipe, Vocabularies({"text": tokenizer}), bundle.model))
 
 
 def test_a_stream_keeps_blank_lines_and_yields_what_comes_before_a_mistake(week: MaskFiller) -> None:
@@ -401,7 +402,7 @@ def test_a_stream_answers_when_the_next_line_would_have_to_be_awaited(week: Mask
 
 
 def test_a_bundle_on_disk_answers_as_it_did(week: MaskFiller, tmp_path: Path) -> None:
-    write_description(tmp_path, week.recipe, week.tokenizers)
+    write_description(tmp_path, week.recipe, week.vocabularies)
     write_weights(tmp_path, week.network)
     again = load_filler(tmp_path, "cpu")
     assert again.fill("monday [MASK] wednesday") == week.fill("monday [MASK] wednesday")
@@ -412,6 +413,6 @@ def test_a_bundle_on_disk_answers_as_it_did(week: MaskFiller, tmp_path: Path) ->
 
 def test_a_translator_is_refused(untrained: Callable[..., Translator], tmp_path: Path) -> None:
     translator = untrained()
-    write_description(tmp_path, translator.recipe, translator.tokenizers)
+    write_description(tmp_path, translator.recipe, translator.vocabularies)
     with pytest.raises(UserError, match=r"is a model that translates: use `heedful translate`\.$"):
         load_filler(tmp_path, "cpu")

@@ -11,7 +11,7 @@ from tests.unit.tasks.masked_models import masked_bundle
 
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import WordPiece
-from heedful.data.prepare.pairs import Prepared
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.errors import UserError
 from heedful.metrics.masked_tokens import predict_masked
@@ -40,7 +40,7 @@ def judged(folder: Path, **validation: object) -> tuple[Bundle[MaskedModel], Pre
     settings = recipe.train.validation.model_copy(update=validation)
     bundle = fresh_masked_model(changed(recipe, train={"validation": settings}))
     bundle.model.eval()
-    return bundle, prepare_texts(bundle.recipe, tokenizer=bundle.tokenizers.source)
+    return bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies)
 
 
 # --- judging ----------------------------------------------------------------------------------------------------------
@@ -54,8 +54,7 @@ def test_the_metric_comes_first_and_the_others_follow(tmp_path: Path) -> None:
 
 def test_without_texts_there_is_nothing_to_judge_by(tmp_path: Path) -> None:
     bundle, prepared = judged(tmp_path)
-    tokenizer = bundle.tokenizers.source
-    assert MaskedValidator(bundle, Prepared(tokenizer, tokenizer, prepared.train, (1.0,), ()))() == {}
+    assert MaskedValidator(bundle, Prepared(bundle.vocabularies, prepared.train, (1.0,), ()))() == {}
 
 
 def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +75,7 @@ def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatc
 
 def test_masks_do_not_depend_on_the_budget_of_training(tmp_path: Path) -> None:
     bundle, prepared = judged(tmp_path)
-    other = Bundle(changed(bundle.recipe, data={"batch_tokens": 64}), bundle.tokenizers, bundle.model)
+    other = Bundle(changed(bundle.recipe, data={"batch_tokens": 64}), bundle.vocabularies, bundle.model)
     assert MaskedValidator(bundle, prepared)() == MaskedValidator(other, prepared)()
 
 
@@ -120,7 +119,7 @@ def test_a_gpu_has_one_shape_of_batches_where_attention_runs_straight_on_it(tmp_
 def test_a_word_begins_with_every_piece_that_does_not_go_on_with_one(tmp_path: Path) -> None:
     recipe = masked_recipe(tmp_path)
     assert TASK.feed(recipe, prepare_texts(recipe)).begins_word is None
-    tokenizer = masked_bundle(WordPiece(kind="wordpiece", size=60)).tokenizers.source
+    tokenizer = masked_bundle(WordPiece(kind="wordpiece", size=60)).vocabularies["text"]
     pieces = tokenizer.pieces(range(tokenizer.size))
     assert any(piece.startswith("##") for piece in pieces)
     assert begins_word(tokenizer).tolist() == [not piece.startswith("##") for piece in pieces]

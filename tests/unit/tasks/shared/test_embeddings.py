@@ -17,9 +17,10 @@ from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.packed import Nested, Packed
@@ -64,7 +65,7 @@ def classifier(encoder: dict[str, Any], lowercase: bool = False, max_length: int
     assert isinstance(recipe.model, ClassifierModel)
     tokenizer = train_tokenizer(recipe.tokenizer, TEXTS)
     network = build_classifier(recipe.model, tokenizer.size, 2)
-    return TextClassifier(Bundle(recipe, Tokenizers(tokenizer, tokenizer, ("no", "yes")), network))
+    return TextClassifier(Bundle(recipe, Vocabularies({"text": tokenizer}, ("no", "yes")), network))
 
 
 def any_reader(name: str) -> HasEncoder:
@@ -82,7 +83,7 @@ def encoder_of(model: HasEncoder) -> torch.nn.Module:
 
 def states(model: HasEncoder, text: str) -> NDArray[np.float32]:
     """Of one text alone, markers included."""
-    ids = [BEGIN, *model.tokenizers.source.encode(text), END]
+    ids = [BEGIN, *model.vocabularies["text"].encode(text), END]
     encoded: NDArray[np.float32] = evaluated(model, encoder_of(model), Packed.of([ids])).numpy()
     return encoded
 
@@ -177,7 +178,7 @@ def test_texts_are_given_their_form_and_cut_as_in_training() -> None:
 @all_readers
 def test_vectors_of_tokens_are_those_of_each_text_alone(name: str) -> None:
     model = any_reader(name)
-    tokenizer = model.tokenizers.source
+    tokenizer = model.vocabularies["text"]
     for text, (pieces, vectors) in zip(TEXTS, embed(model, TEXTS, of="tokens"), strict=True):
         assert pieces == tokenizer.pieces(tokenizer.encode(text))
         assert vectors.dtype == np.float32
@@ -216,7 +217,7 @@ def test_a_layer_is_what_a_block_puts_out(name: str) -> None:
 
 def nested(model: HasEncoder, text: str) -> Nested:
     """Sentences of four words at most, each with its end marker."""
-    sentences = [model.tokenizers.source.encode(sentence) for sentence in split_sentences(text)]
+    sentences = [model.vocabularies["text"].encode(sentence) for sentence in split_sentences(text)]
     parts = [sentence[begin : begin + 4] for sentence in sentences for begin in range(0, len(sentence), 4)]
     return Nested.of([[[*part, END] for part in parts]])
 
@@ -244,9 +245,9 @@ def test_a_documents_tokens_are_those_of_its_sentences() -> None:
         document = nested(model, text).words
         expected = evaluated(model, encoder.words.encoder, document).numpy() if text else np.zeros((0, 12), np.float32)
         words = document.values.numpy() != END
-        assert pieces == model.tokenizers.source.pieces(document.values[words].tolist())
+        assert pieces == model.vocabularies["text"].pieces(document.values[words].tolist())
         assert_close(vectors, expected[words])
-        assert marked == model.tokenizers.source.pieces(document.values.tolist())
+        assert marked == model.vocabularies["text"].pieces(document.values.tolist())
         assert_close(all_vectors, expected)
 
 

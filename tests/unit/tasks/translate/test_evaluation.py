@@ -18,10 +18,11 @@ from heedful.config.train import Validation
 from heedful.data.text_form import join_words
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.metrics.translation import bleu
 from heedful.models.build.network import build_model
-from heedful.models.bundle import Bundle, Tokenizers
+from heedful.models.bundle import Bundle
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.translate.evaluation import evaluate, perplexity
 from heedful.tasks.translate.model import Translator
@@ -117,7 +118,7 @@ def moses() -> Callable[..., Translator]:
         tokenizer = train_tokenizer(recipe.tokenizer, [VOCABULARY], languages)
         torch.manual_seed(3)
         network = build_model(recipe.pair_model, tokenizer.size, tokenizer.size)
-        return Translator(Bundle(recipe, Tokenizers(tokenizer, tokenizer), network))
+        return Translator(Bundle(recipe, Vocabularies({"source": tokenizer, "target": tokenizer}), network))
 
     return make
 
@@ -211,7 +212,7 @@ def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Trans
         train = made.recipe.train.model_copy(update={"validation": validation})
         recipe = made.recipe.model_copy(update={"data": data, "train": train})
         with evaluation_mode(made.network):
-            scores = TranslationValidator(Bundle(recipe, made.tokenizers, made.network), stores)()
+            scores = TranslationValidator(Bundle(recipe, made.vocabularies, made.network), stores)()
         asked = [["de", "de", "de", "fr", "fr"][row] for row in rows]
         references = [line for to in languages for line in (tmp_path / f"{to}.out").read_text().splitlines()]
         found = evaluate(made, expected, [references[row] for row in rows], to=asked)

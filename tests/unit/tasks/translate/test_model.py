@@ -56,7 +56,7 @@ def test_details_are_scores_tokens_and_the_best_first(reversing: Translator) -> 
     assert nbest[0].text == reversing.translate("ant bee cat")
     assert [best.score for best in nbest] == sorted((best.score for best in nbest), reverse=True)
     assert all(best.complete for best in nbest)
-    assert [reversing.tokenizers.target.decode(best.tokens) for best in nbest] == [best.text for best in nbest]
+    assert [reversing.vocabularies["target"].decode(best.tokens) for best in nbest] == [best.text for best in nbest]
     assert len({best.text for best in nbest}) == 3
 
 
@@ -205,7 +205,7 @@ def test_automatic_precision_is_float32_on_the_cpu(reversing_folder: Path) -> No
     model = load(str(reversing_folder), device="cpu")
     assert {parameter.dtype for parameter in model.network.parameters()} == {torch.float32}
     assert model.recipe.decode.max_extra == 6
-    assert model.tokenizers.joint
+    assert model.vocabularies.joint
 
 
 def test_a_bundle_may_be_moved(reversing_folder: Path, tmp_path: Path) -> None:

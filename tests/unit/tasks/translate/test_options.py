@@ -5,10 +5,10 @@ import pytest
 from heedful.config.decode import Decode
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.penalties import Shifted, Wu
 from heedful.errors import UserError
-from heedful.models.bundle import Tokenizers
 from heedful.tasks.translate.alignment import align
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.options import SearchOptions, resolve
@@ -112,7 +112,9 @@ def test_an_alignment_of_byte_level_pieces_is_readable_and_of_words() -> None:
     bytes_of = train_tokenizer(ByteBpe(size=275), ["five dogs", "fünf Hunde"] * 5)
     source, target = bytes_of.encode("five dogs"), bytes_of.encode("fünf Hunde 漢")
     last = len(source) - 1
-    found = align(Tokenizers(bytes_of, bytes_of), source, target, [0] * (len(target) - 3) + [last] * 3)
+    found = align(
+        Vocabularies({"source": bytes_of, "target": bytes_of}), source, target, [0] * (len(target) - 3) + [last] * 3
+    )
     assert "".join(found.source_pieces) == "five▁dogs"
     assert "".join(found.target_pieces) == "fünf▁Hunde▁<0xE6><0xBC><0xA2>"
     assert found.words == ((0, 0), (0, 1), (1, 2))

@@ -18,7 +18,7 @@ TARGETS = ["cat bee", "dog dog dog ant", "", "bee"]
 
 def naive(models: list[Translator], source: str, target: str) -> list[float]:
     """One pair at a time, full scores, float64 sums."""
-    inputs, outputs = models[0].encode([source])[0], models[0].tokenizers.target.encode(target)
+    inputs, outputs = models[0].encode([source])[0], models[0].vocabularies["target"].encode(target)
     each = []
     for model in models:
         model.network.eval()
@@ -40,7 +40,7 @@ def test_scores_equal_one_pair_at_a_time(untrained: Callable[..., Translator]) -
 
 def test_several_models_speak_with_their_mean_probability(untrained: Callable[..., Translator]) -> None:
     one, other = untrained(), untrained(layers=2)
-    both = Translator(*(Bundle(model.recipe, one.tokenizers, model.network) for model in (one, other)))
+    both = Translator(*(Bundle(model.recipe, one.vocabularies, model.network) for model in (one, other)))
     for scored, source, target in zip(both.score(SOURCES, TARGETS), SOURCES, TARGETS, strict=True):
         assert scored.log_probabilities == pytest.approx(naive([one, other], source, target), abs=1e-4)
 

@@ -10,8 +10,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Tokenizers
 from heedful.tasks.translate.text_codec import Languages, TextCodec
 
 ENGLISH = "a dog , isn 't it ? <2de>"
@@ -27,7 +27,7 @@ def wording(
     recipe = Recipe(data=data, tokenizer=Words(kind="word"))
     form = str.lower if lowercase else str
     joint = train_tokenizer(recipe.tokenizer, [form(ENGLISH), form(OTHERS)], languages)
-    return TextCodec(recipe, Tokenizers(joint, joint))
+    return TextCodec(recipe, Vocabularies({"source": joint, "target": joint}))
 
 
 def pieces(of: TextCodec, texts: Sequence[str], to: Languages = None, raw: bool = False) -> list[list[str]]:
