@@ -122,7 +122,7 @@ def test_the_tokenizer_of_another_model_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("listed", [[], {}, None, "x"])
 def test_a_config_that_lists_no_tokenizer_is_refused(folder: Path, listed: object) -> None:
-    change_config(folder, lambda config: config.update(vocabularies=listed))
+    change_config(folder, lambda config: config.update(tokenizers=listed))
     assert "is not the tokenizer that this model was trained with" in refusal(folder)
 
 
