@@ -113,8 +113,8 @@ def _refuse_keys_of_others(recipe: "Recipe") -> None:
 
 def _check_translator(recipe: "Recipe") -> None:
     model, data = recipe.pair_model, recipe.data
-    if model.tie == "all" and not recipe.tokenizer.joint:
-        raise ValueError('`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all"')
+    if model.tie == "all" and recipe.tokenizer.why_separate:
+        raise ValueError(f'`model.tie` must be "decoder" or "none" as {recipe.tokenizer.why_separate}, but is "all"')
     end = model.longest
     if end is not None and data.max_length >= end[0]:
         raise ValueError(
@@ -213,6 +213,8 @@ def _check_texts(recipe: "Recipe") -> None:
             f"`data.max_length` ({data.max_length}), markers included, must fit into `model.{end[1]}`, "
             f"but that is {end[0]}"
         )
+    if recipe.tokenizer.target is not None:
+        raise ValueError("`tokenizer.target` is of translators, as there is one side alone: leave it out")
     if not recipe.tokenizer.joint:
         raise ValueError("`tokenizer.joint` must be true, as there is one side alone: leave it out")
     if data.tokenized is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.recipe import Recipe
-from heedful.config.tokenizer import AnyTokenizer, ByteBpe
+from heedful.config.tokenizer import AnySide, ByteBpeSide, side_of
 from heedful.data.corpora.pairs import Pair
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
@@ -106,7 +106,10 @@ def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sampl
     vocabularies = (
         (_vocabulary("both", config, source, uses[0] + uses[1]),)
         if source.fingerprint == target.fingerprint
-        else (_vocabulary("source", config, source, uses[0]), _vocabulary("target", config, target, uses[1]))
+        else (
+            _vocabulary("source", side_of(config, "source"), source, uses[0]),
+            _vocabulary("target", side_of(config, "target"), target, uses[1]),
+        )
     )
     dropped = tuple(_dropped(name, store) for name, store in zip(names, prepared.train, strict=True))
     return TokenStatistics(sides, vocabularies, _histogram(prepared.train), dropped, bool(recipe.train.start_from))
@@ -199,7 +202,9 @@ def _side(
         sum(map(len, tokenizer.encode_batch(sample))) / max(1, words),
         float(uses[UNKNOWN]) / pieces,
         float(valid[UNKNOWN] / valid.sum()) if prepared.valid else None,
-        float(uses[_lone_bytes(tokenizer)].sum()) / pieces if isinstance(recipe.tokenizer, ByteBpe) else None,
+        float(uses[_lone_bytes(tokenizer)].sum()) / pieces
+        if isinstance(side_of(recipe.tokenizer, side), ByteBpeSide)
+        else None,
     )
 
 
@@ -215,10 +220,10 @@ def _is_lone_byte(piece: str, text: str) -> bool:
 
 
 def _vocabulary(
-    side: Literal["both", "source", "target"], config: AnyTokenizer, tokenizer: Tokenizer, uses: Counts
+    side: Literal["both", "source", "target"], config: AnySide, tokenizer: Tokenizer, uses: Counts
 ) -> Vocabulary:
     ordinary = uses[tokenizer.markers :]
-    learned = ordinary[_BYTES:] if isinstance(config, ByteBpe) else ordinary
+    learned = ordinary[_BYTES:] if isinstance(config, ByteBpeSide) else ordinary
     return Vocabulary(
         side,
         config.size,

@@ -143,9 +143,9 @@ def _table_in_words(members: Sections) -> str:
     if len(members) == 1 or default_kind(members):
         return "a table"
     required = [
-        [key for key, field in section.model_fields.items() if field.is_required()] for section in members.values()
+        tuple(key for key, field in section.model_fields.items() if field.is_required()) for section in members.values()
     ]
-    least = [keys for keys in required if not any(set(other) < set(keys) for other in required)]
+    least = [keys for keys in dict.fromkeys(required) if not any(set(other) < set(keys) for other in required)]
     return f"a table with {_joined([' and '.join(f'`{key}`' for key in keys) for keys in least])}"
 
 

@@ -1,9 +1,11 @@
 """From a recipe to tokenizers and tokenized corpora; what the cache already has is neither trained nor read again."""
 
+from typing import Final
+
 from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
-from heedful.config.tokenizer import AnyTokenizer
+from heedful.config.tokenizer import AnySide, AnyTokenizer, SideName, side_of
 from heedful.data.cache import Say
 from heedful.data.corpora.files import check_files, content_key, corpus_name
 from heedful.data.corpora.pairs import is_blank, read_pairs
@@ -16,6 +18,8 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import Sample, Side
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
+
+SIDES: Final[tuple[SideName, ...]] = ("source", "target")
 
 
 def prepare(
@@ -62,12 +66,14 @@ def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:
 
 def _train_tokenizers(data: Data, config: AnyTokenizer, contents: Contents, progress: Say) -> Vocabularies:
     """Return the tokenizers of both sides, from the cache or trained on the training corpora."""
-    sides: tuple[Side, ...] = ("both",) if config.joint else ("source", "target")
-    trained = [_train_tokenizer(data, config, side, contents, progress) for side in sides]
-    return Vocabularies({"source": trained[0], "target": trained[-1]})
+    if config.joint:
+        return Vocabularies(dict.fromkeys(SIDES, _train_tokenizer(data, config, "both", contents, progress)))
+    return Vocabularies(
+        {side: _train_tokenizer(data, side_of(config, side), side, contents, progress) for side in SIDES}
+    )
 
 
-def _train_tokenizer(data: Data, config: AnyTokenizer, side: Side, contents: Contents, progress: Say) -> Tokenizer:
+def _train_tokenizer(data: Data, config: AnySide, side: Side, contents: Contents, progress: Say) -> Tokenizer:
     languages = sorted({corpus.to for corpus in data.train if corpus.to}) if side != "target" else []
 
     def sample() -> Sample:

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import tokenizers as tokenizers_library
 
-from heedful.config.tokenizer import AnyTokenizer
+from heedful.config.tokenizer import AnySide
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize import training as tokenizer_training
@@ -31,7 +31,7 @@ class Texts(Iterable[str], Protocol):
 class TokenizerTraining:
     """All that decides a tokenizer: its kind, the form of texts, the content of corpora, and its markers."""
 
-    config: AnyTokenizer
+    config: AnySide
     form: TextForm
     contents: Sequence[Mapping[str, object]]
     languages: Sequence[str] = ()
@@ -43,7 +43,8 @@ class TokenizerTraining:
             {
                 "version": tokenizer_training.VERSION,
                 "library": tokenizers_library.__version__,
-                "config": self.config.model_dump(),
+                # A vocabulary depends on its own side alone. A new key may enter only where it is not at its default.
+                "config": {"joint": False, **self.config.model_dump(exclude={"target"})},
                 "form": asdict(self.form),
                 "languages": self.languages,
                 "side": side,

@@ -13,7 +13,15 @@ from typing import Any, assert_never
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
+from heedful.config.tokenizer import (
+    AnySide,
+    BpeSide,
+    ByteBpeSide,
+    CharactersSide,
+    UnigramSide,
+    WordPieceSide,
+    WordsSide,
+)
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, Tokenizer, tag_of
 from heedful.errors import UserError
 
@@ -31,26 +39,26 @@ Markers = Sequence[str]  # the special pieces and the tags, in the order of thei
 
 
 def train_tokenizer(
-    config: AnyTokenizer, texts: Iterable[str], languages: Iterable[str] = (), mask: bool = False
+    config: AnySide, texts: Iterable[str], languages: Iterable[str] = (), mask: bool = False
 ) -> Tokenizer:
     """Train a tokenizer; its size is smaller than asked where the texts do not support more.
 
     Behind the special pieces come a mask, where one is asked for, and a tag for each of the `languages`.
     """
     markers = (*SPECIALS, *((MASK,) if mask else ()), *map(tag_of, sorted(languages)))
-    _refuse_without_room(config.size, markers)
+    _refuse_without_room(config, markers)
     match config:
-        case ByteBpe():
+        case ByteBpeSide():
             return _byte_bpe(config.size, markers, texts)
-        case Bpe():
+        case BpeSide():
             return _bpe(config.size, markers, _words(texts))
-        case WordPiece():
+        case WordPieceSide():
             return _wordpiece(config.size, markers, _words(texts))
-        case Unigram():
+        case UnigramSide():
             return _unigram(config.size, markers, _words(texts))
-        case Words():
+        case WordsSide():
             return _word(config.size, markers, config.min_count, _words(texts))
-        case Characters():
+        case CharactersSide():
             return _char(config.size, markers, texts)
         case _:
             assert_never(config)
@@ -150,10 +158,11 @@ def _vocabulary(counts: Counter[str], size: int, markers: Markers) -> dict[str, 
     return {symbol: number for number, symbol in enumerate(symbols)}
 
 
-def _refuse_without_room(size: int, markers: Markers) -> None:
-    if size <= len(markers):
+def _refuse_without_room(config: AnySide, markers: Markers) -> None:
+    if config.size <= len(markers):
         raise UserError(
-            f"`tokenizer.size` is {size}, but must be more than {len(markers)}: so many pieces are special."
+            f"`{config.table}.size` is {config.size}, but must be more than {len(markers)}, the number of special "
+            "pieces."
         )
 
 

@@ -71,7 +71,7 @@ def test_tags_come_behind_the_mask() -> None:
 
 def test_a_vocabulary_without_room_for_more_is_refused() -> None:
     with pytest.raises(
-        UserError, match=r"^`tokenizer\.size` is 5, but must be more than 5: so many pieces are special\.$"
+        UserError, match=r"^`tokenizer\.size` is 5, but must be more than 5, the number of special pieces\.$"
     ):
         train_tokenizer(Words(kind="word", size=5), TEXTS, mask=True)
     assert train_tokenizer(Words(kind="word", size=6), TEXTS, mask=True).size == 6

@@ -91,7 +91,7 @@ def test_the_byte_alphabet_is_complete_beside_tags() -> None:
 def test_a_vocabulary_without_room_for_its_tags(config: AnyTokenizer) -> None:
     tiny = type(config).model_validate({**config.model_dump(), "size": 7})
     with pytest.raises(
-        UserError, match=r"^`tokenizer.size` is 7, but must be more than 7: so many pieces are special\.$"
+        UserError, match=r"^`tokenizer.size` is 7, but must be more than 7, the number of special pieces\.$"
     ):
         train_tokenizer(tiny, TEXTS, LANGUAGES)
 

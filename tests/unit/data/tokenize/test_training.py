@@ -112,7 +112,7 @@ def test_the_byte_alphabet_is_complete() -> None:
 def test_a_size_of_special_pieces_alone(config: AnyTokenizer, size: int) -> None:
     tiny = type(config).model_validate({**config.model_dump(), "size": size})
     with pytest.raises(
-        UserError, match=f"`tokenizer.size` is {size}, but must be more than 4: so many pieces are special."
+        UserError, match=f"`tokenizer.size` is {size}, but must be more than 4, the number of special pieces."
     ):
         train_tokenizer(tiny, TEXTS)
 
