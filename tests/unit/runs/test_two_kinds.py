@@ -55,7 +55,8 @@ def test_characters_are_translated_to_words(folder: Path) -> None:
     assert all(isinstance(text, str) for text in model.translate(list(WORDS)))
 
 
-def test_a_side_s_vocabulary_depends_on_its_own_table_alone(folder: Path) -> None:
+def test_a_side_s_vocabulary_depends_on_its_own_table_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(folder / "cache"))
     two = prepare(recipe(folder, kind="char", target={"kind": "word"}))
     said: list[str] = []
     letters = prepare(recipe(folder, kind="char", joint=False), said.append)

@@ -39,7 +39,7 @@ ids = [config.kind for config in SMALL]
 IN_ANOTHER_PROCESS = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from test_tokenizer_training import fingerprints
+from test_training import fingerprints
 print(*fingerprints())
 """
 
