@@ -1,4 +1,4 @@
-"""Heedful: train, judge and use attention models from your own files.
+"""Heedful: train, evaluate and use attention models on your own files.
 
     import heedful
     model = heedful.load("runs/m30k")

@@ -84,9 +84,14 @@ def refused(capsys: Capture, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--top-k", "3"], "--top-k is of sampling: add --sample."),
-        (["--seed", "3"], "--seed is of sampling: add --sample."),
-        (["--sample", "--beam", "4"], "--sample has no beam: leave out --beam; --n-best is how many are drawn."),
+        (["--top-k", "3"], "--top-k applies to sampling: add --sample."),
+        (["--seed", "3"], "--seed applies to sampling: add --sample."),
+        (["--temperature", "0.5"], "--temperature applies to sampling: add --sample."),
+        (["--top-p", "0.5"], "--top-p applies to sampling: add --sample."),
+        (
+            ["--sample", "--beam", "4"],
+            "--sample does not use a beam: leave out --beam; --n-best is the number of samples.",
+        ),
         (["--json", "--scores"], "--json has the score in every object: leave out --scores."),
     ],
 )
@@ -97,8 +102,13 @@ def test_idle_options_are_refused(text: str, options: list[str], message: str, c
 def test_a_shift_of_another_kind_of_penalty_is_refused(
     reversing_folder: Path, text: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    message = "--length-shift is of the shifted length penalty, but the kind is wu: add --length-penalty-kind shifted."
+    message = (
+        "--length-shift applies to the shifted length penalty, but the kind is wu: add --length-penalty-kind shifted."
+    )
     model = str(reversing_folder)
+    for verb in (["evaluate", model], ["compare", model, model]):
+        assert run([*verb, "--length-shift", "1", "--device", "cpu"]) == 2
+        assert capsys.readouterr().err == f"heedful: error: {message}\n"
     assert refused(capsys, model, text, "--length-shift", "1") == message
     assert refused(capsys, model, text, "--length-shift", "0", "--length-penalty-kind", "wu") == message
     recipe, tokenizers = read_description(reversing_folder)

@@ -1,8 +1,8 @@
-"""`heedful VERB`: finds the verb's module, runs it, and turns errors into one line and an exit code.
+"""`heedful VERB`: find the module of the verb, run it, and turn errors into one line and an exit code.
 
-0 done; 2 the user's mistake; 3 the machine's; 130 interrupted; 129 and 143 hung up or terminated, and saved; 141 the
-reader of our output went away; a bug shows its traceback and ends with 1. Results go to standard output, everything
-else to standard error, which nobody need read.
+Exit codes: 0 done; 2 the user's mistake; 3 the machine's failure; 130 interrupted; 129 and 143 hung up or terminated
+after saving; 141 the reader of the output went away; 1 a bug, with its traceback. Results go to standard output,
+everything else to standard error.
 """
 
 import io
@@ -21,16 +21,16 @@ import heedful
 from heedful.errors import HeedfulError, MachineError, Stopped, UserError, suggestion
 from heedful.files import machine_error, reader_optional
 
-# A verb's module has a function `command`, or a typer.Typer `app` where the verb has verbs of its own. It is imported
-# when the verb is used, so that `heedful --help` needs no torch.
+# The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
+# when the verb is used, so that `heedful --help` does not import torch.
 VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
-    "classify": ("heedful.cli.verbs.classify", "Classify texts of files or standard input."),
-    "fill": ("heedful.cli.verbs.fill", "Fill in the masked pieces of texts."),
-    "evaluate": ("heedful.cli.verbs.evaluate", "Score a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
-    "compare": ("heedful.cli.verbs.compare", "Compare two translators: scores, significance, and where they differ."),
-    "score": ("heedful.cli.verbs.score", "Score given translations: log probabilities, pair by pair."),
+    "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input."),
+    "fill": ("heedful.cli.verbs.fill", "Fill in the masked words of texts."),
+    "evaluate": ("heedful.cli.verbs.evaluate", "Evaluate a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
+    "compare": ("heedful.cli.verbs.compare", "Compare two translators: scores, significance, examples."),
+    "score": ("heedful.cli.verbs.score", "Score given translations: log probability of each pair."),
     "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
     "import": ("heedful.cli.verbs.import_", "Import MarianMT or BERT from a local Hugging Face folder."),
     "demo": ("heedful.cli.verbs.demo", "Train a small translator in minutes and try it out."),
@@ -39,14 +39,14 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "config": ("heedful.cli.verbs.config", "Check a recipe, or show it with every default filled in."),
 }
 
-_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of whichever click this typer brings along
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # from the click that this typer depends on
 
 
 def main() -> None:
     """Run the command line of this process."""
     sys.stderr = reader_optional(sys.stderr)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # as every file of ours, whatever the terminal's language is
+        sys.stdout.reconfigure(encoding="utf-8")  # like every file of ours, whatever the locale
     sys.exit(run(sys.argv[1:]))
 
 
@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader went away, as in `heedful translate ... | head`
         _forget_standard_output()
         return 141
-    except SystemExit as left:  # what rich, which prints the help, makes of the same
+    except SystemExit as left:  # raised by rich, which prints the help, for the same reason
         if isinstance(left.__context__, BrokenPipeError):
             return 141
         raise
@@ -91,7 +91,7 @@ def _invoke(arguments: list[str]) -> int:
 
 
 class _Verbs(typer.core.TyperGroup):
-    """The verbs of the table: placeholders for `--help`, the real one when it is used."""
+    """The verbs of the table: placeholders for `--help`, and the real command of the verb that is used."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         verb = args[0]
@@ -120,7 +120,7 @@ def _options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take what may stand before a verb."""
+    """Take the options that come before a verb."""
 
 
 def _placeholder() -> None:
@@ -144,7 +144,7 @@ def _command_of(verb: str) -> Any:
 
 
 def _report(error: HeedfulError) -> int:
-    """Print an error's line; a message of several lines is several errors."""
+    """Print the message of an error; one of several lines is several errors."""
     lines = str(error).splitlines()
     if isinstance(error, Stopped):
         print("heedful:", *lines, file=sys.stderr)
@@ -156,14 +156,14 @@ def _report(error: HeedfulError) -> int:
 
 
 def _usage_message(error: Any) -> str:
-    """Put a parser's complaint on one line, with the way out."""
+    """Put a complaint of the parser on one line, with the way out."""
     message = error.format_message()
     stop = "" if message.endswith((".", "?")) else "."
     return f"{message}{stop} See `{error.ctx.command_path if error.ctx else 'heedful'} --help`."
 
 
 def _machine_fault(error: Exception) -> MachineError | None:
-    """Say what the machine lacks; None where the error is a bug of ours."""
+    """Return what the machine lacks, or None if the error is a bug of ours."""
     if isinstance(error, OSError) and error.filename is None:
         _forget_standard_output()
     if isinstance(error, OSError):
@@ -175,11 +175,11 @@ def _machine_fault(error: Exception) -> MachineError | None:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Know torch's errors by name and words, as importing torch to ask would cost seconds."""
+    """Recognise torch's errors by name and message, as importing torch to ask would take seconds."""
     torch_says_so = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
     return isinstance(error, MemoryError) or torch_says_so
 
 
 def _forget_standard_output() -> None:
-    """Send what is left in its buffer to nowhere, where Python's last flush cannot fail."""
+    """Discard what is left in the buffer, so that Python's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

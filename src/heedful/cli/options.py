@@ -1,88 +1,187 @@
-"""What every verb that searches with a model shares: options and what is asked of them, progress, and lines."""
+"""Options that several verbs share, and groups of options that a verb takes as one value."""
 
-import re
+import inspect
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Annotated, Literal
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_type_hints
 
 import typer
 
-from heedful.cli.output import progress_bar
 from heedful.errors import UserError
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `heedful train` wrote.")]
+if TYPE_CHECKING:
+    from heedful.tasks.translate.options import DecodeOptions
+
+# --- single options -----------------------------------------------------------------------------------------------
+
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by `heedful train`.")]
+RecipeArgument = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
+]
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILES", help="Text files, plain, .gz, .xz or members of a .zip; `-`, or no file, is standard input."
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="A.B=C", help="Set a key of the recipe, such as model.layers=3; repeatable."),
+]
 ToOption = Annotated[
-    str | None, typer.Option("--to", metavar="LANGUAGE", help="The target language, for a model of several.")
+    str | None, typer.Option("--to", metavar="LANGUAGE", help="Target language, for a model that has several.")
 ]
 RawOption = Annotated[
-    bool, typer.Option("--raw", help="Ordinary text in and out of a model of tokenized text (Moses' rules).")
-]
-BeamOption = Annotated[
-    int | None, typer.Option("--beam", min=1, help="Hypotheses side by side; 1 is greedy. (default: the recipe's)")
+    bool, typer.Option("--raw", help="Read and write ordinary text with a model of tokenized text (Moses rules).")
 ]
 WithOption = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="MODEL", help="A further model of the same vocabulary: they decode as one."),
+    typer.Option(
+        "--with", metavar="MODEL", help="Another model with the same vocabulary, to decode as one ensemble; repeatable."
+    ),
+]
+DeviceOption = Annotated[
+    str, typer.Option("--device", help="auto, cpu, cuda or cuda:1; auto uses a GPU if there is one.")
+]
+PrecisionOption = Annotated[
+    str, typer.Option("--precision", help="auto, float32 or bfloat16; auto uses bfloat16 on a GPU.")
+]
+
+# --- decoding: the keys of a recipe's [decode] --------------------------------------------------------------------
+
+_DECODING: Final = "Decoding (defaults: those of the recipe)"
+
+BeamOption = Annotated[
+    int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy search.", rich_help_panel=_DECODING)
 ]
 LengthPenaltyOption = Annotated[
     float | None,
-    typer.Option("--length-penalty", min=0, help="alpha of the length penalty. (default: the recipe's)"),
+    typer.Option(
+        "--length-penalty",
+        min=0,
+        help="Strength alpha of the length penalty; higher values favour longer translations.",
+        rich_help_panel=_DECODING,
+    ),
 ]
 LengthPenaltyKindOption = Annotated[
     Literal["wu", "shifted"] | None,
-    typer.Option("--length-penalty-kind", help="((5 + n) / 6)^alpha, or ((1 + n) / (1 + shift))^alpha."),
+    typer.Option(
+        "--length-penalty-kind",
+        help="Penalty of n tokens: ((5 + n) / 6)^alpha for wu, ((1 + n) / (1 + shift))^alpha for shifted.",
+        rich_help_panel=_DECODING,
+    ),
 ]
-LengthShiftOption = Annotated[float | None, typer.Option("--length-shift", min=0, help="shift of the shifted kind.")]
+LengthShiftOption = Annotated[
+    float | None,
+    typer.Option("--length-shift", min=0, help="Shift of the shifted length penalty.", rich_help_panel=_DECODING),
+]
 CoverageOption = Annotated[
     float | None,
-    typer.Option("--coverage", min=0, help="Weight of the coverage penalty: source words left out cost something."),
+    typer.Option(
+        "--coverage",
+        min=0,
+        help="Weight of the coverage penalty, which discourages leaving out source words; 0 turns it off.",
+        rich_help_panel=_DECODING,
+    ),
 ]
 NoRepeatOption = Annotated[
-    int | None, typer.Option("--no-repeat", min=0, help="No so many pieces in a row twice in a translation.")
+    int | None,
+    typer.Option(
+        "--no-repeat",
+        min=0,
+        help="Never repeat an n-gram of this length; 0 allows repetition.",
+        rich_help_panel=_DECODING,
+    ),
 ]
-MinLengthOption = Annotated[int | None, typer.Option("--min-length", min=0, help="The fewest pieces of a translation.")]
+MinLengthOption = Annotated[
+    int | None,
+    typer.Option("--min-length", min=0, help="Minimum output length in tokens.", rich_help_panel=_DECODING),
+]
 MaxExtraOption = Annotated[
     int | None,
-    typer.Option("--max-extra", min=1, help="The most tokens more than the source has. (default: the recipe's)"),
+    typer.Option(
+        "--max-extra", metavar="N", min=1, help="Maximum output length: source length + N.", rich_help_panel=_DECODING
+    ),
 ]
 BatchTokensOption = Annotated[
     int | None,
-    typer.Option("--batch-tokens", min=1, help="Source tokens times beams of a batch. (default: the recipe's)"),
+    typer.Option("--batch-tokens", min=1, help="Batch size: source tokens times beam size.", rich_help_panel=_DECODING),
 ]
-DeviceOption = Annotated[
-    str, typer.Option("--device", help="auto, cpu, cuda or cuda:1; auto is a GPU where there is one.")
-]
-PrecisionOption = Annotated[
-    str, typer.Option("--precision", help="auto, float32 or bfloat16; auto is bfloat16 on a GPU.")
-]
+
+
+@dataclass(frozen=True)
+class DecodingOptions:
+    """How to search for translations; None leaves an option to the recipe's [decode], which has the same names."""
+
+    beam: BeamOption = None
+    length_penalty: LengthPenaltyOption = None
+    length_penalty_kind: LengthPenaltyKindOption = None
+    length_shift: LengthShiftOption = None
+    coverage: CoverageOption = None
+    no_repeat: NoRepeatOption = None
+    min_length: MinLengthOption = None
+    max_extra: MaxExtraOption = None
+    batch_tokens: BatchTokensOption = None
+
+    def given(self) -> "DecodeOptions":
+        """Return the options that the user gave, as the keywords of `Translator.translate`."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self)}
+        return cast("DecodeOptions", {name: value for name, value in chosen.items() if value is not None})
+
+    def check_length_shift(self, kind_in_recipe: str) -> None:
+        """Refuse a shift if the kind of length penalty, given or the recipe's, does not have one."""
+        kind = self.length_penalty_kind or kind_in_recipe
+        if self.length_shift is not None and kind != "shifted":
+            raise UserError(
+                f"--length-shift applies to the shifted length penalty, but the kind is {kind}: "
+                "add --length-penalty-kind shifted."
+            )
 
 
 def refuse_idle_length_shift(shift: float | None, kind: str) -> None:
-    """Refuse a shift that the kind of length penalty, given or the recipe's, does not have."""
-    if shift is not None and kind != "shifted":
-        raise UserError(
-            f"--length-shift is of the shifted length penalty, but the kind is {kind}: "
-            "add --length-penalty-kind shifted."
-        )
+    """Refuse a shift that the kind of length penalty does not have."""
+    DecodingOptions(length_shift=shift).check_length_shift(kind)
 
 
-def sentence_progress(total: int, shown: bool = True) -> AbstractContextManager[Callable[[int], None]]:
-    """Give a function that counts translated sentences: see `cli.output`."""
-    return progress_bar("translating", total, shown)
+def flag(name: str) -> str:
+    """Return an option as a user types it: `--max-extra` for max_extra."""
+    return f"--{name.replace('_', '-')}"
 
 
-def one_line(text: str) -> str:
-    """Keep a text on its line: a model can write a line's end too."""
-    return re.sub(r"[\r\n]+", " ", text)
+# --- groups -------------------------------------------------------------------------------------------------------
 
 
-def one_column(text: str) -> str:
-    """Keep a text on its line and in its column, where tabs stand between columns."""
-    return one_line(text).replace("\t", " ")
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options: a parameter that is a dataclass stands for its fields as options.
 
+    Typer reads options from a signature, so the command gets one in which each group is replaced by its fields:
 
-RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's file, or a shipped recipe's name.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="A.B=C", help="Set one key of the recipe, such as model.layers=3; repeatable."),
-]
+        @with_option_groups
+        def command(model: ModelArgument, *, decoding: DecodingOptions) -> None: ...
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        group = groups.get(parameter.name)
+        if group is None:
+            single = parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters.append(single)
+            continue
+        of_fields = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=of_fields[field.name]
+            )
+            for field in fields(group)
+        ]
+
+    @wraps(command)
+    def spread(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return spread

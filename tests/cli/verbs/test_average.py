@@ -64,7 +64,7 @@ def test_the_checkpoints_of_a_run_become_a_model_that_translates(
 ) -> None:
     out = tmp_path / "mean"
     assert average(runs[0], "--last", 2, "--out", out) == 0
-    assert capsys.readouterr().out == f"The mean of step-00000004, step-00000006 is in {out}\n"
+    assert capsys.readouterr().out == f"The average of step-00000004, step-00000006 is in {out}\n"
     assert is_mean(out, runs[0] / "checkpoints/step-00000004", runs[0] / "checkpoints/step-00000006")
     (tmp_path / "in").write_text("the dog\n")
     assert run(["translate", str(out), str(tmp_path / "in"), "--device", "cpu"]) == 0
@@ -75,8 +75,10 @@ def test_several_models_become_one(runs: tuple[Path, Path], tmp_path: Path, caps
     out = tmp_path / "mean"
     assert average(*runs, "--out", out) == 0
     shown = capsys.readouterr()
-    assert shown.out == f"The mean of seed-1, seed-2 is in {out}\n"
-    assert "heedful: these models may have begun with different weights, whose mean is most likely noise" in shown.err
+    assert shown.out == f"The average of seed-1, seed-2 is in {out}\n"
+    assert (
+        "heedful: these models may have started from different weights, whose average is most likely noise" in shown.err
+    )
     assert is_mean(out, *runs)
 
 

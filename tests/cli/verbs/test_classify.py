@@ -238,7 +238,7 @@ def test_a_line_that_is_no_pair_is_refused_after_the_lines_before_it(
     shown = capsys.readouterr()
     assert shown.out.count("\n") == 1
     assert shown.err == (
-        f"heedful: error: {path}, line 2 has {columns}, but this model reads pairs: two texts with a tab between.\n"
+        f"heedful: error: {path}, line 2 has {columns}, but this model reads pairs: two texts separated by a tab.\n"
     )
 
 

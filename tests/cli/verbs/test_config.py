@@ -28,13 +28,13 @@ def test_a_correct_recipe_is_called_so(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_start_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = heedful(capsys, "config", "check", "imdb-few")
-    told = ", but runs/bert-reviews is not there, which `train.start_from` names"
+    told = ", but `train.start_from` names runs/bert-reviews, which does not exist"
     assert (code, out, err) == (0, f"imdb-few: a correct recipe{told}.\n", "")
     code, out, err = heedful(capsys, "config", "show", "imdb-few")
     assert (code, 'start_from = "runs/bert-reviews"' in out) == (0, True)
     assert err == (
-        "heedful: runs/bert-reviews is not there, which `train.start_from` names: what is taken over from it is not "
-        "shown.\n"
+        "heedful: `train.start_from` names runs/bert-reviews, which does not exist: what the recipe takes over from it "
+        "is not shown.\n"
     )
 
 
@@ -115,7 +115,7 @@ def test_a_copy_overwrites_nothing_unless_it_is_told_to(capsys: pytest.CaptureFi
     assert heedful(capsys, "recipes", "copy", NAME, "mine.toml") == (
         2,
         "",
-        "heedful: error: mine.toml is there already: choose another name, or overwrite it with --force.\n",
+        "heedful: error: mine.toml already exists: choose another name, or overwrite it with --force.\n",
     )
     assert Path("mine.toml").read_text() == "precious"
     assert heedful(capsys, "recipes", "copy", NAME, "mine.toml", "--force")[0] == 0

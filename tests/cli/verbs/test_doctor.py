@@ -65,7 +65,7 @@ def test_a_clean_recipe_is_reported_on_standard_output_within_80_columns(
         "vocabulary",
         "parameters",
         "batch fill",
-        "FLOP an update",
+        "FLOP per update",
         "activations",
         "target tokens/s",
         "as Vaswani et al. 2017 count",
@@ -101,7 +101,7 @@ def test_with_strict_a_warning_ends_with_2(recipe: Path, tmp_path: Path, capsys:
     shown = capsys.readouterr()
     assert "U+FFFD" in shown.out
     assert shown.err.endswith(
-        f"heedful: error: {recipe}: 1 warning, listed in the report: mend the data or the recipe before training.\n"
+        f"heedful: error: {recipe}: 1 warning, listed in the report: fix the data or the recipe before training.\n"
     )
 
 

@@ -142,7 +142,7 @@ def test_a_text_without_a_mask(folder: Path, capsys: Capture, monkeypatch: pytes
 def test_a_file_instead_of_a_text(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "texts.txt").write_text("the [MASK]\n")
     assert refused(capsys, folder, str(tmp_path / "texts.txt")) == (
-        f"{tmp_path}/texts.txt is a file, but texts are asked for: give it as standard input, < {tmp_path}/texts.txt."
+        f"{tmp_path}/texts.txt is a file, but must be a text: to read the file, use `< {tmp_path}/texts.txt`."
     )
 
 

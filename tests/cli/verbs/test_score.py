@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.conversation import conversation
 
 from heedful.cli.main import run
 from heedful.config.tokenizer import ByteBpe
@@ -29,7 +30,7 @@ def score(model: Path, *arguments: str) -> int:
     return run(["score", str(model), "--device", "cpu", *arguments])
 
 
-def test_a_line_a_pair_in_order(
+def test_one_line_per_pair_in_order(
     reversing_folder: Path, reversing: Translator, pair: list[str], capsys: Capture
 ) -> None:
     assert score(reversing_folder, *pair) == 0
@@ -76,6 +77,14 @@ def test_pairs_from_standard_input(
     assert capsys.readouterr().out == from_files
 
 
+def test_each_pair_is_answered_before_the_next_is_written(reversing_folder: Path, reversing: Translator) -> None:
+    pairs = [("ant bee", "bee ant"), ("", ""), ("cat", "hen")]
+    with conversation("score", str(reversing_folder), "--device", "cpu") as ask:
+        answers = [float(ask(f"{source}\t{target}".encode()).split()[0]) for source, target in pairs]
+    expected = [reversing.score([source], [target])[0].log_probability for source, target in pairs]
+    assert answers == pytest.approx(expected, abs=1e-3)
+
+
 def test_an_ensemble_of_one_model_twice_scores_the_same(
     reversing_folder: Path, pair: list[str], capsys: Capture
 ) -> None:
@@ -92,21 +101,25 @@ def refused(capsys: Capture, model: Path, *arguments: str) -> str:
 
 def test_mistakes(reversing_folder: Path, pair: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(capsys, reversing_folder, *pair[:2]) == (
-        "--target is missing: a translation is scored beside its source."
+        "--target is missing: a translation is scored together with its source."
     )
     assert refused(capsys, reversing_folder, *pair[2:]) == (
-        "--source is missing: a translation is scored beside its source."
+        "--source is missing: a translation is scored together with its source."
     )
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ant\tant\nbee\n")))
-    message = "standard input, line 2 has no tab between a source and its translation."
+    message = (
+        "standard input, line 2 has 1 column, but must have two: a source and its translation, separated by a tab."
+    )
     assert refused(capsys, reversing_folder) == message
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"ant\tant\tbee\n")))
-    message = "standard input, line 1 has 3 columns, but a source and its translation are two."
+    message = (
+        "standard input, line 1 has 3 columns, but must have two: a source and its translation, separated by a tab."
+    )
     assert refused(capsys, reversing_folder) == message
     Path(pair[3]).write_text("bee\n")
     assert "has 1 lines but" in refused(capsys, reversing_folder, *pair)
 
 
 def test_an_option_that_does_nothing_is_refused_before_the_model_is_loaded(pair: list[str], capsys: Capture) -> None:
-    message = "--json has the pieces in every object: leave out --tokens."
+    message = "--json has the tokens in every object: leave out --tokens."
     assert refused(capsys, Path("no-model"), *pair, "--json", "--tokens") == message

@@ -3,22 +3,15 @@
 import gzip
 import io
 import json
-import os
-import pty
-import select
 import shutil
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import torch
+from tests.cli.conversation import conversation
 
-from heedful.cli.input import ArrivingLines
 from heedful.cli.main import run
 from heedful.data.tokenize.tokenizer import END, Tokenizer
 from heedful.models.bundle import read_bundle, write_weights
@@ -46,7 +39,7 @@ def file_of(path: Path, lines: Sequence[str]) -> Path:
 # --- lines in, lines out ----------------------------------------------------------------------------------------------
 
 
-def test_files_give_one_line_a_line_in_order(
+def test_files_give_one_line_per_line_in_order(
     reversing_folder: Path, reversing: Translator, sentences: Sentences, tmp_path: Path, capsys: Capture
 ) -> None:
     texts = sentences(12)
@@ -109,7 +102,7 @@ def test_n_best_lines_have_the_number_of_their_line(
     ]
 
 
-def test_json_is_one_object_a_line(
+def test_json_is_one_object_per_line(
     reversing_folder: Path, reversing: Translator, tmp_path: Path, capsys: Capture
 ) -> None:
     path = file_of(tmp_path / "in", ["ant bee", ""])
@@ -190,76 +183,10 @@ def test_cut_translations_are_counted_at_the_end(reversing_folder: Path, tmp_pat
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-def read_until(descriptor: int, wanted: bytes, seconds: float = 60) -> bytes:
-    """What comes from a descriptor, until it holds something."""
-    seen, deadline = b"", time.monotonic() + seconds
-    while wanted not in seen:
-        assert time.monotonic() < deadline, f"nothing but {seen!r} came"
-        if select.select([descriptor], [], [], 0.1)[0]:
-            seen += os.read(descriptor, 1000)
-    return seen
-
-
 @pytest.mark.parametrize("terminal", [False, True])
 def test_each_line_is_answered_before_the_next_is_written(reversing_folder: Path, terminal: bool) -> None:
-    command = [sys.executable, "-m", "heedful", "translate", str(reversing_folder), "--device", "cpu"]
-    reader, writer = pty.openpty()[::-1] if terminal else os.pipe()
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    started = subprocess.Popen(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered)
-    with started as process, ExitStack() as stack:
-        stack.callback(process.kill)
-        stack.callback(os.close, reader)
-        assert process.stdout
-        for line, answer in ((b"ant bee\n", b"bee ant\n"), (b"\n", b"\n"), (b"cat\n", b"cat\n")):
-            os.write(writer, line)
-            assert read_until(process.stdout.fileno(), b"\n") == answer
-        if terminal:
-            os.write(writer, b"\x04")
-        else:
-            os.close(writer)
-        assert process.communicate(timeout=60) == (b"", b"")
-        assert process.returncode == 0
-    if terminal:
-        os.close(writer)
-
-
-def test_lines_arrive_whole_and_as_they_come() -> None:
-    reader, writer = os.pipe()
-    arriving = ArrivingLines(reader)
-    lines = iter(arriving)
-    os.write(writer, b"one\ntw")
-    assert next(lines) == b"one\n"
-    assert not arriving.ready()
-    os.write(writer, b"o\r\nthree\n\nlast")
-    assert arriving.ready()
-    assert [next(lines), next(lines), next(lines)] == [b"two\r\n", b"three\n", b"\n"]
-    assert not arriving.ready()
-    os.close(writer)
-    assert arriving.ready()
-    assert list(lines) == [b"last"]
-    assert not arriving.ready()
-    os.close(reader)
-
-
-def test_a_fast_writer_is_taken_in_large_pieces() -> None:
-    reader, writer = os.pipe()
-    sent = b"".join(b"line %d\n" % number for number in range(50_000))
-
-    def send() -> None:
-        os.write(writer, sent)
-        os.close(writer)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    arriving = ArrivingLines(reader)
-    received, waits = [], 0
-    for line in arriving:
-        received.append(line)
-        waits += not arriving.ready()
-    thread.join()
-    os.close(reader)
-    assert b"".join(received) == sent
-    assert waits < 100
+    with conversation("translate", str(reversing_folder), "--device", "cpu", terminal=terminal) as ask:
+        assert [ask(b"ant bee"), ask(b""), ask(b"cat")] == [b"bee ant", b"", b"cat"]
 
 
 # --- mistakes ---------------------------------------------------------------------------------------------------------
@@ -316,8 +243,8 @@ def test_invalid_utf8_is_refused_with_its_place_after_what_came_before(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n-best", "8"], "--n-best is 8, but a beam of 4 finds no more than 4: add --beam 8."),
-        (["--n-best", "3", "--beam", "2"], "--n-best is 3, but a beam of 2 finds no more than 2: add --beam 3."),
+        (["--n-best", "8"], "--n-best is 8, but a beam of 4 finds at most 4: add --beam 8."),
+        (["--n-best", "3", "--beam", "2"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
         (["--device", "tpu"], "`tpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
         (["--precision", "int8"], "`int8` is not a precision: use `auto`, `float32` or `bfloat16`."),
         (["--output", "."], ".: this is a folder, but must be a file."),

@@ -1,4 +1,4 @@
-"""What `heedful compare` shows: tables and one plain statement, or an object."""
+"""What `heedful compare` prints: tables and one plain statement, or a JSON object."""
 
 import json
 import shutil
@@ -9,26 +9,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from heedful.cli.options import one_line
+from heedful.cli.output import one_line
 from heedful.lab.compare import Bucket, Comparison, Example, MetricComparison, ScorePair, SideName
 
 _METRICS_ABREAST: Final = 2  # what 80 columns hold
 
 
 def json_of(found: Comparison, sentences: str) -> str:
-    """The comparison as one object; `sentences` is the test set's name."""
+    """Return the comparison as one JSON object; `sentences` is the name of the test set."""
     shown = {"test_set": sentences} | asdict(found)
     shown["metrics"] = [asdict(judgement) | {"better": judgement.better} for judgement in found.metrics]
     return json.dumps(shown | {"statement": statement(found)}, ensure_ascii=False)
 
 
 def text_of(found: Comparison, sentences: str) -> str:
-    """The comparison as text of 80 columns, but for names and sentences where no terminal says how wide it is."""
+    """Return the comparison as text, at most 80 columns wide except for names and sentences."""
     return "\n\n".join(_blocks(found, sentences))
 
 
 def statement(found: Comparison) -> str:
-    """The outcome in plain words: the first metric decides, the others are heard."""
+    """Return the outcome in plain words: the first metric decides, the others are reported."""
     first, *others = found.metrics
     over = f"over {found.sentences:,} sentences and {_runs(len(found.a), len(found.b))}"
     if first.better:
@@ -59,7 +59,7 @@ def _figures(judgement: MetricComparison, sign: int) -> str:
 def _runs(a: int, b: int) -> str:
     if a != b:
         return f"{a} {'run' if a == 1 else 'runs'} of A, {b} of B"
-    return "one run a side" if a == 1 else f"{a} runs a side"
+    return "one run per side" if a == 1 else f"{a} runs per side"
 
 
 def _echo(judgement: MetricComparison, first: MetricComparison) -> str:
@@ -95,7 +95,7 @@ def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
 
 def _head(found: Comparison, sentences: str) -> str:
     sides = [_wrapped(", ".join(names), label) for label, names in (("A  ", found.a), ("B  ", found.b))]
-    how = f"{found.sentences:,} sentences of {sentences}; {found.samples:,} draws a test, seed {found.seed}"
+    how = f"{found.sentences:,} sentences of {sentences}; {found.samples:,} draws per test, seed {found.seed}"
     return "\n".join([*sides, _wrapped(how)])
 
 
@@ -145,7 +145,7 @@ def _examples(examples: Sequence[Example], better: SideName) -> Iterator[str]:
 
 
 def _each_text(side: SideName, runs: Sequence[str]) -> list[tuple[str, str]]:
-    """What a side's runs say, each translation once; where they disagree, how many say so."""
+    """Return each distinct translation of a side's runs once, with the number of runs if they disagree."""
     said = Counter(runs).most_common()
     if len(said) == 1:
         return [(side, runs[0])]
@@ -160,7 +160,7 @@ def _p(p: float) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Columns two spaces apart, numbers to the right."""
+    """Lay out columns two spaces apart, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -173,14 +173,14 @@ def _table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
 
 
 def _wrapped(text: str, label: str = "") -> str:
-    """A text behind its label; on a terminal in lines that fit it."""
+    """Put a text after its label, wrapped to the width of the terminal if there is one."""
     if not sys.stdout.isatty():
         return f"{label}{text}".rstrip()
     wrapper = textwrap.TextWrapper(
         shutil.get_terminal_size().columns,
         initial_indent=label,
         subsequent_indent=" " * len(label),
-        break_long_words=False,  # a path is to be copied
+        break_long_words=False,  # so that a path can be copied
         break_on_hyphens=False,
     )
     return wrapper.fill(text) or label.rstrip()

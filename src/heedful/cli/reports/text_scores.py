@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.cli.options import one_column
+from heedful.cli.output import one_column
 from heedful.cli.reports import scored
 from heedful.cli.reports.scored import CorpusResult, deviation, figures_of, title_of
 from heedful.errors import counted

@@ -1,19 +1,17 @@
 """`heedful classify MODEL [FILES...]`: one line out for every line in."""
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import FilesArgument, InputLines, count_lines, input_lines
-from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption, one_column
-from heedful.cli.output import progress_bar
+from heedful.cli.input import input_lines, text_of
+from heedful.cli.options import DeviceOption, FilesArgument, ModelArgument, PrecisionOption
+from heedful.cli.output import line_progress, line_writer, one_column
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.data.corpora.texts import Text
     from heedful.tasks.classify.model import Classification
 
 
@@ -21,56 +19,48 @@ def command(
     model: ModelArgument,
     files: FilesArgument = None,
     every_class: Annotated[
-        bool, typer.Option("--all", help="Every class with its probability, the likeliest first.")
+        bool, typer.Option("--all", help="Write every class with its probability, most likely first.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line: label and all probabilities.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object per line: label and all probabilities.")
+    ] = False,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Classify files or standard input, line by line, in order.
+    """Classify files or standard input, line by line and in order. A blank line stays blank.
 
-    A line is a label and its probability, with a tab between. A model of
-    several labels says `a,b` and `0.98,0.71`, or two empty columns for none.
-    A model of pairs reads two texts a line, with a tab between. A blank line
-    stays blank.
+    Each line of output is a label and its probability, separated by a tab. A
+    model with several labels per text writes `a,b` and `0.98,0.71`, or two
+    empty columns if none applies. A model of text pairs reads two texts per
+    line, separated by a tab.
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")
     inputs = input_lines(files)
-    from heedful.tasks.classify.model import load_classifier  # after the quick checks: it takes seconds
+    from heedful.tasks.classify.model import load_classifier  # after the quick checks: importing torch takes seconds
 
     classifier = load_classifier(model, device, precision)
     layout = _layout(every_class, as_json, classifier.several)
-    with progress_bar("classifying", *_expected(inputs)) as progress:
+    with line_writer() as write, line_progress("classifying", inputs) as progress:
         for entry in inputs:
-            texts = _texts(entry.lines(), classifier.paired, entry.name)
+            texts = (
+                text_of(line, classifier.paired, f"{entry.name}, line {number:,}")
+                for number, line in enumerate(entry.lines(), start=1)
+            )
             for found in classifier.stream_texts(texts, ready=entry.ready):
-                sys.stdout.buffer.write(f"{layout(found)}\n".encode())
-                sys.stdout.buffer.flush()
+                write(layout(found))
                 progress(1)
 
 
-def _expected(inputs: Sequence[InputLines]) -> tuple[int, bool]:
-    """How many lines there are, and whether to show progress: where it is known and results go elsewhere."""
-    lines = count_lines(inputs) if sys.stderr.isatty() and not sys.stdout.isatty() else None
-    return lines or 0, lines is not None
-
-
-def _texts(lines: Iterable[str], paired: bool, name: str) -> "Iterator[Text]":
-    from heedful.cli.text_lines import text_of
-
-    return (text_of(line, paired, f"{name}, line {number:,}") for number, line in enumerate(lines, start=1))
-
-
 def _layout(every_class: bool, as_json: bool, several: bool) -> "Callable[[Classification], str]":
-    """The function that lays out what was found: columns between tabs, or an object."""
+    """Choose how to write an answer: columns separated by tabs, or a JSON object."""
     if as_json:
         return lambda found: _object(found, several)
     return _all_columns if every_class else _columns
 
 
 def _columns(found: "Classification") -> str:
-    """The labels and their probabilities; nothing where the text was blank."""
+    """Write the labels and their probabilities; nothing for a blank text."""
     if not found.probabilities:
         return ""
     shares = [f"{found.probabilities[label]:.4f}" for label in found.labels]
@@ -78,11 +68,11 @@ def _columns(found: "Classification") -> str:
 
 
 def _all_columns(found: "Classification") -> str:
-    """Every class and its probability, the likeliest first; equals as the model has them."""
-    likeliest = sorted(found.probabilities.items(), key=lambda share: -share[1])
-    return "\t".join(f"{one_column(label)}\t{share:.4f}" for label, share in likeliest)
+    """Write every class and its probability, most likely first; ties stay in the model's order."""
+    ranked = sorted(found.probabilities.items(), key=lambda share: -share[1])
+    return "\t".join(f"{one_column(label)}\t{share:.4f}" for label, share in ranked)
 
 
 def _object(found: "Classification", several: bool) -> str:
-    said: dict[str, object] = {"labels": found.labels} if several else {"label": found.label or None}
-    return json.dumps({**said, "probabilities": found.probabilities}, ensure_ascii=False)
+    labels: dict[str, object] = {"labels": found.labels} if several else {"label": found.label or None}
+    return json.dumps({**labels, "probabilities": found.probabilities}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`heedful compare A B`: which of two translators is better, and whether that is more than chance."""
+"""`heedful compare A B`: which of two translators is better, and whether the difference is more than chance."""
 
 import sys
 from collections import Counter
@@ -9,79 +9,70 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from heedful.cli.options import (
-    BatchTokensOption,
-    BeamOption,
-    DeviceOption,
-    LengthPenaltyOption,
-    MaxExtraOption,
-    PrecisionOption,
-    ToOption,
-    sentence_progress,
-)
+from heedful.cli.options import DecodingOptions, DeviceOption, PrecisionOption, ToOption, flag, with_option_groups
+from heedful.cli.output import sentence_progress
 from heedful.data.corpora.lines import locate, read_lines
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.lab.compare import Sentences
-    from heedful.tasks.translate.options import SearchOptions
 
 BleuTokenize = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"]
 
 
+@with_option_groups
 def command(
-    a: Annotated[str, typer.Argument(metavar="A", help="A model's folder, a file of translations, or x,y,z: runs.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="What to compare it with.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="Folder of a model, file of translations, or several runs: x,y,z.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other side, likewise.")],
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="bleu, chrf or ter; repeatable, the first decides. (default: bleu and chrf)"),
+        typer.Option("--metric", help="bleu, chrf or ter; repeatable, the first decides (default: bleu and chrf)."),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references.")] = None,
     to: ToOption = None,
     split: Annotated[
-        Literal["valid", "test"] | None, typer.Option("--split", help="The recipes' corpora to use (default: test).")
+        Literal["valid", "test"] | None,
+        typer.Option("--split", help="Which corpora of the recipes to use (default: test)."),
     ] = None,
     corpus: Annotated[
         str | None,
-        typer.Option("--corpus", metavar="NAME", help="Which of them, by name or number (default: the first)."),
+        typer.Option(
+            "--corpus", metavar="NAME", help="Which of these corpora, by name or number (default: the first)."
+        ),
     ] = None,
     bleu_tokenize: Annotated[
         BleuTokenize | None,
-        typer.Option("--bleu-tokenize", help="BLEU's words. (default: the recipes'; 13a for files)"),
+        typer.Option("--bleu-tokenize", help="Tokenizer of BLEU (default: that of the recipes; 13a for files)."),
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=100, help="Draws of each test.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 12345,
-    examples: Annotated[int, typer.Option("--examples", min=0, help="Sentences to show in each direction.")] = 5,
+    samples: Annotated[int, typer.Option("--samples", min=100, help="Number of draws in each test.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the draws.")] = 12345,
+    examples: Annotated[
+        int, typer.Option("--examples", min=0, help="Number of sentences to show in each direction.")
+    ] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    beam: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    max_extra: MaxExtraOption = None,
-    batch_tokens: BatchTokensOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
+    *,
+    decoding: DecodingOptions,
 ) -> None:
     """Compare two translators on the same sentences: scores, tests, and where they differ.
 
-    A side is a model's folder, a file of translations (one a line), or several
-    with commas between: training runs of one system. Models translate their
-    recipe's test set, or --source; files alone need --target.
+    A side is the folder of a model, a file of translations (one per line), or
+    several training runs of one system, separated by commas. Models translate
+    the test set of their recipe, or --source; files alone need --target.
 
-    A side is called better where paired bootstrap and approximate
-    randomisation both give p < 0.05, the 95% interval of the difference leaves
-    zero out and, with several runs on both sides, Welch's t-test over the runs
-    gives p < 0.05.
+    A side is called better if paired bootstrap and approximate randomisation
+    both give p < 0.05, the 95% interval of the difference excludes zero and,
+    with several runs on both sides, Welch's t-test over the runs gives
+    p < 0.05.
     """
     side_a, side_b = _names(a, "A"), _names(b, "B")
     names = tuple(dict.fromkeys([*side_a, *side_b]))
     models = tuple(name for name in names if _is_model(name))
-    search: SearchOptions = {
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "max_extra": max_extra,
-        "batch_tokens": batch_tokens,
-    }
-    _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {**search, "to": to})
+    _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {**decoding.given(), "to": to})
     from heedful.cli.reports.comparison import json_of, text_of
     from heedful.lab.compare import DEFAULT_METRICS, ComparisonInput, System, check_lines, compare, metric_names
 
@@ -91,11 +82,12 @@ def command(
     if given:
         check_lines(files, given.references)
     if given and not models:
-        contest = ComparisonInput({file.name: file for file in files}, given, bleu_tokenize or "13a")
+        prepared = ComparisonInput({file.name: file for file in files}, given, bleu_tokenize or "13a")
     else:
-        from heedful.lab import translate_test_set  # after the quick checks: it takes seconds
+        from heedful.lab import translate_test_set  # after the quick checks: importing torch takes seconds
 
-        contest = translate_test_set.translate_test_set(
+        _check_length_shift(models, decoding)
+        prepared = translate_test_set.translate_test_set(
             models,
             files,
             given,
@@ -105,22 +97,22 @@ def command(
             bleu_tokenize=bleu_tokenize,
             device=device,
             precision=precision,
-            **search,
+            **decoding.given(),
         )
     found = compare(
-        [contest.systems[name] for name in side_a],
-        [contest.systems[name] for name in side_b],
-        contest.sentences.references,
-        contest.sentences.sources,
+        [prepared.systems[name] for name in side_a],
+        [prepared.systems[name] for name in side_b],
+        prepared.sentences.references,
+        prepared.sentences.sources,
         metrics=metrics,
-        bleu_tokenize=contest.bleu_tokenize,
-        lowercase=contest.lowercase,
-        frequencies=contest.frequencies,
+        bleu_tokenize=prepared.bleu_tokenize,
+        lowercase=prepared.lowercase,
+        frequencies=prepared.frequencies,
         samples=samples,
         seed=seed,
         examples=examples,
     )
-    print((json_of if as_json else text_of)(found, contest.sentences.name))
+    print((json_of if as_json else text_of)(found, prepared.sentences.name))
 
 
 def _say(message: str) -> None:
@@ -131,21 +123,23 @@ def _say(message: str) -> None:
 
 
 def _names(side: str, label: str) -> list[str]:
-    """The runs of a side."""
+    """Return the runs of a side."""
     parts = [part.strip() for part in side.split(",")]
-    names = [str(Path(part).expanduser()) if part.startswith("~") else part for part in parts]  # no shell sees these
+    names = [
+        str(Path(part).expanduser()) if part.startswith("~") else part for part in parts
+    ]  # a shell expands only the first
     if not all(names):
-        raise UserError(f"{label} is `{side}`, which has an empty name: put commas between names alone.")
+        raise UserError(f"{label} is `{side}`, which has an empty name: put commas only between names.")
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice:
-        raise UserError(f"{label} names {twice} twice: several runs of a side must be different ones.")
+        raise UserError(f"{label} names {twice} twice: the runs of a side must be different.")
     return names
 
 
 def _is_model(name: str) -> bool:
     path = locate(name).path
     if not path.exists():
-        raise UserError(f"{name} is neither a model's folder nor a file of translations: nothing has that name.")
+        raise UserError(f"{name} is neither the folder of a model nor a file of translations: nothing has that name.")
     return path.is_dir()
 
 
@@ -157,7 +151,7 @@ def _check_options(
     of_recipes: Mapping[str, str | None],
     of_models: Mapping[str, object],
 ) -> None:
-    """Refuse what does not go together, before anything long begins."""
+    """Refuse options that do not go together, before any long work starts."""
     if target is None and source is not None:
         raise UserError("--target is missing: sentences need references.")
     if target is None and not models:
@@ -165,13 +159,20 @@ def _check_options(
     if target is not None and source is None and models:
         raise UserError(f"--source is missing: {models[0]} is a model, which needs sentences to translate.")
     if target is None and to:
-        raise UserError("--to is for --source and --target: the recipes' corpora have their own `to`.")
+        raise UserError("--to is for --source and --target: the corpora of the recipes have their own `to`.")
     for option in (name for name, value in of_recipes.items() if value is not None):
         if target is not None:
-            raise UserError(f"{option} chooses among the recipes' corpora: leave it out beside --target.")
+            raise UserError(f"{option} chooses among the corpora of the recipes: leave it out with --target.")
     for option in (name for name, value in of_models.items() if value is not None):
         if not models:
-            raise UserError(f"--{option.replace('_', '-')} is for models, but A and B are files: leave it out.")
+            raise UserError(f"{flag(option)} is for models, but A and B are files: leave it out.")
+
+
+def _check_length_shift(models: Sequence[str], decoding: DecodingOptions) -> None:
+    from heedful.models.bundle import read_description
+
+    for model in models if decoding.length_shift is not None else ():
+        decoding.check_length_shift(read_description(Path(model))[0].decode.length_penalty_kind)
 
 
 def _read_sentences(source: str | None, target: str, to: str | None) -> "Sentences":

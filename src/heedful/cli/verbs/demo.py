@@ -1,4 +1,4 @@
-"""`heedful demo`: the main job in minutes, on sentences that ship with Heedful."""
+"""`heedful demo`: train, evaluate and try out a translator in minutes, on sentences that ship with Heedful."""
 
 import sys
 from pathlib import Path
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 RECIPE: Final = "demo-en-es"
 NEXT: Final = """
-Next, with your own files, one sentence a line, the same number of lines in both:
+Next, with your own files, one sentence per line, the same number of lines in both:
 
-    heedful recipes copy {recipe} my.toml      then put your files into [data]:
+    heedful recipes copy {recipe} my.toml      then name your files in [data]:
         train = {{ source = "train.en", target = "train.es" }}
         valid = {{ source = "valid.en", target = "valid.es" }}
         test = {{ source = "test.en", target = "test.es" }}
-    heedful train my.toml --dry-run            says what the whole run would take
+    heedful train my.toml --dry-run            estimates the time and memory of the run
     heedful train my.toml --out runs/mine
     heedful translate runs/mine < text.en
 """
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The run folder.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run folder.")] = Path("runs/demo"),
 ) -> None:
-    """Train a small English-Spanish translator, judge it on unseen combinations of words, and try it out."""
+    """Train a small English-Spanish translator, evaluate it on unseen combinations of words, and try it out."""
     from heedful.runs.training_run import train
     from heedful.tasks.translate.model import load
 
@@ -38,22 +38,24 @@ def command(
     print(
         "Heedful trains a small Transformer from scratch to translate English into Spanish.\n"
         "The sentences are built in: articles, gender and number, adjectives, verbs, questions, numbers, negation.\n"
-        "The test holds combinations of words that never occur in training.\n",
+        "The test set has combinations of words that never occur in training.\n",
         flush=True,
     )
     try:
         train(recipe, out, resume=True)
     except Stopped as stopped:
-        raise Stopped("Stopped, checkpoint saved. Run the demo again to go on.", stopped.exit_code - 128) from stopped
+        raise Stopped(
+            "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128
+        ) from stopped
     model = load(out)
-    _judge(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
+    _evaluate(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
     _show_examples(model)
     if sys.stdin.isatty():
         _converse(model)
     print(NEXT.format(recipe=RECIPE))
 
 
-def _judge(model: "Translator", count: int) -> None:
+def _evaluate(model: "Translator", count: int) -> None:
     from heedful.tasks.translate.evaluation import evaluate
 
     sources, references = zip(*sentence_pairs("test", count), strict=True)
@@ -70,8 +72,8 @@ def _show_examples(model: "Translator") -> None:
 
 
 def _converse(model: "Translator") -> None:
-    """Translate what the reader types, until an empty line."""
-    print("\nYour turn: type an English sentence with such words (Enter alone ends).")
+    """Translate what the user types, until an empty line."""
+    print("\nYour turn: type an English sentence with words like these (an empty line ends).")
     while line := _typed():
         print(f"      {model.translate(line)}")
 

@@ -30,10 +30,9 @@ from heedful.cli.options import (
     RawOption,
     ToOption,
     WithOption,
-    one_line,
     refuse_idle_length_shift,
-    sentence_progress,
 )
+from heedful.cli.output import one_line, sentence_progress
 from heedful.config.corpora import AnyCorpus
 from heedful.errors import UserError
 from heedful.files import write_bytes

@@ -13,11 +13,10 @@ from heedful.cli.evaluation import (
     refuse_other_settings,
     refuse_twice,
 )
-from heedful.cli.options import one_column
-from heedful.cli.output import progress_bar
+from heedful.cli.input import text_of
+from heedful.cli.output import one_column, progress_bar
 from heedful.cli.reports.scored import training_of
 from heedful.cli.reports.text_scores import Evaluation, JudgedModel, TextScores, as_object, as_text, figures
-from heedful.cli.text_lines import text_of
 from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files, corpus_name

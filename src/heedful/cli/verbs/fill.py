@@ -1,15 +1,15 @@
-"""`heedful fill MODEL [TEXT...]`: what may stand in the place of each [MASK]."""
+"""`heedful fill MODEL [TEXT...]`: the most likely tokens for each [MASK]."""
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import InputLines, input_lines
-from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption, one_line
+from heedful.cli.input import InputLines, standard_input
+from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption
+from heedful.cli.output import line_writer, one_line
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,40 +20,42 @@ def command(
     model: ModelArgument,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Texts with [MASK] in them; by default standard input, one a line."),
+        typer.Argument(metavar="TEXT", help="Texts that contain [MASK]; by default the lines of standard input."),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="So many pieces for each mask.")] = 5,
+    top: Annotated[
+        int, typer.Option("--top", metavar="K", min=1, help="Show the K most likely tokens for each mask.")
+    ] = 5,
     as_json: Annotated[
-        bool, typer.Option("--json", help="An object a line: the text, and pieces of each mask.")
+        bool, typer.Option("--json", help="Write one JSON object per line: the text, and the tokens for each mask.")
     ] = False,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Fill in the masks of texts: each text with the likeliest pieces, and below it the likeliest ones of each mask.
+    """Fill in the masks of texts: each text with the most likely tokens, then a list of candidates for each mask.
 
-    A mask is written `[MASK]` or `<mask>`. Several of a text are filled in one pass, each by itself. A blank line of
-    standard input stays blank.
+    A mask is written `[MASK]` or `<mask>`. Several masks in one text are predicted in one pass, independently of each
+    other. A blank line of standard input stays blank.
     """
-    asked = InputLines("texts", lambda: _spoken(texts)) if texts else input_lines(None)[0]
-    from heedful.tasks.fill.model import load_filler  # after the quick checks: it takes seconds
+    entry = InputLines("texts", lambda: _typed(texts)) if texts else standard_input()
+    from heedful.tasks.fill.model import load_filler  # after the quick checks: importing torch takes seconds
 
     filler = load_filler(model, device, precision)
     layout = _object if as_json else _table
-    for found in filler.stream(asked.lines(), top, ready=asked.ready, name=asked.name):
-        sys.stdout.buffer.write(f"{layout(found)}\n".encode())
-        sys.stdout.buffer.flush()
+    with line_writer() as write:
+        for found in filler.stream(entry.lines(), top, ready=entry.ready, name=entry.name):
+            write(layout(found))
 
 
-def _spoken(texts: list[str]) -> list[str]:
-    """Texts of the command line; refuses the name of a file."""
+def _typed(texts: list[str]) -> list[str]:
+    """Return the texts of the command line; refuse the name of a file."""
     for text in texts:
         if "[" not in text and "<" not in text and Path(text).is_file():
-            raise UserError(f"{text} is a file, but texts are asked for: give it as standard input, < {text}.")
+            raise UserError(f"{text} is a file, but must be a text: to read the file, use `< {text}`.")
     return texts
 
 
 def _table(found: "Filled") -> str:
-    """The filled text, and indented below it a line for each piece; of several masks, their numbers before them."""
+    """Write the filled text, then an indented line for each candidate, numbered by mask if there are several masks."""
     lines = [one_line(found.text)]
     width = max((len(candidate.piece) for mask in found.masks for candidate in mask), default=0)
     for number, candidates in enumerate(found.masks, start=1):

@@ -1,4 +1,4 @@
-"""`heedful import FOLDER`: a model of Hugging Face's form as a model of Heedful."""
+"""`heedful import FOLDER`: convert a Hugging Face model into a model of Heedful."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,13 +7,13 @@ import typer
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A local folder that `transformers` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Local folder written by `transformers`.")],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Where the model goes; by default runs/NAME.")
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Folder for the model (default: runs/NAME).")
     ] = None,
 ) -> None:
-    """Import a translator (MarianMT, as OPUS-MT's) or BERT from a local folder; nothing is downloaded, or run."""
-    from heedful.interop.importing import import_model  # torch takes seconds: not before the options are right
+    """Import MarianMT (such as the OPUS-MT translators) or BERT from a local folder; nothing is downloaded or run."""
+    from heedful.interop.importing import import_model  # importing torch takes seconds
 
     place = out or Path("runs") / folder.resolve().name
     found = import_model(folder, place)

@@ -16,7 +16,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name from `
 
 @app.command("list")
 def list_recipes() -> None:
-    """List the shipped recipes: a name and a summary a line."""
+    """List the shipped recipes, one name and summary per line."""
     shipped = shipped_recipes()
     width = max(map(len, shipped), default=0)
     for name, path in shipped.items():
@@ -25,7 +25,7 @@ def list_recipes() -> None:
 
 @app.command()
 def show(name: NameArgument) -> None:
-    """Show a shipped recipe as it is written."""
+    """Show the text of a shipped recipe."""
     print(files.read_bytes(shipped_recipe(name)).decode(), end="")
 
 
@@ -33,16 +33,16 @@ def show(name: NameArgument) -> None:
 def copy(
     name: NameArgument,
     destination: Annotated[
-        Path | None, typer.Argument(metavar="DEST", help="A new file, or a folder; by default NAME.toml here.")
+        Path | None, typer.Argument(metavar="DEST", help="A new file, or a folder (default: NAME.toml here).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Copy a shipped recipe, to be changed; prints where it went."""
+    """Copy a shipped recipe to edit it, and print the name of the copy."""
     source = shipped_recipe(name)
     target = destination or Path(source.name)
     if target.is_dir():
         target = target / source.name
     if target.exists() and not force:
-        raise UserError(f"{target} is there already: choose another name, or overwrite it with --force.")
+        raise UserError(f"{target} already exists: choose another name, or overwrite it with --force.")
     files.write_bytes(target, files.read_bytes(source))
     print(target)

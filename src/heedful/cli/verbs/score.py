@@ -1,73 +1,63 @@
-"""`heedful score MODEL`: how probable given translations are."""
+"""`heedful score MODEL`: log probabilities of given translations."""
 
 import json
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.input import pairs_of, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption, ToOption, WithOption
+from heedful.cli.output import line_writer
+from heedful.config.corpora import TextCorpus
+from heedful.data.corpora.files import check_files, corpus_name
+from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.scoring import PairScore
 
+Pairs = Iterable[tuple[str, str]]
+
 
 def command(
     model: ModelArgument,
-    source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="The sources.")] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Source sentences.")] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their translations.")] = None,
     others: WithOption = None,
     to: ToOption = None,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Also every piece with its log probability.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line, pieces included.")] = False,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Add every token with its log probability.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line, tokens included.")] = False,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Score given translations by forced decoding, for filtering corpora and rescoring n-best lists.
+    """Score given translations by forced decoding, to filter corpora or to rescore n-best lists.
 
-    A line a pair: log P of the translation, and its mean per piece (`</s>` counts). Without files, pairs are read from
-    standard input, source and translation separated by a tab.
+    Writes one line per pair: the log probability of the translation, and its mean per token (`</s>` counts). Without
+    files, pairs are read from standard input, source and translation separated by a tab.
     """
     if as_json and tokens:
-        raise UserError("--json has the pieces in every object: leave out --tokens.")
-    pairs, name = _pairs(source, target)
-    from heedful.tasks.translate.model import load  # after the quick checks: it takes seconds
+        raise UserError("--json has the tokens in every object: leave out --tokens.")
+    pairs, ready, name = _pairs(source, target)
+    from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
 
     translator = load(model, device, precision, others or ())
-    for scored in translator.score_stream(pairs, to, name=name):
-        sys.stdout.write((_object(scored) if as_json else _columns(scored, tokens)) + "\n")
+    with line_writer() as write:
+        for scored in translator.score_stream(pairs, to, ready=ready, name=name):
+            write(_object(scored) if as_json else _columns(scored, tokens))
 
 
-def _pairs(source: str | None, target: str | None) -> tuple[Iterable[tuple[str, str]], str]:
-    """The pairs of two files or of standard input, and what to call them."""
-    from heedful.config.corpora import TextCorpus
-    from heedful.data.corpora.files import check_files, corpus_name
-    from heedful.data.corpora.lines import decode_lines
-    from heedful.data.corpora.pairs import read_pairs
-
+def _pairs(source: str | None, target: str | None) -> tuple[Pairs, Callable[[], bool], str]:
+    """Open the pairs of two files or of standard input: the pairs, whether the next has arrived, and their name."""
     if source is None and target is None:
-        name = "standard input"
-        return _columns_of(decode_lines(sys.stdin.buffer, name), name), name
+        entry = standard_input()
+        return pairs_of(entry.lines(), entry.name), entry.ready, entry.name
     if source is None or target is None:
         missing = "--source" if source is None else "--target"
-        raise UserError(f"{missing} is missing: a translation is scored beside its source.")
+        raise UserError(f"{missing} is missing: a translation is scored together with its source.")
     corpus = TextCorpus(source=source, target=target)
     check_files(corpus)
-    return read_pairs(corpus), corpus_name(corpus)
-
-
-def _columns_of(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(lines, start=1):
-        columns = line.split("\t")
-        if len(columns) == 1:
-            raise UserError(f"{name}, line {number:,} has no tab between a source and its translation.")
-        if len(columns) > 2:
-            raise UserError(
-                f"{name}, line {number:,} has {len(columns)} columns, but a source and its translation are two."
-            )
-        yield columns[0], columns[1]
+    return read_pairs(corpus), lambda: True, corpus_name(corpus)
 
 
 def _columns(scored: "PairScore", tokens: bool) -> str:

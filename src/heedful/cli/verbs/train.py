@@ -1,4 +1,4 @@
-"""`heedful train RECIPE`: train a model into a run folder, or say what that would take."""
+"""`heedful train RECIPE`: train a model into a run folder, or estimate what that would take."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,22 +16,28 @@ from heedful.files import is_unicode
 def command(
     recipe: RecipeArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="The run folder; by default runs/NAME.")
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Run folder (default: runs/NAME).")
     ] = None,
     set_: SetOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the run folder.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the last checkpoint in the run folder.")
+    ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Train ten steps, write nothing, and say what the whole run would take.")
+        bool,
+        typer.Option("--dry-run", help="Train ten steps, write nothing, and estimate the time and memory of the run."),
     ] = False,
 ) -> None:
-    """Train a model from a recipe; Ctrl-C saves a checkpoint, --resume goes on from it to the same bits."""
-    resolved = load_recipe(recipe, set_ or ())  # before torch is imported: mistakes show at once
+    """Train a model from a recipe.
+
+    Ctrl-C saves a checkpoint; --resume continues from it, bit-identical to an uninterrupted run.
+    """
+    resolved = load_recipe(recipe, set_ or ())  # before torch is imported, so that mistakes show at once
     if dry_run:
         _print_forecast(resolved)
         return
     run = out or Path("runs") / Path(recipe).stem
     if not is_unicode(str(run)):
-        raise UserError(f"--out: the folder's name {str(run)!a} is not UTF-8: give it another.")
+        raise UserError(f"--out: the name of the folder {str(run)!a} is not UTF-8: choose another.")
     from heedful.runs.training_run import train
 
     train(resolved, run, resume=resume)

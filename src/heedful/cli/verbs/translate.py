@@ -2,188 +2,159 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from heedful.cli.input import FilesArgument, InputLines, count_lines, input_lines
+from heedful.cli.input import input_lines
 from heedful.cli.options import (
-    BatchTokensOption,
-    BeamOption,
-    CoverageOption,
+    DecodingOptions,
     DeviceOption,
-    LengthPenaltyKindOption,
-    LengthPenaltyOption,
-    LengthShiftOption,
-    MaxExtraOption,
-    MinLengthOption,
+    FilesArgument,
     ModelArgument,
-    NoRepeatOption,
     PrecisionOption,
     RawOption,
     ToOption,
     WithOption,
-    one_column,
-    one_line,
-    refuse_idle_length_shift,
-    sentence_progress,
+    flag,
+    with_option_groups,
 )
+from heedful.cli.output import line_progress, line_writer, one_column, one_line, refuse_folder
 from heedful.errors import UserError
-from heedful.files import write_bytes
 
 if TYPE_CHECKING:
+    from heedful.decode.frontiers.sampling import Sampling
     from heedful.tasks.translate.model import Translation
 
+_SAMPLING: Final = "Sampling"
+_RESULTS: Final = "Results"
 
-def command(
-    model: ModelArgument,
-    files: FilesArgument = None,
-    others: WithOption = None,
-    to: ToOption = None,
-    raw: RawOption = False,
-    beam: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    length_penalty_kind: LengthPenaltyKindOption = None,
-    length_shift: LengthShiftOption = None,
-    coverage: CoverageOption = None,
-    no_repeat: NoRepeatOption = None,
-    min_length: MinLengthOption = None,
-    max_extra: MaxExtraOption = None,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="What every translation begins with.")
-    ] = None,
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How to sample translations at random."""
+
     sample: Annotated[
-        bool, typer.Option("--sample", help="Draw translations at random; --n-best is how many of each line.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--sample",
+            help="Sample translations at random instead of searching; --n-best is their number per line.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = False
     temperature: Annotated[
-        float, typer.Option("--temperature", help="Of sampling: below 1 keeps to likely pieces, above 1 strays.")
-    ] = 1.0,
-    top_k: Annotated[int, typer.Option("--top-k", help="Draw among the so many likeliest pieces; 0 is all.")] = 0,
-    top_p: Annotated[float, typer.Option("--top-p", help="Draw among the likeliest with this share of it all.")] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", help="Of sampling: the same seed draws the same.")] = 0,
+        float,
+        typer.Option(
+            "--temperature",
+            help="Below 1 favours likely tokens, above 1 unlikely ones.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = 1.0
+    top_k: Annotated[
+        int,
+        typer.Option("--top-k", help="Sample from the k most likely tokens; 0 is all.", rich_help_panel=_SAMPLING),
+    ] = 0
+    top_p: Annotated[
+        float,
+        typer.Option(
+            "--top-p",
+            help="Nucleus sampling: the smallest set of tokens with this total probability.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = 1.0
+    seed: Annotated[
+        int,
+        typer.Option("--seed", help="The same seed draws the same translations.", rich_help_panel=_SAMPLING),
+    ] = 0
+
+    def check(self, beam: int | None) -> None:
+        """Refuse options that would do nothing."""
+        chosen, defaults = asdict(self), asdict(SamplingOptions())
+        idle = next((name for name, value in chosen.items() if value != defaults[name]), None)
+        if idle and not self.sample:
+            raise UserError(f"{flag(idle)} applies to sampling: add --sample.")
+        if self.sample and beam is not None and beam > 1:
+            raise UserError("--sample does not use a beam: leave out --beam; --n-best is the number of samples.")
+
+    def settings(self, samples: int) -> "Sampling | None":
+        """Return the settings of the search; None without --sample."""
+        if not self.sample:
+            return None
+        from heedful.decode.frontiers.sampling import Sampling
+
+        return Sampling(self.temperature, self.top_k, self.top_p, samples, self.seed)
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What to write for each line: columns separated by tabs, or a JSON object."""
+
     n_best: Annotated[
-        int | None, typer.Option("--n-best", min=1, help="So many translations of each line: number, score, text.")
-    ] = None,
+        int | None,
+        typer.Option(
+            "--n-best",
+            metavar="N",
+            min=1,
+            help="Write N translations of each line, one per line: line number, score, text.",
+            rich_help_panel=_RESULTS,
+        ),
+    ] = None
     alignments: Annotated[
-        bool, typer.Option("--alignments", help="Also which source words the words attended to: 0-0 1-2 ...")
-    ] = False,
-    scores: Annotated[bool, typer.Option("--scores", help="Put the score and a tab before each line.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line: text, score, token ids and more.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Written whole when all is translated.")
-    ] = None,
-    batch_tokens: BatchTokensOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
-) -> None:
-    """Translate files or standard input, line by line, in order; a blank line stays blank.
+        bool,
+        typer.Option(
+            "--alignments",
+            help="Add a column with the source word that each word attended to most: 0-0 1-2 ...",
+            rich_help_panel=_RESULTS,
+        ),
+    ] = False
+    scores: Annotated[
+        bool,
+        typer.Option("--scores", help="Write the score and a tab before each translation.", rich_help_panel=_RESULTS),
+    ] = False
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Write one JSON object per line: text, score, token ids and more.",
+            rich_help_panel=_RESULTS,
+        ),
+    ] = False
 
-    Results are written as they come. Lines that arrive one by one, as typed, are translated one by one.
-    """
-    inputs = input_lines(files)
-    if output and output.is_dir():
-        raise UserError(f"{output}: this is a folder, but must be a file.")
-    _refuse_idle_options(sample, temperature=temperature != 1, top_k=top_k != 0, top_p=top_p != 1, seed=seed != 0)
-    if sample and beam is not None and beam > 1:
-        raise UserError("--sample has no beam: leave out --beam; --n-best is how many are drawn.")
-    if as_json and scores:
-        raise UserError("--json has the score in every object: leave out --scores.")
-    from heedful.decode.frontiers.sampling import Sampling
-    from heedful.tasks.translate.model import load  # after the quick checks: it takes seconds
+    def check(self) -> None:
+        """Refuse options that would do nothing."""
+        if self.as_json and self.scores:
+            raise UserError("--json has the score in every object: leave out --scores.")
 
-    sampling = Sampling(temperature, top_k, top_p, n_best or 1, seed) if sample else None
-    translator = load(model, device, precision, others or ())
-    decode = translator.recipe.decode
-    refuse_idle_length_shift(length_shift, length_penalty_kind or decode.length_penalty_kind)
-    if not sample:
-        _refuse_too_many(n_best, beam or decode.beam)
-    layout = _layout(n_best, scores, as_json, alignments)
-    total, cut = 0, 0
-    with _writer(output) as write, sentence_progress(*_expected(inputs, output)) as progress:
-        for entry in inputs:
-            for translations in translator.stream_detailed(
-                entry.lines(),
-                nbest=1 if sample else n_best or 1,
-                ready=entry.ready,
-                name=entry.name,
-                progress=progress,
-                to=to,
-                raw=raw,
-                beam=beam,
-                prefix=prefix,
-                sampling=sampling,
-                aligned=alignments,
-                length_penalty=length_penalty,
-                length_penalty_kind=length_penalty_kind,
-                length_shift=length_shift,
-                coverage=coverage,
-                no_repeat=no_repeat,
-                min_length=min_length,
-                max_extra=max_extra,
-                batch_tokens=batch_tokens,
-            ):
-                total += 1
-                cut += not translations[0].complete
-                write(layout(total, translations))
-    if cut:
-        told = (
-            f"{cut:,} of {total:,} translations were cut at the maximum length: raise --max-extra to see more of them."
-        )
-        print(f"heedful: {told}", file=sys.stderr)
+    def check_beam(self, beam: int) -> None:
+        """Refuse more translations than a beam finds."""
+        if self.n_best is not None and self.n_best > beam:
+            raise UserError(
+                f"--n-best is {self.n_best}, but a beam of {beam} finds at most {beam}: add --beam {self.n_best}."
+            )
 
+    def lines(self, number: int, found: "Sequence[Translation]") -> str:
+        """Lay out the translations of line `number`."""
+        if self.as_json:
+            return self._object(found)
+        return "\n".join(self._columns(number, translation) for translation in found[: self.n_best or 1])
 
-def _expected(inputs: Sequence[InputLines], output: Path | None) -> tuple[int, bool]:
-    """How many lines there are, and whether to show progress: where it is known and results go elsewhere."""
-    in_the_way = output is None and sys.stdout.isatty()
-    lines = count_lines(inputs) if sys.stderr.isatty() and not in_the_way else None
-    return lines or 0, lines is not None
+    def _columns(self, number: int, translation: "Translation") -> str:
+        text = one_column if self.n_best or self.scores or self.alignments else one_line
+        columns = [str(number)] if self.n_best else []
+        columns += [f"{translation.score:.4f}"] if self.scores or self.n_best else []
+        columns += [text(translation.text)]
+        if self.alignments:
+            columns += [translation.alignment.pharaoh() if translation.alignment else ""]
+        return "\t".join(columns)
 
-
-# --- output -------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _writer(output: Path | None) -> Iterator[Callable[[str], None]]:
-    """Give a function that writes lines: at once to standard output, or to a file when all of them are there."""
-    if output is None:
-        yield _write
-        return
-    kept: list[str] = []
-    yield kept.append
-    write_bytes(output, "".join(kept).encode())
-
-
-def _write(lines: str) -> None:
-    sys.stdout.buffer.write(lines.encode())
-    sys.stdout.buffer.flush()
-
-
-def _layout(
-    n_best: int | None, scores: bool, as_json: bool, alignments: bool
-) -> "Callable[[int, Sequence[Translation]], str]":
-    """The function that lays out what was found for line number n: columns between tabs, or an object."""
-    form = one_column if n_best or scores or alignments else one_line
-
-    def columns(number: int, best: "Translation") -> str:
-        before = [str(number)] if n_best else []
-        before += [f"{best.score:.4f}"] if scores or n_best else []
-        after = [best.alignment.pharaoh() if best.alignment else ""] if alignments else []
-        return "\t".join([*before, form(best.text), *after]) + "\n"
-
-    if as_json:
-        return lambda number, found: _object(found, n_best) + "\n"
-    return lambda number, found: "".join(columns(number, best) for best in found[: n_best or 1])
-
-
-def _object(found: "Sequence[Translation]", n_best: int | None) -> str:
-    best = _fields(found[0])
-    if n_best:
-        best["nbest"] = [_fields(translation) for translation in found]
-    return json.dumps(best, ensure_ascii=False)
+    def _object(self, found: "Sequence[Translation]") -> str:
+        best = _fields(found[0])
+        if self.n_best:
+            best["nbest"] = [_fields(translation) for translation in found]
+        return json.dumps(best, ensure_ascii=False)
 
 
 def _fields(translation: "Translation") -> dict[str, object]:
@@ -193,13 +164,65 @@ def _fields(translation: "Translation") -> dict[str, object]:
     return fields
 
 
-def _refuse_idle_options(sample: bool, **given: bool) -> None:
-    """Options of sampling without sampling would do nothing, silently."""
-    idle = [name for name, is_given in given.items() if is_given]
-    if idle and not sample:
-        raise UserError(f"--{idle[0].replace('_', '-')} is of sampling: add --sample.")
+@with_option_groups
+def command(
+    model: ModelArgument,
+    files: FilesArgument = None,
+    others: WithOption = None,
+    to: ToOption = None,
+    raw: RawOption = False,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="Start every translation with this text.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write to this file, once everything is translated."),
+    ] = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    *,
+    results: ResultOptions,
+    decoding: DecodingOptions,
+    sampling: SamplingOptions,
+) -> None:
+    """Translate files or standard input, line by line and in order. A blank line stays blank.
 
+    Results are written as they become available: a line that is typed is answered before the next one is read.
+    """
+    inputs = input_lines(files)
+    refuse_folder(output)
+    sampling.check(decoding.beam)
+    results.check()
+    samples = sampling.settings(results.n_best or 1)
+    from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
 
-def _refuse_too_many(n_best: int | None, beam: int) -> None:
-    if n_best is not None and n_best > beam:
-        raise UserError(f"--n-best is {n_best}, but a beam of {beam} finds no more than {beam}: add --beam {n_best}.")
+    translator = load(model, device, precision, others or ())
+    decode = translator.recipe.decode
+    decoding.check_length_shift(decode.length_penalty_kind)
+    if samples is None:
+        results.check_beam(decoding.beam or decode.beam)
+    total, cut = 0, 0
+    with line_writer(output) as write, line_progress("translating", inputs, output) as progress:
+        for entry in inputs:
+            for translations in translator.stream_detailed(
+                entry.lines(),
+                nbest=1 if samples else results.n_best or 1,
+                ready=entry.ready,
+                name=entry.name,
+                progress=progress,
+                to=to,
+                raw=raw,
+                prefix=prefix,
+                sampling=samples,
+                aligned=results.alignments,
+                **decoding.given(),
+            ):
+                total += 1
+                cut += not translations[0].complete
+                write(results.lines(total, translations))
+    if cut:
+        print(
+            f"heedful: {cut:,} of {total:,} translations were cut at the maximum length: raise --max-extra to see more "
+            "of them.",
+            file=sys.stderr,
+        )

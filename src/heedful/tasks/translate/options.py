@@ -1,4 +1,4 @@
-"""What a caller asks of a model, and how it is resolved against the recipe's [decode]."""
+"""The options of a call that translates, and how they are resolved against the recipe's [decode]."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,23 +12,28 @@ from heedful.errors import UserError, suggestion
 from heedful.tasks.translate.text_codec import Languages
 
 
-class SearchOptions(TypedDict, total=False):
-    """What to ask for; a way to search that is left out, or None, is as the recipe's [decode] says."""
+class DecodeOptions(TypedDict, total=False):
+    """Keys of the recipe's [decode]; the recipe decides about one that is left out, or None."""
 
-    to: Languages  # the target language of all texts, or of each; None where there is one, or texts begin with tags
-    raw: bool  # ordinary text in and out of a model of tokenized text
-    prefix: str | Sequence[str] | None  # what all translations, or each, begin with
     beam: int | None  # 1 is greedy search
     length_penalty: float | None
     length_penalty_kind: str | None  # "wu" or "shifted"
-    length_shift: float | None  # of the "shifted" kind
+    length_shift: float | None  # shift of the "shifted" kind
     coverage: float | None
-    no_repeat: int | None  # no so many pieces in a row twice
-    min_length: int | None
-    max_extra: int | None
+    no_repeat: int | None  # length of the n-grams that are never repeated; 0 allows repetition
+    min_length: int | None  # minimum output length in tokens
+    max_extra: int | None  # maximum output length: source length + max_extra
     batch_tokens: int | None
-    sampling: Sampling | None  # draw at random instead of searching for the best
-    aligned: bool  # also which source pieces each target piece attended to
+
+
+class SearchOptions(DecodeOptions, total=False):
+    """All options of a call: those of the recipe's [decode], and those that belong to a call alone."""
+
+    to: Languages  # target language of all texts, or of each; None if there is only one, or the texts have tags
+    raw: bool  # read and write ordinary text with a model of tokenized text
+    prefix: str | Sequence[str] | None  # start of all translations, or of each
+    sampling: Sampling | None  # sample at random instead of searching for the best
+    aligned: bool  # also find the source pieces that each target piece attended to
 
 
 @dataclass(frozen=True)
@@ -46,18 +51,18 @@ PENALTIES: Final[Mapping[str, Callable[[float, float], LengthPenalty]]] = {
     "wu": lambda alpha, shift: Wu(alpha),
     "shifted": Shifted,
 }
-_ALONE: Final = {"to": None, "raw": False, "prefix": None, "sampling": None, "aligned": False}  # not in recipes
+_OF_A_CALL: Final = {"to": None, "raw": False, "prefix": None, "sampling": None, "aligned": False}  # not in recipes
 
 
 def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[int]) -> SearchRequest:
-    """Fill in what the options leave open; `never` are pieces that no translation may have."""
-    chosen = {**_ALONE, **decode.model_dump()}
+    """Fill in what the options leave open; `never` are tokens that no translation may contain."""
+    chosen = {**_OF_A_CALL, **decode.model_dump()}
     for name, value in options.items():
         if name not in chosen:
             raise TypeError(f"`{name}` is not an option.{suggestion(name, list(chosen))}")
         chosen[name] = chosen[name] if value is None else value
     if chosen["sampling"] is not None and options.get("beam") is None:
-        chosen["beam"] = 1  # the recipe's is for searching
+        chosen["beam"] = 1  # the recipe's beam is for searching
     kind = chosen["length_penalty_kind"]
     if kind not in PENALTIES:
         raise UserError(f"`length_penalty_kind` is `{kind}`, but must be one of {', '.join(PENALTIES)}.")

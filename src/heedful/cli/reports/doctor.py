@@ -1,0 +1,140 @@
+"""What `heedful doctor` prints: findings, corpora, pieces, the run, its memory and its time, or a JSON object."""
+
+import json
+import textwrap
+from dataclasses import asdict
+from typing import Final
+
+from heedful.lab.doctor import Report, RunPlan, Time
+from heedful.lab.findings import Finding
+from heedful.lab.memory import Memory
+from heedful.lab.token_statistics import Histogram, TokenStatistics
+from heedful.runs.progress import duration
+
+_COLUMNS: Final = 80
+_LABEL: Final = 14  # columns of the labels on the left
+_BAR: Final = 22  # columns of the longest bar of a histogram
+
+
+def json_of(report: Report) -> str:
+    """Return the report as one JSON object."""
+    return json.dumps(asdict(report), ensure_ascii=False)
+
+
+def text_of(report: Report) -> str:
+    """Return the report as text of at most 80 columns, findings first."""
+    lines = [] if report.findings else ["Nothing unusual was found."]
+    for finding in report.findings:
+        lines += _finding(finding)
+    lines += ["", "Corpora"]
+    for corpus in report.corpora:
+        lines += _wrapped(f"{corpus.pairs:>11,} pairs  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19))
+    lines += ["", "Pieces", *_pieces(report.pieces)]
+    lines += ["", "Run", *_run(report.run)]
+    lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
+    lines += ["", "Time", *_time(report.time, report.run)]
+    return "\n".join(lines)
+
+
+def _finding(finding: Finding) -> list[str]:
+    indent = " " * 9
+    lines = _wrapped(f"{finding.part}: {finding.what}", f"{finding.severity:9}", indent)
+    where = finding.file or finding.corpus
+    if finding.lines:
+        more = ", …" if finding.count is not None and finding.count > len(finding.lines) else ""
+        word = "line" if len(finding.lines) == 1 else "lines"
+        where += f", {word} {', '.join(f'{line:,}' for line in finding.lines)}{more}"
+    lines += _wrapped(where, indent, indent) if where else []
+    lines += [f"{indent}“{finding.example}”"] if finding.example else []
+    return lines + _wrapped(finding.advice, f"{indent}> ", f"{indent}  ")
+
+
+def _pieces(pieces: TokenStatistics) -> list[str]:
+    lines = []
+    for vocabulary in pieces.vocabularies:
+        label = "vocabulary" if vocabulary.side == "both" else f"{vocabulary.side} vocab."
+        usable = vocabulary.size - vocabulary.markers
+        lines.append(_row(label, f"{vocabulary.size:,} of {vocabulary.asked:,} requested"))
+        lines.append(
+            _row("", f"of {usable:,} for text, {vocabulary.never:,} never used, {vocabulary.rare:,} under 10 times")
+        )
+    for side in pieces.sides:
+        told = f"{side.pieces_per_word:.2f} per word; mean {side.mean_length:.1f}, longest {side.longest:,}"
+        lines.append(_row(side.side, f"{side.pieces:,} pieces, {told}"))
+        valid = "" if side.unknown_valid is None else f" ({side.unknown_valid:.3%} in valid)"
+        lone = "" if side.byte_pieces is None else f"; {side.byte_pieces:.3%} are lone bytes"
+        lines.append(_row("", f"{side.unknown:.3%} unknown{valid}{lone}"))
+    for dropped in pieces.dropped:
+        reasons = f"{dropped.empty:,} empty, {dropped.too_long:,} too long, {dropped.ratio:,} by ratio"
+        lines += _wrapped(f"{dropped.kept:,} pairs of {dropped.corpus}; dropped: {reasons}", _row("kept", ""))
+    return lines + _histogram(pieces.lengths)
+
+
+def _histogram(lengths: Histogram) -> list[str]:
+    """Draw the lengths of both sides next to each other, on one scale."""
+    most = max(*lengths.source, *lengths.target, 1)
+    lines = [_row("length", f"{'source':{_BAR + 11}}target")]
+    for number, (source, target) in enumerate(zip(lengths.source, lengths.target, strict=True)):
+        low = lengths.edges[number]
+        last = number + 1 == len(lengths.edges)
+        high = low if last else lengths.edges[number + 1] - 1
+        label = f"{low:,}+" if last else f"{low:,}" if high == low else f"{low:,}-{high:,}"
+        left, right = (f"{count:>9,} {'█' * round(_BAR * count / most)}" for count in (source, target))
+        lines.append(f"{label:>{_LABEL - 2}}  {left:{_BAR + 10}} {right}".rstrip())
+    return lines
+
+
+def _run(run: RunPlan) -> list[str]:
+    parameters = run.parameters
+    return [
+        _row("device", f"{run.device}, {run.precision}{'' if run.precision_known else ' (expected)'}"),
+        _row("parameters", f"{parameters.total:,}: embeddings {parameters.embeddings:,}, the rest {parameters.rest:,}"),
+        _row("one epoch", f"{run.pairs_per_epoch:,} pairs, {run.micro_batches_per_epoch:,} micro-batches"),
+        _row("", f"{run.updates_per_epoch:,} updates"),
+        _row("", f"{run.source_tokens_per_epoch:,} source and {run.target_tokens_per_epoch:,} target tokens"),
+        _row("whole run", f"{run.updates:,} updates, {run.epochs:,.1f} epochs"),
+        _row("batch fill", f"{run.source_fill:.0%} of the source budget, {run.target_fill:.0%} of the target budget"),
+        _row("work", f"{run.flop_per_update:.3g} FLOP per update, {run.flop:.3g} in all"),
+        _row("", "(counted: matrix products and attention, forward and backward)"),
+    ]
+
+
+def _memory(memory: Memory, time: Time | None) -> list[str]:
+    batch = memory.batch
+    parts = [
+        ("weights", memory.parameters),
+        ("gradients", memory.gradients),
+        ("optimizer", memory.optimizer),
+        ("activations", memory.activations),
+        ("total", memory.total),
+        ("device has", memory.available),
+        ("GPU peak", time.peak_gpu_bytes if time else None),
+    ]
+    tokens = f"{batch.source_tokens:,} source and {batch.target_tokens:,} target tokens"
+    return [
+        _row("batch", f"{batch.sentences:,} sentences, {tokens}"),
+        _row("", f"its longest sentence has {batch.longest:,} tokens"),
+        *(_row(label, f"{size / 2**20:>11,.1f} MiB") for label, size in parts if size is not None),
+    ]
+
+
+def _time(time: Time | None, run: RunPlan) -> list[str]:
+    if time is None:
+        return [_row("unknown", "the ten training steps were left out")]
+    return [
+        _row("speed", f"{time.tokens_per_second:,.0f} target tokens/s"),
+        _row("whole run", f"{duration(time.seconds)} without validation"),
+        _row("device rate", f"{time.matrix_rate:.3g} FLOP/s in matrix products ({run.precision})"),
+        _row("capacity", f"{time.capacity_flop:.3g} FLOP: time x rate, as Vaswani et al. 2017 count"),
+        _row("", f"the counted work is {time.used:.0%} of it"),
+    ]
+
+
+def _row(label: str, text: str) -> str:
+    return f"  {label:{_LABEL - 2}}{text}"
+
+
+def _wrapped(text: str, first: str, rest: str = " " * _LABEL) -> list[str]:
+    return textwrap.wrap(
+        text, _COLUMNS, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
