@@ -1,0 +1,42 @@
+"""The fenced blocks of the pages, in order."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: its language, empty for commands and their output, and where it starts."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def where(self) -> str:
+        """The page and the line, as an editor jumps to them."""
+        return f"{self.page}:{self.line}"
+
+    @property
+    def commands(self) -> list[str]:
+        """The command lines: those after a prompt, or all of them where there is no prompt."""
+        lines = [line for line in self.text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        prompted = [line[2:] for line in lines if line.startswith("$ ")]
+        return prompted or lines
+
+
+def blocks_of(page: str) -> list[Block]:
+    """All fenced blocks of a page."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+    return [Block(page, text.count("\n", 0, m.start()) + 1, m[1], m[2]) for m in found]
+
+
+def blocks_in(language: str) -> list[Block]:
+    """All blocks of all pages in one language."""
+    return [block for page in PAGES for block in blocks_of(page) if block.language == language]

@@ -1,0 +1,176 @@
+"""A folder with everything that the pages' examples name: text files, recipes, and tiny models trained once."""
+
+import gzip
+import random
+import shutil
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.docs.blocks import ROOT
+
+import heedful
+
+WORDS = {"a": "ein", "dog": "Hund", "man": "Mann", "runs": "rennt", "reads": "liest", "small": "kleiner", "the": "der"}
+OPINIONS = {"pos": ("great", "lovely"), "neg": ("dull", "awful")}
+QUICK = 'device = "cpu"\nprecision = "float32"\nsteps = 4\n'
+RECIPES = {
+    "my": """
+[data]
+train = { source = "train.en.gz", target = "train.de.gz" }
+valid = { source = "valid.en", target = "valid.de" }
+test = { source = "test.en", target = "test.de" }
+[tokenizer]
+kind = "word"
+[model]
+width = 16
+heads = 2
+layers = 1
+inner = 32
+[decode]
+max_extra = 4
+[train]
+checkpoint_every = 1
+keep_checkpoints = 10
+""",
+    "fine": """
+[data]
+train = { source = "domain.en", target = "domain.de" }
+[train]
+start_from = "runs/general"
+schedule = { kind = "constant", lr = 0.0001 }
+""",
+    "bert": """
+[data]
+train = { text = "train.txt" }
+valid = { text = "valid.txt" }
+max_length = 32
+[tokenizer]
+kind = "word"
+[model]
+family = "bert"
+width = 16
+heads = 2
+layers = 2
+inner = 32
+[train]
+""",
+    "han": """
+[data]
+train = { tsv = "train.tsv", label = 1, text = 2 }
+[tokenizer]
+kind = "word"
+[model]
+family = "classifier"
+encoder = { family = "hierarchical", words = { width = 8, embedding = 8 }, sentences = { width = 8 } }
+[train]
+""",
+    "topics": """
+[data]
+train = { tsv = "topics.tsv", label = 1, text = 2 }
+[tokenizer]
+kind = "word"
+[model]
+family = "classifier"
+labels = "several"
+encoder = { family = "transformer", width = 16, heads = 2, layers = 1, inner = 32 }
+[train]
+""",
+    "nli": """
+[data]
+train = { tsv = "pairs.tsv", label = 1, text = 2, second = 3 }
+[tokenizer]
+kind = "word"
+[model]
+family = "classifier"
+encoder = { family = "transformer", width = 16, heads = 2, layers = 1, inner = 32 }
+[train]
+""",
+}
+COPIES = [
+    "general", "seed-1", "seed-2", "seed-3", "post", "pre",
+    *(f"{name}-{number}" for name in ("post", "pre", "lc", "a", "b") for number in (1, 2, 3)),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+    """The folder, as every page finds it."""
+    home = tmp_path_factory.mktemp("docs")
+    _write_texts(home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.setenv("HEEDFUL_CACHE", str(home / "cache"))
+        for name, recipe in RECIPES.items():
+            Path(f"{name}.toml").write_text(recipe + QUICK)
+        _train("my", "m30k", "train.steps=10")
+        for copy in COPIES:
+            shutil.copytree("runs/m30k", f"runs/{copy}")
+        for seed in (1, 2):
+            _train("fine", f"fine-{seed}", f"train.seed={seed}")
+        for name in ("bert", "han", "topics", "nli"):
+            _train(name, name)
+        for name in set(RECIPES) - {"my"}:  # what the pages themselves write
+            Path(f"{name}.toml").unlink()
+    return home
+
+
+@pytest.fixture
+def folder(made_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, which is the current folder."""
+    copy = shutil.copytree(made_once, tmp_path / "folder")
+    (copy / "benchmarks/results").mkdir(parents=True)
+    monkeypatch.chdir(copy)
+    monkeypatch.setenv("HEEDFUL_CACHE", str(copy / "cache"))
+    assert ROOT not in copy.parents
+    return copy
+
+
+def _train(recipe: str, run: str, *overrides: str) -> None:
+    heedful.train(f"{recipe}.toml", f"runs/{run}", overrides, console=Console(file=StringIO()))
+
+
+def _write_texts(home: Path) -> None:
+    for name, count in (("train", 60), ("valid", 6), ("test", 8), ("text", 3), ("domain", 20)):
+        sources = _sentences(count, name)
+        _write(home / f"{name}.en", sources)
+        _write(home / f"{name}.de", [" ".join(WORDS[word] for word in line.split()) for line in sources])
+    for side in ("en", "de"):
+        (home / f"train.{side}.gz").write_bytes(gzip.compress((home / f"train.{side}").read_bytes()))
+    targets = (home / "test.de").read_text().splitlines()
+    _write(home / "theirs.de", targets[1:] + targets[:1])
+    _write(home / "ours.de", targets)
+    (home / "films").mkdir()
+    for name, count in (("train", 60), ("valid", 12), ("test", 12)):
+        rows = _reviews(count, name)
+        _write(home / f"{name}.tsv", rows)
+        _write(home / f"films/{name}.tsv", rows)
+    (home / "reviews.tsv.gz").write_bytes(gzip.compress((home / "train.tsv").read_bytes()))
+    _write(home / "topics.tsv", [f"law,money\t{line}" for line in _sentences(20, "topics")])
+    _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
+    _write(home / "texts.txt", ["The film was great.", "", "The plot was dull."])
+    _write(home / "news.txt", _sentences(2, "news"))
+    for name in ("train", "valid"):
+        documents = ["\n".join(f"{line}." for line in _sentences(6, f"{name}{number}")) for number in range(12)]
+        (home / f"{name}.txt").write_text("\n\n".join(documents) + "\n")
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def _sentences(count: int, seed: str) -> list[str]:
+    chance = random.Random(seed)
+    return [" ".join(chance.choices(list(WORDS), k=chance.randint(2, 6))) for _ in range(count)]
+
+
+def _reviews(count: int, seed: str) -> list[str]:
+    chance = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        label = chance.choice(list(OPINIONS))
+        noun, opinion = chance.choice(("film", "plot")), chance.choice(OPINIONS[label])
+        rows.append(f"{label}\tThe {noun} was {opinion}. The {chance.choice(('cast', 'score'))} was {opinion}.")
+    return rows
