@@ -1,1 +1,1 @@
-"""Models of other toolkits become bundles of Heedful: `importing.py` has the table of what is known."""
+"""Import of models trained with other toolkits: `importing.py` lists the supported model types."""

@@ -1,4 +1,4 @@
-"""The values of a config.json, each checked when it is asked for."""
+"""The values of a config.json, each checked when it is read."""
 
 import json
 import math
@@ -9,18 +9,18 @@ from typing import Any, Final
 
 from heedful.errors import UserError
 
-_MOST: Final = 10_000_000  # of anything that a model has
+_MOST: Final = 10_000_000  # no size in a model is larger
 
 
 @dataclass(frozen=True)
 class CheckedConfig:
-    """What a JSON file says by name; null is the same as nothing."""
+    """The values of a JSON file by key; null counts as missing."""
 
     where: Path
     values: Mapping[str, Any]
 
     def number(self, key: str, default: int | None = None) -> int:
-        """How many there are of something; refuses a key that is missing and has no default."""
+        """Return a whole number of at least 1; a key without a default must be present."""
         value = self._value(key, default)
         if type(value) is not int:
             raise self._refusal(key, value, "a whole number")
@@ -29,42 +29,42 @@ class CheckedConfig:
         return value
 
     def divisor(self, key: str, whole: str) -> int:
-        """A number of equal parts that another number is split into."""
+        """Return a whole number that divides the value of another key."""
         value, total = self.number(key), self.number(whole)
         if total % value:
-            raise self._refusal(key, value, f"a number that `{whole}` ({total:,}) is a multiple of")
+            raise self._refusal(key, value, f"a divisor of `{whole}` ({total:,})")
         return value
 
     def real(self, key: str, default: float) -> float:
-        """A number above 0 that need not be whole."""
+        """Return a number above 0."""
         value = self._value(key, default)
         if type(value) not in (int, float) or not 0 < value < math.inf:
             raise self._refusal(key, value, "a number above 0")
         return float(value)
 
     def fraction(self, key: str, default: float) -> float:
-        """A part of all, but not all of it: 0 is possible, 1 is not."""
+        """Return a number from 0 up to, but not including, 1."""
         value = self._value(key, default)
         if type(value) not in (int, float) or not 0 <= value < 1:
-            raise self._refusal(key, value, "a number of at least 0 and below 1")
+            raise self._refusal(key, value, "at least 0 and below 1")
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
+        """Return true or false."""
         value = self._value(key, default)
         if type(value) is not bool:
             raise self._refusal(key, value, "true or false")
         return value
 
     def choice(self, key: str, choices: Mapping[str, str]) -> str:
-        """What a word stands for in a table."""
+        """Return what a table maps the value to."""
         value = self._value(key, None)
         if value not in tuple(choices):
             raise self._refusal(key, value, f"one of {', '.join(choices)}")
         return choices[value]
 
     def must_be(self, key: str, wanted: Any, why: str) -> None:
-        """Refuse another value than this one; nothing is no other value."""
+        """Refuse any value other than this one; a missing value is accepted."""
         value = self._value(key, wanted)
         if value != wanted:
             raise UserError(f"{self.where}: `{key}` is {json.dumps(value)}, but must be {json.dumps(wanted)}: {why}.")

@@ -1,4 +1,4 @@
-"""A model that another toolkit wrote becomes a bundle of Heedful."""
+"""Converts a model saved by another toolkit into a Heedful bundle."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # 
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """What was imported."""
+    """The type and size of an imported model."""
 
     model_type: str
     parameters: int
 
 
 def import_model(path: str | Path, out: str | Path) -> ImportedModel:
-    """Write the bundle of a model in a folder of Hugging Face's form; nothing of that folder is run, or changed."""
+    """Write the bundle of a model in a Hugging Face folder, of which no code is run and nothing is changed."""
     folder, bundle_folder = open_folder(Path(path)), Path(out)
     refuse_file_in_the_way(bundle_folder)
     if bundle_folder.exists() and any(bundle_folder.iterdir()):
@@ -41,7 +41,7 @@ def import_model(path: str | Path, out: str | Path) -> ImportedModel:
             f"{folder.config.where}: `model_type` is {folder.model_type}, but Heedful imports {', '.join(READERS)}."
         )
     bundle = READERS[folder.model_type](folder)
-    made = f"imported from {folder.path}, a {folder.model_type} model of `transformers`, trained on data not known here"
+    made = f"imported from {folder.path}, a {folder.model_type} model of `transformers`, training data unknown"
     with new_folder(bundle_folder) as staged:
         write_description(staged, bundle.recipe, bundle.vocabularies)
         write_weights(staged, bundle.model)

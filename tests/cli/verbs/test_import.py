@@ -54,9 +54,9 @@ def test_a_model_of_several_languages_is_asked_for_one(tmp_path: Path, capsys: C
 @pytest.mark.parametrize(
     ("moved", "line"),
     [
-        ("config.json", "holds no config.json"),
-        ("target.spm", "holds no target.spm, which a marian model needs"),
-        ("model.safetensors", "write it with `save_pretrained(..., safe_serialization=True)`"),
+        ("config.json", "has no config.json"),
+        ("target.spm", "has no target.spm, which a marian model needs"),
+        ("model.safetensors", "save it with `save_pretrained(..., safe_serialization=True)`"),
     ],
 )
 def test_mistakes_are_one_line(folder: Path, tmp_path: Path, capsys: Capture, moved: str, line: str) -> None:

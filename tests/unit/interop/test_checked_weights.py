@@ -39,7 +39,7 @@ def test_a_default_stands_for_what_is_missing() -> None:
 def test_a_missing_tensor_is_refused() -> None:
     with pytest.raises(UserError) as caught:
         CheckedWeights(WHERE, some()).take_one(["d", "e"], 4)
-    assert str(caught.value) == ("x/model.safetensors lacks `d`, which x/config.json asks for: copy the model again.")
+    assert str(caught.value) == ("x/model.safetensors lacks `d`, which x/config.json requires: copy the model again.")
 
 
 @pytest.mark.parametrize("optional", [False, True])
@@ -47,7 +47,7 @@ def test_another_shape_is_refused(optional: bool) -> None:
     weights = CheckedWeights(WHERE, some())
     with pytest.raises(UserError) as caught:
         weights.take_or(torch.zeros(3, 2), "a") if optional else weights.take("a", 3, 2)
-    assert str(caught.value) == ("x/model.safetensors: `a` is (2, 3), but must be (3, 2), as x/config.json says.")
+    assert str(caught.value) == ("x/model.safetensors: `a` has shape (2, 3), but x/config.json requires (3, 2).")
 
 
 def test_values_that_are_not_finite_are_refused() -> None:
@@ -62,5 +62,5 @@ def test_what_nobody_took_is_refused() -> None:
     with pytest.raises(UserError) as caught:
         weights.refuse_rest()
     assert str(caught.value) == (
-        "x/model.safetensors has `a`, which has no place in the model that x/config.json describes."
+        "x/model.safetensors has `a`, which does not belong to the model that x/config.json describes."
     )

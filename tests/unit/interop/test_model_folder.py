@@ -45,18 +45,21 @@ def test_weights_in_shards_are_those_of_one_file(folder: Path) -> None:
 def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "nothing"):
-        assert refusal(path) == f"{path} is not a folder: name one that holds a model's config.json and weights."
+        assert refusal(path) == f"{path} is not a folder: choose one with a model's config.json and weights."
 
 
 def test_a_folder_without_a_config_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path) == (
-        f"{tmp_path} holds no config.json: name a folder that `save_pretrained` of `transformers` wrote."
+        f"{tmp_path} has no config.json: choose a folder written by `save_pretrained` of `transformers`."
     )
 
 
 def test_a_config_that_is_no_object_is_refused(folder: Path) -> None:
     (folder / "config.json").write_text("[]")
-    assert refusal(folder) == f"{folder}/config.json must hold a JSON object, but holds something else: copy it again."
+    assert (
+        refusal(folder)
+        == f"{folder}/config.json must contain a JSON object, but contains something else: copy it again."
+    )
     (folder / "config.json").write_text("{")
     assert refusal(folder).startswith(f"{folder}/config.json is not JSON (")
 
@@ -70,14 +73,14 @@ def test_a_config_of_something_else_is_refused(folder: Path, change: Change) -> 
 def test_code_that_a_config_asks_for_is_refused(folder: Path, change: Change, name: str) -> None:
     change(name, auto_map={"AutoModel": "modeling_mine.Mine"})
     assert refusal(folder) == (
-        f"{folder}/{name}: `auto_map` asks to run code that came with the model: Heedful runs none."
+        f"{folder}/{name}: `auto_map` asks to run the model's own code, which Heedful never does."
     )
 
 
 @pytest.mark.parametrize("name", ["modeling_mine.py", "configuration_mine.py", "tokenization_mine.py"])
 def test_code_beside_the_weights_is_refused(folder: Path, name: str) -> None:
     (folder / name).write_text("raise SystemExit")
-    assert refusal(folder) == f"{folder} holds {name}, code that came with the model: Heedful runs none."
+    assert refusal(folder) == f"{folder} contains {name}, the model's own code, which Heedful never runs."
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt", "model.pth", "model.pkl"])
@@ -85,7 +88,7 @@ def test_pickles_are_refused_unread(folder: Path, name: str) -> None:
     (folder / "model.safetensors").unlink()
     (folder / name).write_bytes(pickle.dumps(Explosive()))
     assert refusal(folder) == (
-        f"{folder} holds its weights as a pickle ({name}), which can run code: load it in `transformers`, and write it "
+        f"{folder} holds its weights as a pickle ({name}), which can run code: load it in `transformers`, and save it "
         "with `save_pretrained(..., safe_serialization=True)`."
     )
 
@@ -102,7 +105,7 @@ def test_a_pickle_beside_safetensors_is_ignored(folder: Path) -> None:
 
 def test_a_folder_without_weights_is_refused(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
-    assert refusal(folder) == f"{folder} holds no model.safetensors: copy it there."
+    assert refusal(folder) == f"{folder} has no model.safetensors: copy it there."
 
 
 def test_damaged_weights_are_refused(folder: Path) -> None:
@@ -119,13 +122,13 @@ def test_an_index_names_safetensors_of_its_folder_alone(folder: Path, name: str)
     (folder / "model.safetensors").unlink()
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": name}}))
-    assert refusal(folder) == f"{index} names `{name}`, but may name safetensors of its folder alone."
+    assert refusal(folder) == f"{index} names `{name}`, but may only name safetensors files in the same folder."
 
 
 def test_a_damaged_index_is_refused(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     index = folder / "model.safetensors.index.json"
     index.write_text("{}")
-    assert refusal(folder) == f"{index} has no `weight_map`, which names the files of weights: copy it again."
+    assert refusal(folder) == f"{index} has no `weight_map`, which lists the weight files: copy it again."
     index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
     assert refusal(folder) == f"{folder}/model-1.safetensors: no such file."

@@ -1,4 +1,4 @@
-"""BERT models: a Transformer's encoder that is asked for masked tokens, and whether one text follows another.
+"""BERT models: a Transformer encoder that predicts masked tokens and whether one text follows another.
 
 Devlin et al. 2019
 """
@@ -23,7 +23,7 @@ _FIXED: Final[Mapping[str, Any]] = {
     "is_decoder": False,
     "add_cross_attention": False,
 }
-_ACTIVATIONS: Final = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}  # of blocks and head
+_ACTIVATIONS: Final = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}  # in the blocks and in the head
 _WORDS: Final = "bert.embeddings.word_embeddings.weight"
 _LAST_BLOCK: Final = "bert.encoder.layer.{}.attention.self.query.weight"
 _HEAD: Final = "cls.predictions.transform.dense.weight"
@@ -31,26 +31,26 @@ _FOLLOWS: Final = "cls.seq_relationship.weight"
 
 
 def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
-    """Read a BERT model, or say in one line why it cannot be."""
+    """Read a BERT model, or raise a UserError that says why it cannot be read."""
     config = folder.config
     for key, wanted in _FIXED.items():
-        config.must_be(key, wanted, "Heedful knows no such BERT model")
+        config.must_be(key, wanted, "Heedful does not support other BERT models")
     tensors, model = BertTensors(folder), _table(config)
     width = model["width"]
-    # Before anything is made of the sizes that the config says: it may say any.
+    # Check the sizes before anything is allocated: a config can claim any.
     tensors.take(_WORDS, config.number("vocab_size"), width)
     tensors.take(_LAST_BLOCK.format(model["layers"] - 1), width, width)
     vocabulary = read_vocabulary(folder)
     if not tensors.has(_HEAD, width, width):
         raise UserError(
-            f"{folder.path} holds BERT's encoder without the head for masked tokens (`{_HEAD}`), which `heedful fill` "
-            "needs: import a folder of BertForMaskedLM or BertForPreTraining."
+            f"{folder.path} holds BERT's encoder without its masked-language-model head (`{_HEAD}`), which "
+            "`heedful fill` needs: import a BertForMaskedLM or BertForPreTraining folder."
         )
     model["next_sentence"] = tensors.has(_FOLLOWS, 2, width)
     if model["next_sentence"] and model["segments"] < 2:
         raise UserError(
-            f"{config.where}: `type_vocab_size` is {model['segments']}, but must be 2, as the model tells next "
-            "sentences."
+            f"{config.where}: `type_vocab_size` is {model['segments']}, but must be 2, because the model predicts "
+            "next sentences."
         )
     recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
     assert isinstance(recipe.model, BertModel)
@@ -60,7 +60,7 @@ def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
 
 
 def _recipe(folder: ModelFolder, model: dict[str, Any], size: int) -> dict[str, Any]:
-    """A recipe of the same model. What it was trained on nobody here knows, so the corpus is the folder itself."""
+    """Return a recipe for the same model. Its training data is unknown, so the folder itself stands in as corpus."""
     longest = model["max_positions"]
     data = {"max_length": longest, "batch_tokens": max(4096, longest)}
     return {

@@ -1,9 +1,9 @@
-"""BERT's vocabulary in Heedful's order, and a tokenizer that cuts text by it as BERT's own does.
+"""BERT's vocabulary in Heedful's order, and a tokenizer that splits text exactly as BERT's own does.
 
 `[PAD]`, `[CLS]`, `[SEP]`, `[UNK]` and `[MASK]` become `<pad>`, `<s>`, `</s>`, `<unk>` and `<mask>`. All other rows
-follow as they stood, also those that no text ever gives: `[unused1]` stays a piece, as text is split at brackets before
-it is cut. A row without a piece of its own gets one of that form, `[row-30522]`: where a matrix was made larger than
-its vocabulary, and where a piece is listed twice, of which the last counts.
+follow in their old order, including those that no text can produce: `[unused1]` stays a piece, because text is split at
+brackets first. A row without a piece of its own is named `[row-30522]`: this happens where a matrix is larger than its
+vocabulary, and where a piece is listed twice, in which case the last one counts.
 """
 
 import json
@@ -23,7 +23,7 @@ from heedful.interop.model_folder import ModelFolder
 
 _LIST, _LIBRARY, _CONFIG, _ADDED = "vocab.txt", "tokenizer.json", "tokenizer_config.json", "added_tokens.json"
 _OURS: Final = (*SPECIALS, MASK)
-_THEIRS: Final[Mapping[str, str]] = {  # in the order of ours: the keys that name them, and their usual names
+_THEIRS: Final[Mapping[str, str]] = {  # in the order of `_OURS`: config keys and default names
     "pad_token": "[PAD]",
     "cls_token": "[CLS]",
     "sep_token": "[SEP]",
@@ -31,26 +31,26 @@ _THEIRS: Final[Mapping[str, str]] = {  # in the order of ours: the keys that nam
     "mask_token": "[MASK]",
 }
 _CLASSES: Final = ("BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend")
-_PARTS: Final[Mapping[str, str]] = {  # how BERT cuts text, in the words of the library
+_PARTS: Final[Mapping[str, str]] = {  # how BERT splits text, as class names of the tokenizers library
     "model": "WordPiece",
     "normalizer": "BertNormalizer",
     "pre_tokenizer": "BertPreTokenizer",
 }
-_INSIDE: Final = "##"  # before a piece that goes on with a word
-_UNNAMED: Final = "[row-"  # how the name begins of what has none
-_FILLING: Final = 128  # fewer rows than that may have no piece: some fill a matrix up to a multiple of so many
+_INSIDE: Final = "##"  # prefix of a piece that continues a word
+_UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece
+_FILLING: Final = 128  # fewer rows than this may lack a piece: some pad a matrix to a multiple of this number
 
 
 @dataclass(frozen=True, eq=False)
 class BertVocabulary:
-    """A tokenizer, and which row of BERT's matrices each of its ids takes."""
+    """A tokenizer, and the row of BERT's matrices that belongs to each of its ids."""
 
     tokenizer: Tokenizer
     rows: tuple[int, ...]
 
 
 def read_vocabulary(folder: ModelFolder) -> BertVocabulary:
-    """Read a folder's vocabulary, or say in one line why it cannot be."""
+    """Read a folder's vocabulary, or raise a UserError that says why it cannot be read."""
     config = folder.read_config(_CONFIG)
     _refuse_other_tokenizers(config)
     where, theirs = _library(folder)
@@ -58,13 +58,13 @@ def read_vocabulary(folder: ModelFolder) -> BertVocabulary:
     for file, piece in _added(folder, theirs, config):
         if piece not in markers:
             raise UserError(
-                f"{folder.path / file} adds `{piece}` to the vocabulary, but Heedful knows no pieces beside BERT's own "
+                f"{folder.path / file} adds `{piece}` to the vocabulary, but Heedful supports only BERT's own pieces "
                 "and its markers."
             )
     ids, size = theirs.get_vocab(), folder.config.number("vocab_size")
     for marker in markers:
         if marker not in ids:
-            raise UserError(f"{where} lacks the piece `{marker}`: it is not a vocabulary of BERT.")
+            raise UserError(f"{where} lacks the piece `{marker}`: it is not a BERT vocabulary.")
     there = max(ids.values()) + 1
     if not size - _FILLING < there <= size:
         raise UserError(
@@ -75,7 +75,7 @@ def read_vocabulary(folder: ModelFolder) -> BertVocabulary:
 
 
 def _in_order(ids: Mapping[str, int], markers: Sequence[str], size: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Which row each of our ids takes, and its piece."""
+    """Return the row and the piece of each of our ids."""
     names = {row: piece for piece, row in ids.items() if piece not in ("", *_OURS) and not piece.startswith(_UNNAMED)}
     first = [ids[marker] for marker in markers]
     others = [row for row in range(size) if row not in first]
@@ -83,7 +83,7 @@ def _in_order(ids: Mapping[str, int], markers: Sequence[str], size: int) -> tupl
 
 
 def _tokenizer(pieces: Sequence[str], theirs: Any, config: CheckedConfig) -> Tokenizer:
-    """A tokenizer of these pieces. How it cuts text is said by the library's file, and first by the config."""
+    """Build a tokenizer of these pieces. The config overrides the rules of the library's file."""
     rules = theirs.normalizer
     library = Library(
         models.WordPiece(
@@ -109,7 +109,7 @@ def _tokenizer(pieces: Sequence[str], theirs: Any, config: CheckedConfig) -> Tok
 
 
 def _library(folder: ModelFolder) -> tuple[Path, Any]:
-    """The library's tokenizer, and the file that it is from: its own, or a list of pieces, a line each."""
+    """Read the library's tokenizer, from its own file or from a list with one piece per line, and name the file."""
     path = folder.path / _LIBRARY
     if path.exists():
         try:
@@ -125,7 +125,7 @@ def _library(folder: ModelFolder) -> tuple[Path, Any]:
 
 
 def _listed(path: Path) -> dict[str, int]:
-    """The pieces of a list with their numbers. Only "\\n" ends a line: other characters that could are pieces."""
+    """Number the pieces of a list. Only "\\n" ends a line: other line separators are pieces."""
     try:
         lines = read_bytes(path).decode().split("\n")
     except UnicodeDecodeError as error:
@@ -134,7 +134,7 @@ def _listed(path: Path) -> dict[str, int]:
 
 
 def _added(folder: ModelFolder, theirs: Any, config: CheckedConfig) -> Iterator[tuple[str, str]]:
-    """Pieces that were added to the vocabulary, markers included, and the files that say so."""
+    """Yield the pieces that were added to the vocabulary, markers included, each with the file that adds it."""
     for token in theirs.get_added_tokens_decoder().values():
         yield _LIBRARY, token.content
     for piece in folder.read_config(_ADDED).values:
@@ -145,27 +145,27 @@ def _added(folder: ModelFolder, theirs: Any, config: CheckedConfig) -> Iterator[
 
 
 def _marker(config: CheckedConfig, key: str, usual: str) -> str:
-    """The piece that a key names."""
+    """Return the piece that a config key names."""
     return _content(config.values.get(key) or usual)
 
 
 def _content(token: Any) -> str:
-    """A piece, which may be described by a table."""
+    """Return a piece, which may be wrapped in a table."""
     return str(token.get("content") if isinstance(token, dict) else token)
 
 
 def _accents_stripped(config: CheckedConfig, otherwise: bool | None) -> bool | None:
-    """None: where text is lowercased."""
+    """Whether accents are stripped; None means: if text is lowercased."""
     return otherwise if config.values.get("strip_accents") is None else config.flag("strip_accents", True)
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------------------------------------------
 
 
 def _refuse_other_tokenizers(config: CheckedConfig) -> None:
     if config.values.get("tokenizer_class") is not None:
         config.choice("tokenizer_class", {name: name for name in _CLASSES})
-    config.must_be("do_basic_tokenize", True, "Heedful splits text into words before it cuts them")
+    config.must_be("do_basic_tokenize", True, "Heedful always splits text into words first")
     config.must_be("never_split", [], "Heedful splits every word at punctuation")
 
 
@@ -174,9 +174,9 @@ def _refuse_other_parts(theirs: Any, path: Path) -> None:
         found = getattr(theirs, part)
         if type(found).__name__ != wanted:
             kind = "missing" if found is None else type(found).__name__
-            raise UserError(f"{path}: `{part}` is {kind}, but must be {wanted}, as BERT cuts text.")
+            raise UserError(f"{path}: `{part}` is {kind}, but must be {wanted}, as in BERT.")
     if theirs.model.continuing_subword_prefix != _INSIDE:
         raise UserError(
             f"{path}: `continuing_subword_prefix` is {json.dumps(theirs.model.continuing_subword_prefix)}, but must be "
-            f'"{_INSIDE}", as BERT cuts text.'
+            f'"{_INSIDE}", as in BERT.'
         )

@@ -1,4 +1,4 @@
-"""BERT's tensors, by the names of Hugging Face, become the parameters of our masked language model."""
+"""Maps BERT's tensors, by their Hugging Face names, to the parameters of our masked language model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,13 +12,13 @@ from heedful.interop.model_folder import ModelFolder
 from heedful.models.networks import MaskedModel
 from heedful.models.weights import set_weights, shapes_of
 
-# Our modules, and theirs that make one up, end to end. Each has a weight, and most a bias.
-_BESIDE_BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
+# Our modules, and their modules whose tensors are concatenated into ours. Each has a weight, and most have a bias.
+_OUTSIDE_BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
     "encoder.embedding.norm": ("bert.embeddings.LayerNorm",),
     "head.linear": ("cls.predictions.transform.dense",),
     "head.norm": ("cls.predictions.transform.LayerNorm",),
     "pooler.linear": ("bert.pooler.dense",),
-    "follows": ("cls.seq_relationship",),  # both have "follows" first
+    "follows": ("cls.seq_relationship",),  # class 0 is "follows" in both
 }
 _IN_BLOCK: Final[Mapping[str, tuple[str, ...]]] = {
     "attention.project": ("attention.self.query", "attention.self.key", "attention.self.value"),
@@ -34,16 +34,16 @@ _SINGLE: Final[Mapping[str, tuple[str, ...]]] = {
     "encoder.embedding.segments": ("bert.embeddings.token_type_embeddings.weight",),
     "head.output.bias": ("cls.predictions.bias",),
 }
-_ROW_A_PIECE: Final = ("encoder.embedding.weight", "head.output.bias")  # of ours
-_SHARED: Final[Mapping[str, str]] = {  # a tensor that is used twice has two names, of which a file keeps any
+_ROW_PER_PIECE: Final = ("encoder.embedding.weight", "head.output.bias")  # our names
+_SHARED: Final[Mapping[str, str]] = {  # a tensor that is used twice has two names, and a file may store it under either
     "bert.embeddings.word_embeddings.weight": "cls.predictions.decoder.weight",
     "cls.predictions.bias": "cls.predictions.decoder.bias",
 }
 
 
 def bert_names(layers: int) -> dict[str, tuple[str, ...]]:
-    """Our parameters of a model of so many blocks, and their tensors that make each up, end to end."""
-    modules = dict(_BESIDE_BLOCKS)
+    """Map our parameters of a model with this many blocks to the tensors that are concatenated into each."""
+    modules = dict(_OUTSIDE_BLOCKS)
     for layer in range(layers):
         for ours, theirs in _IN_BLOCK.items():
             modules[f"encoder.blocks.{layer}.{ours}"] = tuple(f"bert.encoder.layer.{layer}.{part}" for part in theirs)
@@ -56,7 +56,7 @@ def bert_names(layers: int) -> dict[str, tuple[str, ...]]:
 
 
 def spellings(name: str) -> list[str]:
-    """All that a tensor may be called: its name of today, then those in files of the encoder alone, and older ones."""
+    """Return all names of a tensor: the current one, those in encoder-only files, and older ones."""
     names = [name, *([_SHARED[name]] if name in _SHARED else [])]
     names += [called.removeprefix("bert.") for called in names]
     older = [called.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta") for called in names]
@@ -67,25 +67,25 @@ def spellings(name: str) -> list[str]:
 
 
 class BertTensors:
-    """The tensors of a folder by their names of today, whatever they are called there."""
+    """The tensors of a folder by their current names, whatever they are called there."""
 
     def __init__(self, folder: ModelFolder) -> None:
         self._weights, self._folder = folder.weights(), folder.path
         self._found: dict[str, Tensor | None] = {}
 
     def has(self, name: str, *shape: int) -> bool:
-        """Whether there is such a tensor; refuses one of another shape."""
+        """Whether the folder has this tensor; one of another shape is refused."""
         if name not in self._found:
             self._found[name] = self._find(name, shape)
         return self._found[name] is not None
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """A tensor of this shape; refuses a folder that has none."""
+        """Take a tensor of this shape, or refuse a folder without it."""
         found = self._found[name] if self.has(name, *shape) else None
-        return self._weights.take(name, *shape) if found is None else found  # which says what is lacking
+        return self._weights.take(name, *shape) if found is None else found  # raises the error that names it
 
     def refuse_rest(self) -> None:
-        """Refuse a folder with tensors that nobody asked for."""
+        """Refuse a folder with tensors that were not taken."""
         self._weights.refuse_rest()
 
     def _find(self, name: str, shape: tuple[int, ...]) -> Tensor | None:
@@ -96,30 +96,30 @@ class BertTensors:
         for other in others:
             if not torch.equal(present[first], present[other]):
                 raise UserError(
-                    f"{self._folder}: `{first}` and `{other}` differ, but must be the same numbers, as Heedful's BERT "
-                    "has one tensor for both: import a model with `tie_word_embeddings`."
+                    f"{self._folder}: `{first}` and `{other}` differ, but must be equal, because Heedful's BERT shares "
+                    "one tensor: import a model with `tie_word_embeddings`."
                 )
         return present.get(first)
 
 
 def fill_weights(model: MaskedModel, table: BertModel, tensors: BertTensors, rows: Sequence[int], size: int) -> None:
-    """Put a folder's weights into our model; refuses those of other shapes, and any that have no place in it.
+    """Load a folder's weights into our model; wrong shapes and unknown tensors are refused.
 
-    The matrices of the folder have `size` rows of pieces; `rows` says which of them each of our ids takes.
+    The folder's matrices have `size` rows, one per piece; `rows` gives the row of each of our ids.
     """
     shapes, names, ours = shapes_of(dict(model.named_parameters())), bert_names(table.layers), {}
     for name, shape in shapes.items():
-        count = size if name in _ROW_A_PIECE else shape[0] // len(names[name])
+        count = size if name in _ROW_PER_PIECE else shape[0] // len(names[name])
         ours[name] = torch.cat([tensors.take(part, count, *shape[1:]) for part in names[name]])
-    for name in _ROW_A_PIECE:
+    for name in _ROW_PER_PIECE:
         ours[name] = ours[name][torch.tensor(rows)]
-    _pass_over(table, tensors)
+    _ignore_unused(table, tensors)
     tensors.refuse_rest()
     set_weights(model, ours)
 
 
-def _pass_over(table: BertModel, tensors: BertTensors) -> None:
-    """What a folder may have and our model does not: the numbers of positions, a pooler that nothing stands on."""
+def _ignore_unused(table: BertModel, tensors: BertTensors) -> None:
+    """Skip tensors that our model does not need: position numbers, and a pooler without a head on top."""
     width = table.width
     tensors.has("bert.embeddings.position_ids", 1, table.max_positions)
     if not table.next_sentence:

@@ -1,4 +1,4 @@
-"""MarianMT models, as OPUS-MT's: a post-norm Transformer over one vocabulary, which two SentencePiece models cut.
+"""MarianMT models such as OPUS-MT: a post-norm Transformer, one vocabulary, and two SentencePiece models.
 
 Junczys-Dowmunt et al. 2018; Tiedemann and Thottingal 2020
 """
@@ -32,9 +32,9 @@ _SEARCH: Final = {"num_beams": "beam", "max_length": "max_extra", "no_repeat_ngr
 
 
 def read_marian(folder: ModelFolder) -> Bundle[EncoderDecoder]:
-    """Read a MarianMT model, or say in one line why it cannot be."""
+    """Read a MarianMT model, or raise a UserError that says why it cannot be read."""
     for key, wanted in _FIXED.items():
-        folder.config.must_be(key, wanted, "Heedful knows no such Marian model")
+        folder.config.must_be(key, wanted, "Heedful does not support other Marian models")
     models = (_model(folder, "source.spm"), _model(folder, "target.spm"))
     ids = _ids(folder)
     sides = _vocabularies(ids, models)
@@ -58,17 +58,17 @@ def _model(folder: ModelFolder, name: str) -> SentencePieceModel:
 
 
 def _ids(folder: ModelFolder) -> tuple[Ids, Ids]:
-    """The pieces of both sides, one object twice where they are the same."""
+    """Read the piece ids of both sides; the same object twice if they share a vocabulary."""
     config = folder.config
     source = read_ids(folder.require("vocab.json"), config.number("vocab_size"))
     target = source
     if folder.read_config("tokenizer_config.json").flag("separate_vocabs", False):
         target = read_ids(folder.require("target_vocab.json"), config.number("decoder_vocab_size"))
     for ids in (source, target):
-        why = "so vocab.json says"
+        why = "this is its id in vocab.json"
         config.must_be("eos_token_id", ids["</s>"], why)
         config.must_be("pad_token_id", ids["<pad>"], why)
-    config.must_be("decoder_start_token_id", target["<pad>"], "Marian begins translations with `<pad>`")
+    config.must_be("decoder_start_token_id", target["<pad>"], "Marian starts translations with `<pad>`")
     return source, target
 
 
@@ -85,10 +85,10 @@ def _vocabularies(
 
 
 def _recipe(folder: ModelFolder, kind: str, size: int, languages: tuple[str, ...]) -> dict[str, Any]:
-    """A recipe of the same model. What it was trained on nobody here knows, so the corpus is the folder itself.
+    """Return a recipe for the same model. Its training data is unknown, so the folder itself stands in as corpus.
 
-    The two sides cut text differently, so their tokenizers are two; and of two tokenizers' embeddings no recipe
-    makes one matrix. The source embedding is therefore a copy, and only the target's and the output layer are one.
+    The sides split text differently, so there are two tokenizers, and no recipe ties the embeddings of two
+    tokenizers. The source embedding is therefore a copy; only the target embedding and the output layer are tied.
     """
     corpus = {"name": "imported", "source": str(folder.path), "target": str(folder.path)}
     return {
@@ -104,7 +104,7 @@ def _table(config: CheckedConfig) -> dict[str, Any]:
         ("decoder_attention_heads", "encoder_attention_heads"),
         ("decoder_ffn_dim", "encoder_ffn_dim"),
     ):
-        config.must_be(decoder, config.number(encoder), f"`{encoder}` is the same in Heedful")
+        config.must_be(decoder, config.number(encoder), f"Heedful uses the value of `{encoder}` on both sides")
     return {
         "family": "transformer",
         "width": config.number("d_model"),
@@ -124,10 +124,10 @@ def _table(config: CheckedConfig) -> dict[str, Any]:
 
 
 def _decode(folder: ModelFolder) -> dict[str, Any]:
-    """How `transformers` would search, as nearly as Heedful can; older folders say it in config.json.
+    """Translate the search options of `transformers` as closely as possible; older folders keep them in config.json.
 
-    There log P is divided by n^a, here by (1 + n)^a. There `max_length` bounds a translation whatever its source is;
-    here it may have so many pieces more than its source.
+    There log P is divided by n^a, here by (1 + n)^a. There `max_length` bounds a translation regardless of its
+    source; here a translation may have that many pieces more than its source.
     """
     values = {**folder.config.values, **folder.read_config("generation_config.json").values}
     said = CheckedConfig(folder.path / "generation_config.json", values)

@@ -1,7 +1,7 @@
-"""Marian's vocabulary in Heedful's order: special pieces first, then the tags of languages, then all else as it stood.
+"""Marian's vocabulary in Heedful's order: special pieces first, then language tags, then all others in the old order.
 
-Marian's `</s>` and `<unk>` become Heedful's. Its `<pad>` becomes two: `<pad>`, and `<s>`, as it begins translations
-with it. A language that is asked for by `>>fr<<` is asked for by the tag `<2fr>`.
+Marian's `</s>` and `<unk>` become Heedful's. Its `<pad>` becomes both `<pad>` and `<s>`, because Marian starts
+translations with it. A target language written as `>>fr<<` becomes the tag `<2fr>`.
 """
 
 import re
@@ -23,18 +23,18 @@ Ids = Mapping[str, int]
 
 @dataclass(frozen=True)
 class MarianVocabulary:
-    """What each of our ids is, and which row of Marian's matrices it takes."""
+    """The piece of each of our ids, and its row in Marian's matrices."""
 
     languages: tuple[str, ...]
-    pieces: tuple[str, ...]  # behind special ones and tags
-    rows: tuple[int, ...]  # of all ids
-    never: tuple[int, ...]  # ids that Marian does not have to write
+    pieces: tuple[str, ...]  # after the special ones and the tags
+    rows: tuple[int, ...]  # one per id
+    never: tuple[int, ...]  # ids that Marian cannot output
 
     @classmethod
     def of(cls, ids: Ids, models: Sequence[SentencePieceModel]) -> "MarianVocabulary":
-        """Put the pieces of a vocabulary in order, behind them those that only its SentencePiece models have.
+        """Order the pieces of a vocabulary, followed by those that only its SentencePiece models have.
 
-        To Marian the latter are all `<unk>`: they are read as that, and never written.
+        To Marian the latter are all `<unk>`: they are read as `<unk>` and never written.
         """
         ordered = sorted(ids, key=lambda piece: ids[piece])
         codes = {piece: found[1] for piece in ordered if (found := _LANGUAGE.fullmatch(piece))}
@@ -47,16 +47,16 @@ class MarianVocabulary:
 
 
 def read_ids(path: Path, size: int) -> Ids:
-    """Read a vocab.json that must have an id for each of so many rows."""
+    """Read a vocab.json, which must have exactly the ids from 0 to `size` - 1."""
     ids = read_json(path)
     if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
-        raise UserError(f"{path} must hold pieces with their numbers, but holds something else: copy it again.")
+        raise UserError(f"{path} must map pieces to numbers, but contains something else: copy it again.")
     if sorted(ids.values()) != list(range(size)):
         raise UserError(
-            f"{path} has {len(ids):,} pieces, but must have one for each number from 0 to {size - 1:,}, as config.json "
-            "says: copy both again."
+            f"{path} has {len(ids):,} pieces, but config.json requires one for each number from 0 to {size - 1:,}: "
+            "copy both again."
         )
     for special in _SPECIALS:
         if special not in ids:
-            raise UserError(f"{path} lacks the piece `{special}`: it is not a vocabulary of Marian.")
+            raise UserError(f"{path} lacks the piece `{special}`: it is not a Marian vocabulary.")
     return ids

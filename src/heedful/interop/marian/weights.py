@@ -1,4 +1,4 @@
-"""Marian's tensors become the parameters of our model: rows in the order of our ids, projections in one matrix."""
+"""Maps Marian's tensors to our parameters: rows in the order of our ids, projections joined into one matrix."""
 
 import re
 from collections.abc import Mapping
@@ -16,11 +16,13 @@ from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import set_weights, shapes_of
 from heedful.nn.layers.positions import Sinusoidal
 
-NEVER: Final = -100.0  # the bias of what Marian cannot write: e^-100 of the others' probability, which is none
+NEVER: Final = -100.0  # bias of pieces that Marian cannot output: a factor of e^-100 makes them impossible
 
 _SHARED, _OUTPUT = "model.shared.weight", "lm_head.weight"
 _SOURCE, _TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
-_BLOCK: Final[Mapping[str, tuple[str, ...]]] = {  # ours in a block, and Marian's that make it up, end to end
+_BLOCK: Final[
+    Mapping[str, tuple[str, ...]]
+] = {  # our modules in a block, and those of Marian that are concatenated into each
     "attention.project": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "attention.output": ("self_attn.out_proj",),
     "around_attention.after": ("self_attn_layer_norm",),
@@ -33,15 +35,15 @@ _BLOCK: Final[Mapping[str, tuple[str, ...]]] = {  # ours in a block, and Marian'
     "around_network.after": ("final_layer_norm",),
 }
 _IN_BLOCK: Final = re.compile(r"(?P<side>encoder|decoder)\.blocks\.(?P<layer>\d+)\.(?P<ours>.+)\.(?P<kind>weight|bias)")
-_CLOSE: Final = 2e-3  # where sinusoids were rounded to float16
+_CLOSE: Final = 2e-3  # tolerance for sinusoids that were rounded to float16
 
 
 def fill_weights(
     model: EncoderDecoder, folder: ModelFolder, sizes: tuple[int, int], sides: tuple[MarianVocabulary, MarianVocabulary]
 ) -> None:
-    """Put a folder's weights into our model; refuses those of other shapes, and any that have no place in it.
+    """Load a folder's weights into our model; wrong shapes and unknown tensors are refused.
 
-    `sizes` are the pieces that Marian has on the source and on the target side, `sides` what we make of them.
+    `sizes` are the sizes of Marian's source and target vocabularies; `sides` are our versions of them.
     """
     weights = folder.weights()
     width = model.decoder.output.weight.shape[1]
@@ -63,7 +65,7 @@ def _of_vocabularies(
     sizes: tuple[int, int],
     sides: tuple[MarianVocabulary, MarianVocabulary],
 ) -> dict[str, Tensor]:
-    """Embeddings and the output layer; where all are one matrix, ours has it once for each side."""
+    """Return the embeddings and the output layer; a matrix shared by all is copied for each side."""
     tied = config.flag("tie_word_embeddings", True)
     if tied and config.flag("share_encoder_decoder_embeddings", True):
         source = target = weights.take_one([_SHARED, _SOURCE, _TARGET, _OUTPUT], sizes[0], width)
@@ -77,15 +79,17 @@ def _of_vocabularies(
     return {
         "encoder.embedding.weight": source[source_rows],
         "decoder.embedding.weight": target[target_rows],
-        "decoder.output.weight": output[target_rows],  # of no use where it is the embedding's
+        "decoder.output.weight": output[target_rows],  # ignored if tied to the embedding
         "decoder.output.bias": bias,
     }
 
 
 def _refuse_other_positions(weights: CheckedWeights, folder: ModelFolder, width: int) -> None:
-    """Some files hold the sinusoids too: they must be ours."""
+    """Refuse files whose stored positions are not our sinusoids."""
     count = folder.config.number("max_position_embeddings", 1024)
     waves = Sinusoidal(width, halves=True)(torch.arange(count), count)
     for name in ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"):
         if not torch.allclose(weights.take_or(waves, name), waves, rtol=0, atol=_CLOSE):
-            raise UserError(f"{folder.path}: `{name}` is trained, but Heedful knows Marian with sinusoids alone.")
+            raise UserError(
+                f"{folder.path}: `{name}` is trained, but Heedful supports only sinusoidal positions in Marian."
+            )

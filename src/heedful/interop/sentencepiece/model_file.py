@@ -1,6 +1,6 @@
-"""A SentencePiece model from its .spm file: pieces with their scores, and how text is normalised before it is cut.
+"""Reads a SentencePiece model from its .spm file: pieces with their scores, and how text is normalised first.
 
-Fields have the numbers of the program's sentencepiece_model.proto.      Kudo and Richardson 2018
+Field numbers are those of sentencepiece_model.proto.      Kudo and Richardson 2018
 """
 
 import math
@@ -21,7 +21,7 @@ ALGORITHMS: Final[Mapping[int, Algorithm]] = {1: "unigram", 2: "bpe"}
 
 
 class PieceType(IntEnum):
-    """What a piece is for."""
+    """The role of a piece."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -33,26 +33,26 @@ class PieceType(IntEnum):
 
 @dataclass(frozen=True)
 class Normalisation:
-    """What happens to a text first."""
+    """How a text is normalised before it is split."""
 
-    name: str  # of the rules: "nmt_nfkc", "identity", ...
-    rules: bytes  # as the program compiled them; empty where there are none
-    dummy_prefix: bool  # a space is put before the text
+    name: str  # name of the rules: "nmt_nfkc", "identity", ...
+    rules: bytes  # as compiled by sentencepiece; empty if there are none
+    dummy_prefix: bool  # a space is added before the text
     extra_spaces_removed: bool  # at both ends, and all but one between words
 
 
 @dataclass(frozen=True)
 class SentencePieceModel:
-    """What an .spm file says."""
+    """The contents of an .spm file."""
 
     algorithm: Algorithm
-    scores: Mapping[str, float]  # of the pieces that text is cut into
-    byte_pieces: tuple[str, ...]  # "<0x00>" to "<0xFF>", which spell what is not known; empty where nothing does
+    scores: Mapping[str, float]  # of the pieces that text is split into
+    byte_pieces: tuple[str, ...]  # "<0x00>" to "<0xFF>", which spell unknown characters; empty if there are none
     normalisation: Normalisation
 
     @cached_property
     def letters(self) -> frozenset[str]:
-        """The characters that are pieces by themselves: no other is known."""
+        """The characters that are pieces by themselves: all others are unknown."""
         return frozenset(piece for piece in self.scores if len(piece) == 1)
 
 
@@ -72,15 +72,19 @@ def _model(fields: Fields, where: str) -> SentencePieceModel:
             f"{where} has model type {algorithm}, but Heedful reads {' and '.join(ALGORITHMS.values())} (1 and 2)."
         )
     if _number(training, 24, default=0):
-        raise UserError(f"{where}: `treat_whitespace_as_suffix` is true, but Heedful knows spaces before words alone.")
+        raise UserError(
+            f"{where}: `treat_whitespace_as_suffix` is true, but Heedful supports only spaces before words."
+        )
     if not _number(normaliser, 5, default=1):
-        raise UserError(f"{where}: `escape_whitespaces` is false, but Heedful knows pieces with `▁` for a space alone.")
+        raise UserError(
+            f"{where}: `escape_whitespaces` is false, but Heedful supports only pieces with `▁` for a space."
+        )
     if _bytes(denormaliser, 2):
-        raise UserError(f"{where} has rules that change text behind the model, which Heedful does not know.")
+        raise UserError(f"{where} has rules that change its output text, which Heedful does not support.")
     pieces = [_piece(_as_bytes(piece)) for piece in fields.get(1, [])]
     for piece, _, of_type in pieces:
         if of_type in (PieceType.USER_DEFINED, PieceType.UNUSED):
-            raise UserError(f"{where}: the piece `{piece}` is {of_type.name}, which Heedful does not know.")
+            raise UserError(f"{where}: the piece `{piece}` is {of_type.name}, which Heedful does not support.")
     scores = {piece: score for piece, score, of_type in pieces if of_type == PieceType.NORMAL}
     if not scores:
         raise ValueError("it has no pieces")
@@ -107,20 +111,20 @@ def _piece(message: bytes) -> tuple[str, float, PieceType]:
 
 
 def _rules(compiled: bytes) -> bytes:
-    """Rules that the tokenizers' library can read, or none."""
+    """Return the rules if the tokenizers library can read them, or raise ValueError."""
     try:
         if compiled:
             normalizers.Precompiled(compiled)
     except Exception as error:  # the library raises bare Exception
-        raise ValueError("its rules of normalisation are damaged") from error
+        raise ValueError("its normalisation rules are damaged") from error
     return compiled
 
 
-# --- fields, and what they are where a message leaves them out --------------------------------------------------------
+# --- fields and their defaults ----------------------------------------------------------------------------------------
 
 
 def _message(fields: Fields, number: int) -> Fields:
-    """A message inside: parts of one that came several times are one message, as the format wants it."""
+    """Read a nested message; the format joins the parts of one that appears several times."""
     return read_fields(b"".join(map(_as_bytes, fields.get(number, []))))
 
 
@@ -131,11 +135,11 @@ def _bytes(fields: Fields, number: int) -> bytes:
 def _number(fields: Fields, number: int, default: int) -> int:
     value = fields.get(number, [default])[-1]
     if not isinstance(value, int):
-        raise TypeError(f"field {number} is no number")
+        raise TypeError(f"field {number} is not a number")
     return value
 
 
 def _as_bytes(value: int | bytes) -> bytes:
     if not isinstance(value, bytes):
-        raise TypeError(f"the number {value} stands where bytes must be")
+        raise TypeError(f"found the number {value} instead of bytes")
     return value

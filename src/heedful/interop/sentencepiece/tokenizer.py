@@ -1,10 +1,10 @@
-"""From a SentencePiece model and a vocabulary to a tokenizer that needs neither the program nor its file.
+"""Builds a tokenizer from a SentencePiece model and a vocabulary, without the sentencepiece package.
 
-The model cuts text by its own pieces; the vocabulary says which ids there are. Both need not have the same pieces: two
-models share a vocabulary in Marian. A piece that only the model has is for the caller to put into the vocabulary. A
-piece that only the vocabulary has must not be found in text, but has its id, so that it can be written. One exception
-is the program's: what a model does not know it hands out as it stands, a whole run of unknown characters at a time, and
-where the vocabulary has just this run, it is read. So such pieces stand between marks, and so does every unknown run.
+The model splits text into its own pieces; the vocabulary gives their ids. The two need not have the same pieces: in
+Marian, two models share a vocabulary. The caller adds pieces that only the model has to the vocabulary. A piece that
+only the vocabulary has must not be found in text, but keeps its id, so that it can be written. There is one exception:
+sentencepiece returns a run of unknown characters unchanged, and if the vocabulary has exactly this run, it is read.
+Therefore such pieces are enclosed in marks, and so is every unknown run.
 """
 
 import re
@@ -19,19 +19,19 @@ from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
 from heedful.interop.sentencepiece.model_file import SentencePieceModel
 
 SPACE: Final = "▁"
-_MARK: Final = "\ufdd0"  # no character, by Unicode's promise: no text has it
+_MARK: Final = "\ufdd0"  # a Unicode noncharacter: no text contains it
 _COMPOSED: Final = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf")  # rules whose results are composed characters
-_DIGITS: Final = 9  # of scores: more than their float32 has, and few enough that the library reads what it wrote
-_ENDS: Final = r"\A +| +\z"  # spaces there
+_DIGITS: Final = 9  # of scores: more than float32 has, and few enough for the library to read what it wrote
+_ENDS: Final = r"\A +| +\z"  # spaces at both ends
 
 
 def build_tokenizer(model: SentencePieceModel, pieces: Sequence[str], languages: Sequence[str] = ()) -> Tokenizer:
-    """A tokenizer of these pieces, which stand behind the special ones and the tags of these languages."""
+    """Build a tokenizer of these pieces, which follow the special ones and the tags of these languages."""
     markers = [*SPECIALS, *map(tag_of, languages)]
     named = _named(model, pieces, markers)
     library = Library(_MODELS[model.algorithm](model, [*markers, *named]))
-    marking = list(_runs_marked(model, [*markers, *named]))
-    library.normalizer = normalizers.Sequence([*_normalised(model), *marking])
+    marking = list(_mark_unknown_runs(model, [*markers, *named]))
+    library.normalizer = normalizers.Sequence([*_normalisers(model), *marking])
     if marking:
         library.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_MARK}[^{_MARK}]*{_MARK}"), "isolated")
     library.decoder = decoders.Sequence(
@@ -48,18 +48,18 @@ def build_tokenizer(model: SentencePieceModel, pieces: Sequence[str], languages:
 
 
 def _named(model: SentencePieceModel, pieces: Sequence[str], markers: Sequence[str]) -> list[str]:
-    """The pieces as the library gets to know them: those that are not to be found in text stand between marks."""
+    """Return the names of the pieces in the library: those that must not match text are enclosed in marks."""
     cut = {*model.scores, *model.byte_pieces}.difference(markers)
     return [piece if piece in cut else f"{_MARK}{piece}{_MARK}" for piece in pieces]
 
 
-# --- cutting ----------------------------------------------------------------------------------------------------------
+# --- splitting --------------------------------------------------------------------------------------------------------
 
 
 def _unigram(model: SentencePieceModel, names: Sequence[str]) -> Any:
-    """The most probable pieces      Kudo 2018, 3.2
+    """Split text into the most probable pieces      Kudo 2018, 3.2
 
-    A marker and the name of a byte are no pieces of text: they cost more than their characters do.
+    Markers and byte names must not match text: they cost more than their characters do.
     """
     least = min(model.scores.values())
 
@@ -74,9 +74,9 @@ def _unigram(model: SentencePieceModel, names: Sequence[str]) -> Any:
 
 
 def _bpe(model: SentencePieceModel, names: Sequence[str]) -> Any:
-    """Pieces merged two by two, the best-scored result first      Sennrich et al. 2016
+    """Merge neighbouring pieces, the best-scored result first      Sennrich et al. 2016
 
-    What stands alone and is a piece need not be merged, and a run between marks cannot.
+    A whole word that is a piece need not be merged, and a run between marks cannot be.
     """
     return models.BPE(
         {name: number for number, name in enumerate(names)},
@@ -89,20 +89,20 @@ def _bpe(model: SentencePieceModel, names: Sequence[str]) -> Any:
 
 
 def _merges(model: SentencePieceModel) -> Iterator[tuple[str, str]]:
-    """Every way to make a piece of two; the program has no list, and takes whichever neighbours make a piece."""
+    """Yield every split of a piece into two; sentencepiece has no list of merges and joins any that form a piece."""
     for piece in sorted(model.scores, key=lambda piece: -model.scores[piece]):
-        for place in range(1, len(piece)):
-            if piece[:place] in model.scores and piece[place:] in model.scores:
-                yield piece[:place], piece[place:]
+        for middle in range(1, len(piece)):
+            if piece[:middle] in model.scores and piece[middle:] in model.scores:
+                yield piece[:middle], piece[middle:]
 
 
 _MODELS: Final = {"unigram": _unigram, "bpe": _bpe}
 
 
-# --- text before it is cut --------------------------------------------------------------------------------------------
+# --- normalisation ----------------------------------------------------------------------------------------------------
 
 
-def _normalised(model: SentencePieceModel) -> Iterator[Any]:
+def _normalisers(model: SentencePieceModel) -> Iterator[Any]:
     rules = model.normalisation
     if rules.rules:
         composed = [normalizers.NFC()] if _composes(model) else []
@@ -116,21 +116,21 @@ def _normalised(model: SentencePieceModel) -> Iterator[Any]:
 
 
 def _composes(model: SentencePieceModel) -> bool:
-    """Whether text is composed around the rules, which can change nothing but what the library leaves undone.
+    """Whether to compose text (NFC) before and after the rules, which fixes only what the library misses.
 
-    It looks rules up for one character with its marks at a time: of a letter with two marks it finds the first alone,
-    and of Korean in parts nothing. But composing also sorts marks, which the program does not, and of scripts whose
-    marks have classes of their own (10 to 199: Hebrew, Arabic, Thai) typed text is often not sorted.
+    The library looks up one character with its marks at a time: it handles only the first of two marks on a letter,
+    and no decomposed Korean. But composing also sorts marks, which sentencepiece does not, and text in scripts whose
+    marks have their own classes (10 to 199: Hebrew, Arabic, Thai) is often typed unsorted.
     """
     sorted_marks = any(9 <= unicodedata.combining(letter) < 200 for letter in model.letters)
     return model.normalisation.name in _COMPOSED and not sorted_marks
 
 
-def _runs_marked(model: SentencePieceModel, names: Sequence[str]) -> Iterator[Any]:
-    """Marks around each run of unknown characters, where a name has such a run: a piece to read, or a marker not to.
+def _mark_unknown_runs(model: SentencePieceModel, names: Sequence[str]) -> Iterator[Any]:
+    """Put marks around each run of unknown characters, if the name of a piece or marker contains such a run.
 
-    It must come last: the library loses count of characters that something else changes behind it. Where bytes spell
-    what is unknown, there are no such runs.
+    This must be the last normaliser: the library loses track of characters if another one follows. With byte
+    pieces there are no unknown characters.
     """
     inside, outside = f"[{_letters(model)}]", f"[^{_letters(model)}]"
     run = re.compile(rf"{_MARK}{outside}+{_MARK}|(?!{_MARK}).*{outside}.*")
@@ -141,5 +141,5 @@ def _runs_marked(model: SentencePieceModel, names: Sequence[str]) -> Iterator[An
 
 
 def _letters(model: SentencePieceModel) -> str:
-    """The known characters, for a class of a pattern."""
+    """Return the known characters as the inside of a regular-expression class."""
     return "".join(map(re.escape, sorted(model.letters)))

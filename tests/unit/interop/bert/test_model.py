@@ -179,8 +179,8 @@ def test_what_is_not_shared_is_refused(folder: Path, change_tensors: ChangeTenso
     tensor = load_file(folder / "model.safetensors")[kept] + 1
     change_tensors(**{other.replace(".", "__"): tensor})
     assert refusal(folder) == (
-        f"{folder}: `{kept}` and `{other}` differ, but must be the same numbers, as Heedful's BERT has one tensor for "
-        "both: import a model with `tie_word_embeddings`."
+        f"{folder}: `{kept}` and `{other}` differ, but must be equal, because Heedful's BERT shares one tensor: "
+        "import a model with `tie_word_embeddings`."
     )
 
 
@@ -188,23 +188,23 @@ def test_what_is_not_shared_is_refused(folder: Path, change_tensors: ChangeTenso
 def test_an_encoder_without_the_head_for_masked_tokens_is_refused(tmp_path: Path, kind: Any) -> None:
     write_bert(tmp_path, kind)
     assert refusal(tmp_path) == (
-        f"{tmp_path} holds BERT's encoder without the head for masked tokens "
-        "(`cls.predictions.transform.dense.weight`), which `heedful fill` needs: import a folder of BertForMaskedLM or "
-        "BertForPreTraining."
+        f"{tmp_path} holds BERT's encoder without its masked-language-model head "
+        "(`cls.predictions.transform.dense.weight`), which `heedful fill` needs: import a BertForMaskedLM or "
+        "BertForPreTraining folder."
     )
 
 
 def test_weights_of_other_shapes_are_refused(folder: Path, change: Change, change_tensors: ChangeTensors) -> None:
     change(intermediate_size=32)
     assert refusal(folder) == (
-        f"{folder}/model.safetensors: `bert.encoder.layer.0.intermediate.dense.weight` is (24, 16), but must be "
-        f"(32, 16), as {folder}/config.json says."
+        f"{folder}/model.safetensors: `bert.encoder.layer.0.intermediate.dense.weight` has shape (24, 16), but "
+        f"{folder}/config.json requires (32, 16)."
     )
     change(intermediate_size=24, max_position_embeddings=100)
     change_tensors(lambda name: name.removeprefix("bert."))
     assert refusal(folder) == (
-        f"{folder}/model.safetensors: `embeddings.position_embeddings.weight` is (96, 16), but must be (100, 16), as "
-        f"{folder}/config.json says."
+        f"{folder}/model.safetensors: `embeddings.position_embeddings.weight` has shape (96, 16), but "
+        f"{folder}/config.json requires (100, 16)."
     )
 
 
@@ -212,8 +212,8 @@ def test_a_matrix_of_other_rows_than_the_config_says_is_refused(folder: Path, ch
     size = len((folder / "vocab.txt").read_text().split("\n")) - 1
     change(vocab_size=size + 7)
     assert refusal(folder) == (
-        f"{folder}/model.safetensors: `bert.embeddings.word_embeddings.weight` is ({size}, 16), but must be "
-        f"({size + 7}, 16), as {folder}/config.json says."
+        f"{folder}/model.safetensors: `bert.embeddings.word_embeddings.weight` has shape ({size}, 16), but "
+        f"{folder}/config.json requires ({size + 7}, 16)."
     )
 
 
@@ -223,19 +223,19 @@ def test_sizes_that_are_not_of_the_weights_are_refused_before_anything_is_made_o
     change(num_hidden_layers=10_000_000)
     assert refusal(folder).startswith(f"{folder}/model.safetensors lacks `bert.encoder.layer.9999999.attention.self.")
     change(num_hidden_layers=2, vocab_size=10_000_000)
-    assert refusal(folder).endswith(f", but must be (10000000, 16), as {folder}/config.json says.")
+    assert refusal(folder).endswith(f", but {folder}/config.json requires (10000000, 16).")
 
 
 def test_weights_of_fewer_or_more_layers_are_refused(folder: Path, change: Change) -> None:
     change(num_hidden_layers=3)
     assert refusal(folder) == (
         f"{folder}/model.safetensors lacks `bert.encoder.layer.2.attention.self.query.weight`, which "
-        f"{folder}/config.json asks for: copy the model again."
+        f"{folder}/config.json requires: copy the model again."
     )
     change(num_hidden_layers=1)
     assert refusal(folder) == (
-        f"{folder}/model.safetensors has `bert.encoder.layer.1.attention.output.LayerNorm.bias`, which has no place in "
-        f"the model that {folder}/config.json describes."
+        f"{folder}/model.safetensors has `bert.encoder.layer.1.attention.output.LayerNorm.bias`, which does not "
+        f"belong to the model that {folder}/config.json describes."
     )
 
 
@@ -265,7 +265,8 @@ def refusal(folder: Path) -> str:
 def test_other_architectures_are_refused(folder: Path, change: Change, key: str, value: Any, wanted: str) -> None:
     change(**{key: value})
     assert refusal(folder) == (
-        f"{folder}/config.json: `{key}` is {json.dumps(value)}, but must be {wanted}: Heedful knows no such BERT model."
+        f"{folder}/config.json: `{key}` is {json.dumps(value)}, but must be {wanted}: Heedful does not support "
+        "other BERT models."
     )
 
 
@@ -285,14 +286,14 @@ def test_other_activations_are_refused(folder: Path, change: Change, name: str) 
         ({"vocab_size": "many"}, '`vocab_size` is "many", but must be a whole number.'),
         (
             {"num_attention_heads": 3},
-            "`num_attention_heads` is 3, but must be a number that `hidden_size` (16) is a multiple of.",
+            "`num_attention_heads` is 3, but must be a divisor of `hidden_size` (16).",
         ),
         ({"layer_norm_eps": "small"}, '`layer_norm_eps` is "small", but must be a number above 0.'),
         ({"layer_norm_eps": 0}, "`layer_norm_eps` is 0, but must be a number above 0."),
         ({"hidden_size": -16}, "`hidden_size` is -16, but must be a whole number from 1 to 10,000,000."),
         ({"hidden_size": 10**12}, "`hidden_size` is 1000000000000, but must be a whole number from 1 to 10,000,000."),
-        ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` is 1.0, but must be a number of at least 0 and below 1."),
-        ({"type_vocab_size": 1}, "`type_vocab_size` is 1, but must be 2, as the model tells next sentences."),
+        ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` is 1.0, but must be at least 0 and below 1."),
+        ({"type_vocab_size": 1}, "`type_vocab_size` is 1, but must be 2, because the model predicts next sentences."),
     ],
 )
 def test_wrong_values_are_refused(folder: Path, change: Change, changed: dict[str, Any], line: str) -> None:
@@ -305,7 +306,7 @@ def test_pickles_and_code_are_refused(folder: Path, change: Change) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     assert "holds its weights as a pickle (pytorch_model.bin), which can run code" in refusal(folder)
     change(auto_map={"AutoModel": "modeling_other.Other"})
-    assert "`auto_map` asks to run code that came with the model: Heedful runs none." in refusal(folder)
+    assert "`auto_map` asks to run the model's own code, which Heedful never does." in refusal(folder)
 
 
 # --- as a user has it -------------------------------------------------------------------------------------------------

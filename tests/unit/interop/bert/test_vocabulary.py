@@ -205,13 +205,13 @@ def refusal(folder: Path) -> str:
 
 def test_a_folder_without_a_vocabulary_is_refused(folder: Path) -> None:
     (folder / "vocab.txt").unlink()
-    assert refusal(folder) == f"{folder} holds no vocab.txt, which a bert model needs: copy it there."
+    assert refusal(folder) == f"{folder} has no vocab.txt, which a bert model needs: copy it there."
 
 
 @pytest.mark.parametrize("marker", MARKERS)
 def test_a_vocabulary_without_berts_markers_is_refused(folder: Path, marker: str) -> None:
     (folder / "vocab.txt").write_text((folder / "vocab.txt").read_text().replace(f"{marker}\n", "other\n", 1))
-    assert refusal(folder) == f"{folder}/vocab.txt lacks the piece `{marker}`: it is not a vocabulary of BERT."
+    assert refusal(folder) == f"{folder}/vocab.txt lacks the piece `{marker}`: it is not a BERT vocabulary."
 
 
 @pytest.mark.parametrize("more", [-1, 128], ids=["more pieces than rows", "a list that was cut off"])
@@ -247,23 +247,23 @@ def test_a_damaged_tokenizer_is_refused(folder: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("part", "value", "line"),
     [
-        ("normalizer", None, "`normalizer` is missing, but must be BertNormalizer, as BERT cuts text."),
-        ("normalizer", {"type": "NFKC"}, "`normalizer` is NFKC, but must be BertNormalizer, as BERT cuts text."),
+        ("normalizer", None, "`normalizer` is missing, but must be BertNormalizer, as in BERT."),
+        ("normalizer", {"type": "NFKC"}, "`normalizer` is NFKC, but must be BertNormalizer, as in BERT."),
         (
             "pre_tokenizer",
             {"type": "Whitespace"},
-            "`pre_tokenizer` is Whitespace, but must be BertPreTokenizer, as BERT cuts text.",
+            "`pre_tokenizer` is Whitespace, but must be BertPreTokenizer, as in BERT.",
         ),
         (
             "model",
             {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"},
-            "`model` is WordLevel, but must be WordPiece, as BERT cuts text.",
+            "`model` is WordLevel, but must be WordPiece, as in BERT.",
         ),
         (
             "model",
             {"type": "WordPiece", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]", "continuing_subword_prefix": "@@"}
             | {"max_input_chars_per_word": 100},
-            '`continuing_subword_prefix` is "@@", but must be "##", as BERT cuts text.',
+            '`continuing_subword_prefix` is "@@", but must be "##", as in BERT.',
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_other_ways_to_cut_text_are_refused(folder: Path, change: Change, part: 
         (
             "do_basic_tokenize",
             False,
-            "`do_basic_tokenize` is false, but must be true: Heedful splits text into words before it cuts them.",
+            "`do_basic_tokenize` is false, but must be true: Heedful always splits text into words first.",
         ),
         (
             "never_split",
@@ -305,7 +305,7 @@ def test_other_tokenizers_are_refused(folder: Path, change: Change, key: str, va
 def test_pieces_that_were_added_are_refused(folder: Path, change: Change) -> None:
     def line(file: str) -> str:
         return (
-            f"{folder}/{file} adds `covid` to the vocabulary, but Heedful knows no pieces beside BERT's own and its "
+            f"{folder}/{file} adds `covid` to the vocabulary, but Heedful supports only BERT's own pieces and its "
             "markers."
         )
 

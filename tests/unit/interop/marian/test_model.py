@@ -167,7 +167,8 @@ def test_sinusoids_in_the_file_are_left_out(folder: Path, whole: Path) -> None:
     waves[3, 4] += 0.1
     change_weights(folder, model__encoder__embed_positions__weight=waves)
     assert refusal(folder) == (
-        f"{folder}: `model.encoder.embed_positions.weight` is trained, but Heedful knows Marian with sinusoids alone."
+        f"{folder}: `model.encoder.embed_positions.weight` is trained, but Heedful supports only sinusoidal "
+        "positions in Marian."
     )
 
 
@@ -181,8 +182,8 @@ def test_a_file_without_a_bias_of_words_has_none(folder: Path) -> None:
 def test_weights_of_other_shapes_are_refused(folder: Path, change: Change) -> None:
     change(encoder_ffn_dim=32, decoder_ffn_dim=32)
     assert refusal(folder) == (
-        f"{folder}/model.safetensors: `model.encoder.layers.0.fc1.weight` is (24, 16), but must be (32, 16), as "
-        f"{folder}/config.json says."
+        f"{folder}/model.safetensors: `model.encoder.layers.0.fc1.weight` has shape (24, 16), but "
+        f"{folder}/config.json requires (32, 16)."
     )
 
 
@@ -190,11 +191,11 @@ def test_weights_of_fewer_or_more_layers_are_refused(folder: Path, change: Chang
     change(encoder_layers=3)
     assert refusal(folder) == (
         f"{folder}/model.safetensors lacks `model.encoder.layers.2.self_attn.q_proj.weight`, which "
-        f"{folder}/config.json asks for: copy the model again."
+        f"{folder}/config.json requires: copy the model again."
     )
     change(encoder_layers=1)
     assert refusal(folder) == (
-        f"{folder}/model.safetensors has `model.encoder.layers.1.fc1.bias`, which has no place in the model "
+        f"{folder}/model.safetensors has `model.encoder.layers.1.fc1.bias`, which does not belong to the model "
         f"that {folder}/config.json describes."
     )
 
@@ -212,12 +213,12 @@ def refusal(folder: Path) -> str:
 @pytest.mark.parametrize("name", ["source.spm", "target.spm", "vocab.json"])
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    assert refusal(folder) == f"{folder} holds no {name}, which a marian model needs: copy it there."
+    assert refusal(folder) == f"{folder} has no {name}, which a marian model needs: copy it there."
 
 
 def test_a_missing_vocabulary_of_the_target_is_named(folder: Path, change: Change) -> None:
     change("tokenizer_config.json", separate_vocabs=True)
-    assert refusal(folder) == f"{folder} holds no target_vocab.json, which a marian model needs: copy it there."
+    assert refusal(folder) == f"{folder} has no target_vocab.json, which a marian model needs: copy it there."
 
 
 @pytest.mark.parametrize(
@@ -233,8 +234,8 @@ def test_a_missing_vocabulary_of_the_target_is_named(folder: Path, change: Chang
 def test_other_architectures_are_refused(folder: Path, change: Change, key: str, value: bool, wanted: str) -> None:
     change(**{key: value})
     assert refusal(folder) == (
-        f"{folder}/config.json: `{key}` is {json.dumps(value)}, but must be {wanted}: Heedful knows no such Marian "
-        "model."
+        f"{folder}/config.json: `{key}` is {json.dumps(value)}, but must be {wanted}: Heedful does not support "
+        "other Marian models."
     )
 
 
@@ -247,15 +248,19 @@ def test_other_architectures_are_refused(folder: Path, change: Change, key: str,
         ),
         (
             {"decoder_attention_heads": 2},
-            "`decoder_attention_heads` is 2, but must be 4: `encoder_attention_heads` is the same in Heedful.",
+            "`decoder_attention_heads` is 2, but must be 4: Heedful uses the value of "
+            "`encoder_attention_heads` on both sides.",
         ),
-        ({"decoder_ffn_dim": 8}, "`decoder_ffn_dim` is 8, but must be 24: `encoder_ffn_dim` is the same in Heedful."),
+        (
+            {"decoder_ffn_dim": 8},
+            "`decoder_ffn_dim` is 8, but must be 24: Heedful uses the value of `encoder_ffn_dim` on both sides.",
+        ),
         ({"d_model": None}, "`d_model` is missing, but must be a whole number."),
         ({"scale_embedding": "yes"}, '`scale_embedding` is "yes", but must be true or false.'),
-        ({"dropout": "much"}, '`dropout` is "much", but must be a number of at least 0 and below 1.'),
+        ({"dropout": "much"}, '`dropout` is "much", but must be at least 0 and below 1.'),
         (
             {"encoder_attention_heads": 3, "decoder_attention_heads": 3},
-            "`encoder_attention_heads` is 3, but must be a number that `d_model` (16) is a multiple of.",
+            "`encoder_attention_heads` is 3, but must be a divisor of `d_model` (16).",
         ),
     ],
 )
@@ -269,8 +274,8 @@ def test_a_vocabulary_of_another_size_is_refused(folder: Path, change: Change) -
     count = len(json.loads((folder / "vocab.json").read_text()))
     change(vocab_size=count + 1)
     assert refusal(folder) == (
-        f"{folder}/vocab.json has {count} pieces, but must have one for each number from 0 to {count}, as config.json "
-        "says: copy both again."
+        f"{folder}/vocab.json has {count} pieces, but config.json requires one for each number from 0 to {count}: "
+        "copy both again."
     )
 
 
@@ -278,7 +283,7 @@ def test_a_vocabulary_of_another_size_is_refused(folder: Path, change: Change) -
 def test_a_vocabulary_that_is_none_is_refused(folder: Path, content: str) -> None:
     (folder / "vocab.json").write_text(content)
     assert refusal(folder) == (
-        f"{folder}/vocab.json must hold pieces with their numbers, but holds something else: copy it again."
+        f"{folder}/vocab.json must map pieces to numbers, but contains something else: copy it again."
     )
 
 
@@ -286,18 +291,21 @@ def test_a_vocabulary_that_is_none_is_refused(folder: Path, content: str) -> Non
 def test_a_vocabulary_without_marians_markers_is_refused(folder: Path, special: str) -> None:
     text = (folder / "vocab.json").read_text()
     (folder / "vocab.json").write_text(text.replace(json.dumps(special), '"other"'))
-    assert refusal(folder) == f"{folder}/vocab.json lacks the piece `{special}`: it is not a vocabulary of Marian."
+    assert refusal(folder) == f"{folder}/vocab.json lacks the piece `{special}`: it is not a Marian vocabulary."
 
 
 def test_markers_of_other_numbers_are_refused(folder: Path, change: Change) -> None:
     pad = json.loads((folder / "vocab.json").read_text())["<pad>"]
     change(eos_token_id=2)
-    assert refusal(folder) == f"{folder}/config.json: `eos_token_id` is 2, but must be 0: so vocab.json says."
+    assert refusal(folder) == f"{folder}/config.json: `eos_token_id` is 2, but must be 0: this is its id in vocab.json."
     change(eos_token_id=0, pad_token_id=1)
-    assert refusal(folder) == f"{folder}/config.json: `pad_token_id` is 1, but must be {pad}: so vocab.json says."
+    assert (
+        refusal(folder)
+        == f"{folder}/config.json: `pad_token_id` is 1, but must be {pad}: this is its id in vocab.json."
+    )
     change(pad_token_id=pad, decoder_start_token_id=0)
     assert refusal(folder) == (
-        f"{folder}/config.json: `decoder_start_token_id` is 0, but must be {pad}: Marian begins translations with "
+        f"{folder}/config.json: `decoder_start_token_id` is 0, but must be {pad}: Marian starts translations with "
         "`<pad>`."
     )
 

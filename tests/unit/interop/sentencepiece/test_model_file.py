@@ -65,25 +65,25 @@ def test_kinds_that_are_not_known_are_refused() -> None:
 
 def test_spaces_in_other_places_are_refused() -> None:
     assert refusal(spm(ENGLISH, treat_whitespace_as_suffix=True)) == (
-        "x.spm: `treat_whitespace_as_suffix` is true, but Heedful knows spaces before words alone."
+        "x.spm: `treat_whitespace_as_suffix` is true, but Heedful supports only spaces before words."
     )
     assert refusal(spm(ENGLISH) + inside(3, b"\x28\x00")) == (
-        "x.spm: `escape_whitespaces` is false, but Heedful knows pieces with `▁` for a space alone."
+        "x.spm: `escape_whitespaces` is false, but Heedful supports only pieces with `▁` for a space."
     )
 
 
 def test_rules_behind_the_model_are_refused() -> None:
     assert refusal(spm(ENGLISH) + inside(5, inside(2, b"rules"))) == (
-        "x.spm has rules that change text behind the model, which Heedful does not know."
+        "x.spm has rules that change its output text, which Heedful does not support."
     )
 
 
 def test_pieces_of_other_types_are_refused() -> None:
     assert refusal(spm(ENGLISH, user_defined_symbols="<sep>")) == (
-        "x.spm: the piece `<sep>` is USER_DEFINED, which Heedful does not know."
+        "x.spm: the piece `<sep>` is USER_DEFINED, which Heedful does not support."
     )
     assert refusal(spm(ENGLISH) + inside(1, inside(1, b"x") + b"\x18\x05")) == (
-        "x.spm: the piece `x` is UNUSED, which Heedful does not know."
+        "x.spm: the piece `x` is UNUSED, which Heedful does not support."
     )
 
 
@@ -92,13 +92,13 @@ def test_pieces_of_other_types_are_refused() -> None:
     [
         (b"", "it has no pieces"),
         (b"not a model", "wire type 6 at byte 1"),
-        (b"\x08\x01", "the number 1 stands where bytes must be"),
+        (b"\x08\x01", "found the number 1 instead of bytes"),
         (inside(1, inside(1, b"\xff")), "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
         (inside(1, inside(1, b"x") + b"\x18\x09"), "9 is not a valid PieceType"),
-        (inside(1, inside(1, b"x") + inside(3, b"")), "field 3 is no number"),
+        (inside(1, inside(1, b"x") + inside(3, b"")), "field 3 is not a number"),
         (inside(1, inside(1, b"x") + inside(2, b"ab")), "unpack requires a buffer of 4 bytes"),
         (inside(1, inside(1, b"x") + b"\x15\x00\x00\xc0\x7f"), "a score is not finite"),
-        (inside(1, inside(1, b"x")) + inside(3, inside(2, b"rules")), "its rules of normalisation are damaged"),
+        (inside(1, inside(1, b"x")) + inside(3, inside(2, b"rules")), "its normalisation rules are damaged"),
     ],
 )
 def test_a_damaged_file_is_refused(data: bytes, what: str) -> None:

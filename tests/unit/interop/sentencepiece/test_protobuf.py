@@ -31,10 +31,10 @@ def test_values_of_a_fixed_size_are_bytes() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"\x0a\x05ab", "5 bytes wanted at byte 2 of 4"),
-        (b"\x0d\x00\x00", "4 bytes wanted at byte 1 of 3"),
-        (b"\x08", "a number without an end at byte 1"),
-        (b"\x08" + b"\xff" * 11, "a number without an end at byte 1"),
+        (b"\x0a\x05ab", "5 bytes expected at byte 2 of 4"),
+        (b"\x0d\x00\x00", "4 bytes expected at byte 1 of 3"),
+        (b"\x08", "unterminated number at byte 1"),
+        (b"\x08" + b"\xff" * 11, "unterminated number at byte 1"),
         (b"\x0b", "wire type 3 at byte 1"),
     ],
 )
