@@ -1,6 +1,6 @@
-"""The errors a user can see, each with the exit code of the command line.
+"""The errors that a user can see, each with the exit code of the command line.
 
-A message is one line: where, what it is, what it must be, the way out.
+A message is one line: where, what is wrong, what it must be, and what to do.
 """
 
 from collections.abc import Sequence
@@ -8,24 +8,24 @@ from difflib import get_close_matches
 
 
 class HeedfulError(Exception):
-    """An error that is shown as its one line, without a traceback."""
+    """An error that is shown as one line, without a traceback."""
 
     exit_code = 1
 
 
 class UserError(HeedfulError):
-    """The user's mistake: a wrong path, a damaged file, an impossible recipe."""
+    """A mistake of the user: a wrong path, a damaged file, an impossible recipe."""
 
     exit_code = 2
 
 
 class MachineError(HeedfulError):
-    """The machine's failure: disk full, no permission, out of memory."""
+    """A failure of the machine: disk full, no permission, out of memory."""
 
     exit_code = 3
 
 
-class Stopped(HeedfulError):  # noqa: N818 - it is no error
+class Stopped(HeedfulError):  # noqa: N818 - it is not an error
     """A signal ended the work after everything was saved."""
 
     def __init__(self, message: str, signal_number: int) -> None:
@@ -34,12 +34,12 @@ class Stopped(HeedfulError):  # noqa: N818 - it is no error
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
-    """Return the known word that a mistyped one most likely stands for."""
+    """Return the known word that is most similar to a mistyped one, if any is similar."""
     return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """Return " Did you mean `x`?" for the nearest known word, or the whole list where nothing is near."""
+    """Return " Did you mean `x`?" for the most similar known word, or the whole list if none is similar."""
     near = nearest(word, known)
     if near:
         return f" Did you mean `{near}`?"

@@ -1,4 +1,4 @@
-"""The one place that writes files: whole or not at all, so that a kill or a full disk never leaves half of one."""
+"""Reads and writes files: whole or not at all, even if the process is killed or the disk is full."""
 
 import errno
 import hashlib
@@ -15,12 +15,12 @@ from typing import Any, Final, TextIO
 
 from heedful.errors import MachineError, UserError
 
-_AGAIN: Final = "free some space and run the same command again (a training with --resume)"
+_AGAIN: Final = "free some space and run the same command again (with --resume if it was training)"
 _MACHINE_FAULTS: Mapping[int, str] = {
     errno.ENOSPC: f"the disk is full: {_AGAIN}",
     errno.EDQUOT: f"the disk quota is used up: {_AGAIN}",
-    errno.EACCES: "no permission: choose another place or change its permissions",
-    errno.EPERM: "no permission: choose another place or change its permissions",
+    errno.EACCES: "no permission: choose another folder or change the permissions",
+    errno.EPERM: "no permission: choose another folder or change the permissions",
     errno.EROFS: "the file system is read-only: choose another folder",
     errno.EIO: "the disk reported an input/output error",
     errno.EMFILE: "too many open files: raise the limit with `ulimit -n`",
@@ -28,21 +28,21 @@ _MACHINE_FAULTS: Mapping[int, str] = {
 READING_FAULTS: Mapping[int, str] = {
     errno.ENOENT: "no such file",
     errno.EISDIR: "this is a folder, but must be a file",
-    errno.ENOTDIR: "a file stands where a folder must be",
-    errno.EEXIST: "a file stands where a folder must be",
+    errno.ENOTDIR: "a file exists where a folder must be",
+    errno.EEXIST: "a file exists where a folder must be",
     errno.ENAMETOOLONG: "the name is too long",
-    errno.ELOOP: "its links lead in a circle",
+    errno.ELOOP: "its symbolic links form a loop",
 }
 WRITING_FAULTS: Mapping[int, str] = {
     **READING_FAULTS,
     errno.ENOENT: "cannot be written: there is no such folder, choose another",
 }
-_READER_GONE: Final = (errno.EPIPE, errno.EIO)  # a pipe's other end was closed; a terminal was hung up
+_READER_GONE: Final = (errno.EPIPE, errno.EIO)  # the other end of a pipe was closed; a terminal hung up
 
 
 @contextmanager
 def machine_faults(path: Path) -> Iterator[None]:
-    """Turn the machine's failures around a path into one line for the user."""
+    """Turn OS errors that are the machine's fault into a MachineError of one line."""
     try:
         yield
     except OSError as error:
@@ -53,14 +53,14 @@ def machine_faults(path: Path) -> Iterator[None]:
 
 
 def machine_error(error: OSError, path: Path) -> MachineError | None:
-    """Say an operating system's error in one line where it is the machine's fault."""
+    """Return a one-line MachineError for an OS error that is the machine's fault, otherwise None."""
     reason = _MACHINE_FAULTS.get(error.errno or 0)
     return MachineError(f"{path}: {reason}.") if reason else None
 
 
 @contextmanager
 def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Iterator[None]:
-    """Turn what can be wrong with a path that the user gave into one line."""
+    """Turn OS errors caused by a path that the user gave into a UserError of one line."""
     try:
         yield
     except OSError as error:
@@ -71,10 +71,10 @@ def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Itera
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a whole file: to a neighbour first, synced, then renamed over the old one."""
+    """Write a whole file: to a temporary file next to it, synced, then renamed over the old one."""
     with machine_faults(path), user_faults(path, WRITING_FAULTS):
         path.parent.mkdir(parents=True, exist_ok=True)
-        staged = _hidden_neighbour(path)
+        staged = _temporary_path(path)
         try:
             _write_synced(staged, data)
             staged.replace(path)
@@ -90,12 +90,12 @@ def write_json(path: Path, value: object) -> None:
 
 
 def json_bytes(value: object) -> bytes:
-    """Serialise a value the way every JSON file of the project is serialised."""
+    """Serialise a value in the format of all JSON files of the project."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add one line to a log; a log may lose its last line in a crash, never an earlier one."""
+    """Append one line to a log; a crash may lose the last line, but never an earlier one."""
     with machine_faults(path), user_faults(path, WRITING_FAULTS), path.open("ab+") as log:
         torn = log.tell() > 0 and log.seek(-1, os.SEEK_END) >= 0 and log.read(1) != b"\n"
         log.write(f"{chr(10) if torn else ''}{line}\n".encode())
@@ -103,11 +103,11 @@ def append_line(path: Path, line: str) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Give a staging folder that becomes `path` when the block ends, synced, and disappears when it fails."""
+    """Yield a staging folder that is synced and renamed to `path` when the block ends, or removed when it fails."""
     if path.is_file():
         raise UserError(f"{path}: this is a file, but must be a folder.")
     with machine_faults(path):
-        staged = _hidden_neighbour(path)
+        staged = _temporary_path(path)
         with user_faults(path, WRITING_FAULTS):
             staged.mkdir(parents=True)
         try:
@@ -128,19 +128,19 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder; renamed first, so that a half-removed one is never taken for a whole one."""
+    """Remove a folder; it is renamed first, so that a half-removed folder is never mistaken for a whole one."""
     with machine_faults(path):
-        shutil.rmtree(path.rename(_hidden_neighbour(path)))
+        shutil.rmtree(path.rename(_temporary_path(path)))
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a whole file, or say which one is missing."""
+    """Read a whole file, or raise a UserError if it is missing."""
     with machine_faults(path), user_faults(path):
         return path.read_bytes()
 
 
 def read_json(path: Path) -> object:
-    """Read a JSON file, or say where it is damaged."""
+    """Read a JSON file, or raise a UserError that says where it is damaged."""
     data = read_bytes(path)
     try:
         return json.loads(data)
@@ -154,17 +154,17 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def reader_optional(stream: TextIO | None) -> TextIO:
-    """A stream to where this one leads, that quietly writes to nowhere once nobody reads there any more.
+def tolerate_closed_reader(stream: TextIO | None) -> TextIO:
+    """Return a stream with the same destination that silently discards output once its reader is gone.
 
-    A standard stream that was closed before Python started is None. One that is no file is left as it is.
+    A standard stream that was closed before Python started is None. A stream that is not a file is returned as it is.
     """
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
-    if not isinstance(stream, io.TextIOWrapper):  # a notebook's, which may lead elsewhere than its file number
+    if not isinstance(stream, io.TextIOWrapper):  # in a notebook: its file descriptor may not be where it writes
         return stream
     try:
-        file = _ReaderOptional(stream.fileno(), "w", closefd=False)
+        file = _ToleratesClosedReader(stream.fileno(), "w", closefd=False)
     except io.UnsupportedOperation:  # in memory
         return stream
     return io.TextIOWrapper(
@@ -172,7 +172,7 @@ def reader_optional(stream: TextIO | None) -> TextIO:
     )
 
 
-class _ReaderOptional(io.FileIO):
+class _ToleratesClosedReader(io.FileIO):
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
@@ -182,18 +182,18 @@ class _ReaderOptional(io.FileIO):
             return len(data)
 
 
-def leftovers(folder: Path) -> list[Path]:
-    """What writers that were killed left in a folder."""
+def find_leftovers(folder: Path) -> list[Path]:
+    """Return the temporary files and folders that killed processes left in a folder."""
     return [path for path in folder.glob(".*.*") if re.fullmatch(r"\..+\.[0-9a-f]{32}", path.name)]
 
 
-def _hidden_neighbour(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
 
 
 def _exchange(path: Path, staged: Path) -> None:
-    """Rename a finished folder over an old one, which is put back when that fails and removed when it is done."""
-    old = path.rename(_hidden_neighbour(path)) if path.exists() else None
+    """Rename a finished folder over an old one, which is restored if this fails and removed if it succeeds."""
+    old = path.rename(_temporary_path(path)) if path.exists() else None
     try:
         staged.rename(path)
     except BaseException:
@@ -202,7 +202,7 @@ def _exchange(path: Path, staged: Path) -> None:
         raise
     _sync(path.parent)
     if old:
-        shutil.rmtree(old, ignore_errors=True)  # the new one is in place: garbage is no failure
+        shutil.rmtree(old, ignore_errors=True)  # the new one is in place: leftovers are not a failure
 
 
 def _write_synced(path: Path, data: bytes) -> None:
@@ -221,12 +221,12 @@ def _sync(path: Path) -> None:
 
 
 def refuse_file_in_the_way(folder: Path) -> None:
-    """Refuse a folder that cannot be made because a file stands there."""
-    standing = next(place for place in (folder, *folder.parents) if place.exists())
-    if not standing.is_dir():
-        raise UserError(f"{standing}: a file stands where a folder must be: choose another --out.")
+    """Refuse a folder that cannot be created because a file is in the way."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        raise UserError(f"{existing}: a file exists where a folder must be: choose another --out.")
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can hold it: not so half of a surrogate pair, which Python makes of bytes that are not UTF-8."""
+    """Whether a text can be encoded as UTF-8: lone surrogates, which Python makes of invalid bytes, cannot."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -165,12 +165,12 @@ def test_a_mistyped_command_line_is_one_line_with_the_way_out(
             OSError(errno.ENOSPC, "No space left on device", "runs/x"),
             3,
             "heedful: error: runs/x: the disk is full: free some space and run the same command again "
-            "(a training with --resume).\n",
+            "(with --resume if it was training).\n",
         ),
         (
             PermissionError(errno.EACCES, "Permission denied", "runs/x"),
             3,
-            "heedful: error: runs/x: no permission: choose another place or change its permissions.\n",
+            "heedful: error: runs/x: no permission: choose another folder or change the permissions.\n",
         ),
         (
             OSError(errno.EROFS, "Read-only file system", "runs/x"),
@@ -267,7 +267,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(monkeypatch: pytest.Monk
     assert shown.returncode == 3
     assert shown.stderr == (
         "heedful: error: standard output: the disk is full: free some space and run the same command again "
-        "(a training with --resume).\n"
+        "(with --resume if it was training).\n"
     )
 
 

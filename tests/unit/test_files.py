@@ -16,13 +16,16 @@ from heedful import files
 from heedful.errors import MachineError, UserError
 
 FAULTS = [
-    (errno.ENOSPC, "the disk is full: free some space and run the same command again (a training with --resume)."),
+    (
+        errno.ENOSPC,
+        "the disk is full: free some space and run the same command again (with --resume if it was training).",
+    ),
     (
         errno.EDQUOT,
-        "the disk quota is used up: free some space and run the same command again (a training with --resume).",
+        "the disk quota is used up: free some space and run the same command again (with --resume if it was training).",
     ),
-    (errno.EACCES, "no permission: choose another place or change its permissions."),
-    (errno.EPERM, "no permission: choose another place or change its permissions."),
+    (errno.EACCES, "no permission: choose another folder or change the permissions."),
+    (errno.EPERM, "no permission: choose another folder or change the permissions."),
     (errno.EROFS, "the file system is read-only: choose another folder."),
     (errno.EIO, "the disk reported an input/output error."),
     (errno.EMFILE, "too many open files: raise the limit with `ulimit -n`."),
@@ -99,7 +102,7 @@ def test_a_fault_that_is_not_the_machines_stays_what_it_is(tmp_path: Path, monke
 def test_a_path_that_cannot_be_is_the_users_mistake(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match=r"file/below: a file stands where a folder must be\.$"):
+    with pytest.raises(UserError, match=r"file/below: a file exists where a folder must be\.$"):
         files.write_bytes(tmp_path / "file" / "below", b"")
     with pytest.raises(UserError, match=r"folder: this is a folder, but must be a file\.$"):
         files.write_bytes(tmp_path / "folder", b"")
@@ -226,7 +229,7 @@ def test_a_folder_cannot_replace_a_file_or_stand_in_one(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"file: this is a file, but must be a folder\.$"):
         files.write_folder(tmp_path / "file", {})
-    with pytest.raises(UserError, match=r"below: a file stands where a folder must be\.$"):
+    with pytest.raises(UserError, match=r"below: a file exists where a folder must be\.$"):
         files.write_folder(tmp_path / "file" / "below", {})
     assert names(tmp_path) == ["file"]
 
@@ -257,11 +260,11 @@ def test_what_cannot_be_read_is_named(
         read(tmp_path / "gone")
     with pytest.raises(UserError, match=r"this is a folder, but must be a file\.$"):
         read(tmp_path)
-    with pytest.raises(UserError, match=r"below: a file stands where a folder must be\.$"):
+    with pytest.raises(UserError, match=r"below: a file exists where a folder must be\.$"):
         read(tmp_path / "file" / "below")
     monkeypatch.setattr(Path, "open", failing(errno.EACCES))
     monkeypatch.setattr(Path, "read_bytes", failing(errno.EACCES))
-    with pytest.raises(MachineError, match=r"file: no permission: choose another place or change its permissions\.$"):
+    with pytest.raises(MachineError, match=r"file: no permission: choose another folder or change the permissions\.$"):
         read(tmp_path / "file")
 
 
@@ -306,7 +309,7 @@ def test_a_stream_is_read_as_long_as_it_has_a_reader_and_written_to_nowhere_afte
 ) -> None:
     writer, reader = opened()
     with os.fdopen(writer, "w", encoding="latin-1") as stream:
-        quiet = files.reader_optional(stream)
+        quiet = files.tolerate_closed_reader(stream)
         assert quiet.isatty() == stream.isatty()
         print("zwölf", file=quiet)
         assert os.read(reader, 100).rstrip() == b"zw\xf6lf"
@@ -321,7 +324,7 @@ def test_a_stream_is_read_as_long_as_it_has_a_reader_and_written_to_nowhere_afte
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 def test_a_full_disk_behind_a_stream_is_not_hidden() -> None:
     with Path("/dev/full").open("wb", buffering=0) as full, TextIOWrapper(full, write_through=True) as stream:
-        quiet = files.reader_optional(stream)
+        quiet = files.tolerate_closed_reader(stream)
         with pytest.raises(OSError, match="No space left"):
             print("x", file=quiet)
         with pytest.raises(OSError, match="No space left"):
@@ -331,9 +334,9 @@ def test_a_full_disk_behind_a_stream_is_not_hidden() -> None:
 def test_a_closed_stream_goes_nowhere_and_one_without_a_file_stays_what_it_is(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with files.reader_optional(None) as nowhere:
+    with files.tolerate_closed_reader(None) as nowhere:
         print("x", file=nowhere)
     in_memory = StringIO()
-    assert files.reader_optional(in_memory) is in_memory
-    assert files.reader_optional(sys.stderr) is sys.stderr
+    assert files.tolerate_closed_reader(in_memory) is in_memory
+    assert files.tolerate_closed_reader(sys.stderr) is sys.stderr
     assert capsys.readouterr() == ("", "")

@@ -19,7 +19,7 @@ import typer.main
 
 import heedful
 from heedful.errors import HeedfulError, MachineError, Stopped, UserError, suggestion
-from heedful.files import machine_error, reader_optional
+from heedful.files import machine_error, tolerate_closed_reader
 
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
 # when the verb is used, so that `heedful --help` does not import torch.
@@ -44,7 +44,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # from the click
 
 def main() -> None:
     """Run the command line of this process."""
-    sys.stderr = reader_optional(sys.stderr)
+    sys.stderr = tolerate_closed_reader(sys.stderr)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # like every file of ours, whatever the locale
     sys.exit(run(sys.argv[1:]))

@@ -1,1 +1,1 @@
-"""Tools around models: what to know before training, and honest comparison afterwards."""
+"""Tools around models: checks before training (doctor), and significance tests between systems (compare)."""

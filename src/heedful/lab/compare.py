@@ -1,4 +1,4 @@
-"""Two translators on the same sentences: which is better, whether that is more than chance, and where they differ.
+"""Compares two translation systems on the same sentences: which is better, how significantly, and where they differ.
 
 A side is one system, or several training runs of one. Nothing is printed here.
 """
@@ -23,17 +23,17 @@ from heedful.metrics.buckets import (
 from heedful.metrics.significance import SAMPLES, SEED, Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
 from heedful.metrics.summed_metrics import Floats, MetricName, SummedMetric, build_metric, word_splitter
 
-LEVEL: Final = 0.05  # of every test
+LEVEL: Final = 0.05  # significance level of every test
 METRICS: Final[tuple[MetricName, ...]] = get_args(MetricName)
 DEFAULT_METRICS: Final = ("bleu", "chrf")
 
 SideName = Literal["A", "B"]
-Side = Sequence["System"] | Sequence[str]  # runs of a system, or the lines that one wrote
+Side = Sequence["System"] | Sequence[str]  # runs of a system, or the output lines of one
 
 
 @dataclass(frozen=True)
 class System:
-    """What a translator made of the sentences."""
+    """A system's translations of the test sentences."""
 
     name: str
     translations: tuple[str, ...]
@@ -41,7 +41,7 @@ class System:
 
 @dataclass(frozen=True)
 class Frequencies:
-    """How often words are in a text, and which text that is."""
+    """Word counts, and a description of the text they were counted in."""
 
     text: str
     counts: Mapping[str, int]
@@ -49,37 +49,37 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class Sentences:
-    """What is translated, and the references; without sources only finished translations can be compared."""
+    """A test set: sources and references. Without sources, only existing translations can be compared."""
 
     name: str
     sources: tuple[str, ...] | None
     references: tuple[str, ...]
-    to: str = ""  # the target language, for models of several
+    to: str = ""  # target language, for multilingual models
 
 
 @dataclass(frozen=True)
 class ComparisonInput:
-    """Systems that are ready to be compared, and how to score them."""
+    """Translations that are ready to be compared, and how to score them."""
 
     systems: Mapping[str, System]  # by name
-    sentences: Sentences  # their references in the form that they are scored in
+    sentences: Sentences  # with references in the form used for scoring
     bleu_tokenize: str = "13a"
     lowercase: bool = False
-    frequencies: Frequencies | None = None  # of the training data, where it can be read
+    frequencies: Frequencies | None = None  # in the training data, if it can be read
 
 
 @dataclass(frozen=True)
 class SideScore:
-    """A side's scores by one metric."""
+    """A side's scores in one metric."""
 
     runs: tuple[float, ...]
     mean: float
-    deviation: float | None  # between the runs; one has none
+    deviation: float | None  # standard deviation over the runs; None with a single run
 
 
 @dataclass(frozen=True)
 class MetricComparison:
-    """Both sides by one metric. The difference is the mean of B's runs less the mean of A's."""
+    """Both sides in one metric. The difference is the mean of B's runs minus the mean of A's."""
 
     metric: str
     signature: str
@@ -89,11 +89,11 @@ class MetricComparison:
     difference: float
     bootstrap: Bootstrap
     p_randomisation: float
-    welch: Welch | None  # where both sides have several runs
+    welch: Welch | None  # if both sides have several runs
 
     @property
     def better(self) -> SideName | None:
-        """The side that is better beyond doubt: every test is below 0.05, and the interval leaves zero out."""
+        """The significantly better side: every p-value is below 0.05, and the interval excludes zero."""
         tests = [self.bootstrap.p, self.p_randomisation, *([self.welch.p] if self.welch else [])]
         if max(tests) >= LEVEL or self.bootstrap.low <= 0 <= self.bootstrap.high:
             return None
@@ -102,7 +102,7 @@ class MetricComparison:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """One figure of both sides, means over their runs."""
+    """One score of both sides, averaged over their runs."""
 
     metric: str
     a: float
@@ -111,28 +111,28 @@ class ScorePair:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A part of the sentences or of the reference's words."""
+    """A group of sentences, or of words in the references."""
 
     span: Span
-    size: int  # sentences, or words of the references
+    size: int  # number of sentences or words
     scores: tuple[ScorePair, ...]
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence that the sides translate unequally well."""
+    """A sentence that one side translates better than the other."""
 
     line: int
     source: str | None
     reference: str
     a: tuple[str, ...]  # the translation of each run
     b: tuple[str, ...]
-    chrf: ScorePair  # of this sentence
+    chrf: ScorePair  # for this sentence
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that was found."""
+    """The result of a comparison."""
 
     a: tuple[str, ...]  # names of the systems
     b: tuple[str, ...]
@@ -140,10 +140,10 @@ class Comparison:
     samples: int
     seed: int
     metrics: tuple[MetricComparison, ...]
-    lengths: tuple[Bucket, ...]  # sentences by words of the reference
+    lengths: tuple[Bucket, ...]  # sentences by reference length in words
     words: tuple[Bucket, ...]  # words by frequency
-    frequencies_of: str  # the text in which the words were counted
-    better_a: tuple[Example, ...]  # the clearest first
+    frequencies_of: str  # which text the words were counted in
+    better_a: tuple[Example, ...]  # largest difference first
     better_b: tuple[Example, ...]
 
 
@@ -161,20 +161,21 @@ def compare(
     seed: int = SEED,
     examples: int = 5,
 ) -> Comparison:
-    """Compare two sides of one or several runs each; a side of plain lines is one run, named A or B.
+    """Compare two sides with one or more runs each; a side of plain lines is one run, named A or B.
 
-    `lowercase` scores without case. `frequencies` counts words as `word_splitter(bleu_tokenize)` cuts them, best in the
-    training data; without it they are counted in the references. `sources` are for the examples alone.
+    `lowercase` ignores case in scoring. `frequencies` are counts of words as `word_splitter(bleu_tokenize)` splits
+    them, preferably in the training data; by default they are counted in the references. `sources` are only shown
+    in the examples.
     """
     names = metric_names(metrics)
     a, b = _systems(a, "A"), _systems(b, "B")
     _check(a, b, references, sources)
-    measures = {name: build_metric(name, references, bleu_tokenize, lowercase) for name in (*names, _OF_SENTENCES)}
-    tables = {name: _SentenceCounts.of(of_name, a, b) for name, of_name in measures.items()}
-    chosen = [tables[name] for name in names]
-    cut = word_splitter(bleu_tokenize)
-    words = [cut(reference) for reference in references]
-    counted = frequencies or Frequencies("the references", count_words(words))
+    built = {name: build_metric(name, references, bleu_tokenize, lowercase) for name in (*names, _OF_SENTENCES)}
+    tables = {name: _SentenceCounts.of(metric, a, b) for name, metric in built.items()}
+    selected = [tables[name] for name in names]
+    split = word_splitter(bleu_tokenize)
+    words = [split(reference) for reference in references]
+    frequencies = frequencies or Frequencies("the references", count_words(words))
     better_a, better_b = _examples(tables[_OF_SENTENCES], a, b, references, sources, examples)
     return Comparison(
         a=tuple(system.name for system in a),
@@ -182,27 +183,27 @@ def compare(
         sentences=len(references),
         samples=samples,
         seed=seed,
-        metrics=tuple(_compare_by(table, samples, seed) for table in chosen),
-        lengths=_by_length(chosen, [len(sentence) for sentence in words]),
-        words=_by_frequency(a, b, cut, words, counted.counts),
-        frequencies_of=counted.text,
+        metrics=tuple(_compare_by(table, samples, seed) for table in selected),
+        lengths=_by_length(selected, [len(sentence) for sentence in words]),
+        words=_by_frequency(a, b, split, words, frequencies.counts),
+        frequencies_of=frequencies.text,
         better_a=better_a,
         better_b=better_b,
     )
 
 
 def metric_names(names: Sequence[str]) -> tuple[MetricName, ...]:
-    """The names of metrics, each once and checked."""
+    """Check the names of metrics and drop repeated ones."""
     for name in names:
         if name not in METRICS:
             raise UserError(f"`{name}` is not a metric.{suggestion(name, METRICS)}")
     if not names:
-        raise UserError(f"There is no metric to compare by: name some of {', '.join(METRICS)}.")
+        raise UserError(f"There is no metric to compare by: choose from {', '.join(METRICS)}.")
     return tuple(known for name in dict.fromkeys(names) for known in METRICS if known == name)
 
 
 def check_lines(systems: Sequence[System], references: Sequence[str]) -> None:
-    """Refuse systems that did not translate the sentences of the references, one line each."""
+    """Refuse systems that do not have exactly one line per reference."""
     for system in systems:
         if len(system.translations) != len(references):
             raise UserError(
@@ -226,23 +227,26 @@ def _check(
     if not (a and b):
         raise UserError(f"Side {'B' if a else 'A'} has no system: a side is one system, or several runs of one.")
     if len(references) < 2:
-        raise UserError(f"A comparison needs two sentences at least, but the references have {len(references)}.")
+        there = "there is only 1 reference" if references else "there are no references"
+        raise UserError(f"A comparison needs at least two sentences, but {there}.")
     check_lines([*a, *b], references)
     if sources is not None and len(sources) != len(references):
-        raise UserError(f"There are {len(sources):,} sources but {len(references):,} references: each needs one.")
+        raise UserError(
+            f"There are {len(sources):,} sources but {len(references):,} references: their numbers must be equal."
+        )
 
 
 # --- scores -------------------------------------------------------------------------------------------------------
 
-_OF_SENTENCES: Final[MetricName] = "chrf"  # the metric that means most for a single sentence
-_ROUNDING: Final = 1e-6  # of a score
+_OF_SENTENCES: Final[MetricName] = "chrf"  # the most informative metric for a single sentence
+_ROUNDING: Final = 1e-6  # score differences below this are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class _SentenceCounts:
-    """What every sentence of every run adds to a metric: [runs, sentences, counts] a side."""
+    """What every sentence of every run adds to a metric: [runs, sentences, counts] per side."""
 
-    measure: SummedMetric
+    metric: SummedMetric
     a: Floats
     b: Floats
 
@@ -252,12 +256,12 @@ class _SentenceCounts:
 
 
 def _compare_by(table: _SentenceCounts, samples: int, seed: int) -> MetricComparison:
-    scoring = table.measure.scores
+    scoring = table.metric.scores
     a, b = (_side_score(run_scores(scoring, side)) for side in (table.a, table.b))
     return MetricComparison(
-        metric=table.measure.name,
-        signature=table.measure.signature,
-        lower_is_better=table.measure.lower_is_better,
+        metric=table.metric.name,
+        signature=table.metric.signature,
+        lower_is_better=table.metric.lower_is_better,
         a=a,
         b=b,
         difference=b.mean - a.mean,
@@ -276,9 +280,9 @@ def _side_score(scores: Floats) -> SideScore:
 
 
 def _by_length(tables: Sequence[_SentenceCounts], lengths: Sequence[int]) -> tuple[Bucket, ...]:
-    """Every metric over the sentences of each length; lengths without a sentence are left out."""
-    places = np.array([span_index(length, LENGTHS) for length in lengths])
-    members = [np.flatnonzero(places == number) for number in range(len(LENGTHS))]
+    """Compute every metric over the sentences of each length; empty groups are left out."""
+    indices = np.array([span_index(length, LENGTHS) for length in lengths])
+    members = [np.flatnonzero(indices == number) for number in range(len(LENGTHS))]
     return tuple(
         Bucket(span, len(rows), tuple(_pair_of(table, rows) for table in tables))
         for span, rows in zip(LENGTHS, members, strict=True)
@@ -287,21 +291,21 @@ def _by_length(tables: Sequence[_SentenceCounts], lengths: Sequence[int]) -> tup
 
 
 def _pair_of(table: _SentenceCounts, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ScorePair:
-    a, b = (float(run_scores(table.measure.scores, side[:, rows]).mean()) for side in (table.a, table.b))
-    return ScorePair(table.measure.name, a, b)
+    a, b = (float(run_scores(table.metric.scores, side[:, rows]).mean()) for side in (table.a, table.b))
+    return ScorePair(table.metric.name, a, b)
 
 
 def _by_frequency(
     a: Sequence[System],
     b: Sequence[System],
-    cut: Callable[[str], list[str]],
+    split: Callable[[str], list[str]],
     references: Sequence[Sequence[str]],
     counts: Mapping[str, int],
 ) -> tuple[Bucket, ...]:
-    """The F1 of the words of each frequency; frequencies without a word in the references are left out."""
+    """Compute the F1 of the words of each frequency; frequencies without reference words are left out."""
 
     def mean_f1(side: Sequence[System]) -> Floats:
-        runs = [[cut(text) for text in system.translations] for system in side]
+        runs = [[split(text) for text in system.translations] for system in side]
         return np.stack([f1_by_frequency(run, references, counts) for run in runs]).mean(axis=0)
 
     of_a, of_b = mean_f1(a), mean_f1(b)
@@ -324,13 +328,13 @@ def _examples(
     sources: Sequence[str] | None,
     number: int,
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """The sentences that A, and those that B translates better, the greatest difference first."""
-    means_a, means_b = (table.measure.scores(side).mean(axis=0) for side in (table.a, table.b))
+    """Return the sentences that A translates better, and those that B does, the largest difference first."""
+    means_a, means_b = (table.metric.scores(side).mean(axis=0) for side in (table.a, table.b))
 
     def example(row: int) -> Example:
         source = None if sources is None else sources[row]
         of_a, of_b = (tuple(system.translations[row] for system in side) for side in (a, b))
-        chrf = ScorePair(table.measure.name, float(means_a[row]), float(means_b[row]))
+        chrf = ScorePair(table.metric.name, float(means_a[row]), float(means_b[row]))
         return Example(row + 1, source, references[row], of_a, of_b, chrf)
 
     lead = means_b - means_a

@@ -1,8 +1,8 @@
-"""What is odd in a corpus, found while it is read once.
+"""Finds problems in a corpus while reading it once.
 
-What grows with the corpus: 24 bytes a pair (two 64-bit hashes, two lengths), and copies of them while arrays are joined
-and, in `overlap.py`, sorted: 93 bytes a pair at the peak, measured with 2 million. Of the text, a sample of at most
-10,000 pairs is kept, and the first 20,000 pairs while the words of each side are learned.
+Memory grows by 24 bytes per pair (two 64-bit hashes, two lengths), plus copies while arrays are concatenated and, in
+`duplicates.py`, sorted: 93 bytes per pair at the peak, measured with 2 million. Of the text, a sample of at most 10,000
+pairs is kept, and the first 20,000 pairs while the typical words of each side are learned.
 """
 
 import re
@@ -37,38 +37,38 @@ Side = Literal["source", "target", "both"]
 Hashes = NDArray[np.uint64]
 Rows = NDArray[np.intp]
 
-SHOWN: Final = 5  # line numbers of a finding
+SHOWN: Final = 5  # line numbers per finding
 OVERLONG: Final = 2000  # characters
-_FAR_OFF: Final = 4.0  # times the usual ratio of the lengths
-_LONG_ENOUGH: Final = 60  # characters of the longer side, for the ratio to mean something
-_LEARN: Final = 20_000  # pairs from which the words of each side are learned
-_SAMPLE: Final = 5_000  # pairs that the sample has at least, where the corpus has them
-_EVERY: Final = 10  # of the pairs, one has its digits compared
+_FAR_OFF: Final = 4.0  # times the median length ratio
+_LONG_ENOUGH: Final = 60  # characters of the longer side; ratios of shorter pairs vary too much
+_LEARN: Final = 20_000  # pairs from which the typical words of each side are learned
+_SAMPLE: Final = 5_000  # minimum size of the sample in pairs, if the corpus is large enough
+_EVERY: Final = 10  # digits are compared in one of this many pairs
 _CHUNK: Final = 1 << 14
-_TELL_EVERY: Final = 16  # chunks
+_TELL_EVERY: Final = 16  # chunks between two progress messages
 _DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """How often something was seen on a side of a corpus, and in which rows first."""
+    """How often a kind of problem was seen on a side of a corpus, and its first rows."""
 
     kind: str
     side: Side
     count: int
-    of: int
+    of: int  # pairs examined
     rows: tuple[int, ...] = ()  # the first few, from 0
-    other: str = ""  # the part of the data that it was compared with
+    other: str = ""  # the part of the data it was compared with
 
 
 @dataclass(frozen=True, eq=False)
 class LintedCorpus:
-    """A corpus that was read: what is odd in it, and what comparing it with others needs."""
+    """A corpus that was checked: its problems, and the hashes for comparing it with others."""
 
     part: Part
     corpus: AnyCorpus
     sightings: tuple[Sighting, ...]
-    source: Hashes  # of every pair's source; those of blank pairs mean nothing
+    source: Hashes  # one per pair; meaningless for blank pairs
     target: Hashes
     filled: NDArray[np.bool_]  # pairs with text on both sides
     sample: tuple[Pair, ...]  # pairs with text, evenly spread
@@ -78,12 +78,12 @@ class LintedCorpus:
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The name of the corpus in messages."""
         return corpus_name(self.corpus)
 
 
 def lint_corpus(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> LintedCorpus:
-    """Read a corpus as the model will, and look at every line."""
+    """Read a corpus as training does, and check every line."""
     pairs = read_pairs(corpus, data.folder, TextForm.of(data))
     head = list(islice(pairs, _LEARN))
     checker = _PairChecker(SideWords.learn(pair for pair in head if not is_blank(pair)))
@@ -92,12 +92,14 @@ def lint_corpus(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> Lin
     while chunk := list(islice(everything, _CHUNK)):
         if chunks and len(chunks) % _TELL_EVERY == 0:
             progress(f"checking {corpus_name(corpus)}: {checker.row:,} pairs so far")
-        chunks.append(_measured(chunk))
+        chunks.append(_measure(chunk))
         checker.check(chunk)
     source, target, source_length, target_length = (
-        (np.concatenate(column) for column in zip(*chunks, strict=True)) if chunks else _measured([])
+        (np.concatenate(column) for column in zip(*chunks, strict=True)) if chunks else _measure([])
     )
-    language = np.uint64(hash(corpus.to) & 0xFFFFFFFFFFFFFFFF)  # the same text for another language is another source
+    language = np.uint64(
+        hash(corpus.to) & 0xFFFFFFFFFFFFFFFF
+    )  # equal texts with different target languages are different sources
     lengths = [*_overlong("source", source_length), *_overlong("target", target_length)]
     return LintedCorpus(
         part,
@@ -110,19 +112,19 @@ def lint_corpus(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> Lin
     )
 
 
-def findings(linted: LintedCorpus, sightings: Sequence[Sighting], data: Data) -> list[Finding]:
-    """Sightings as findings: with file, line numbers and an example, for which the corpus is read again that far."""
+def make_findings(linted: LintedCorpus, sightings: Sequence[Sighting], data: Data) -> list[Finding]:
+    """Turn sightings into findings with file, line numbers and an example, which is read from the corpus again."""
     wanted = {sighting.rows[0] for sighting in sightings if sighting.rows}
     quotes = _quoted(linted.corpus, data, wanted)
     return [_finding(linted, sighting, quotes) for sighting in sightings if sighting.count]
 
 
 def first_rows(rows: Rows) -> tuple[int, ...]:
-    """The rows that a finding shows."""
+    """Return the rows that a finding shows."""
     return tuple(int(row) for row in rows[:SHOWN])
 
 
-# --- reading --------------------------------------------------------------------------------------------------------
+# --- checking -------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -132,7 +134,7 @@ class _Seen:
 
 
 class _PairChecker:
-    """Looks at one pair after the other, and remembers what it saw."""
+    """Checks one pair after the other and counts the problems."""
 
     def __init__(self, words: SideWords) -> None:
         self.row, self.sample = 0, list[Pair]()
@@ -140,7 +142,7 @@ class _PairChecker:
         self._seen: dict[tuple[str, Side], _Seen] = {}
 
     def check(self, chunk: Sequence[Pair]) -> None:
-        """Look at the next pairs."""
+        """Check the next pairs."""
         for pair in chunk:
             source, target = pair
             for kind in find_odd_characters(source):
@@ -150,16 +152,16 @@ class _PairChecker:
             if is_blank(pair):
                 self._see("empty", "both")
             else:
-                self._look_at_both(source, target)
+                self._check_both(source, target)
             self.row += 1
 
     def sightings(self) -> Iterator[Sighting]:
-        """What was seen so far."""
+        """Yield the problems found so far."""
         for (kind, side), seen in self._seen.items():
             of = self._compared if kind == "digits" else self.row
             yield Sighting(kind, side, seen.count, of, tuple(seen.rows))
 
-    def _look_at_both(self, source: str, target: str) -> None:
+    def _check_both(self, source: str, target: str) -> None:
         if source.strip() == target.strip():
             self._see("identical", "both")
         elif self._words.looks_swapped(source, target):
@@ -170,7 +172,7 @@ class _PairChecker:
                 self._see("digits", "both")
         if self.row % self._stride == 0:
             self.sample.append((source, target))
-            if len(self.sample) == 2 * _SAMPLE:  # every second one goes, and only every second one comes from now on
+            if len(self.sample) == 2 * _SAMPLE:  # drop every second pair, and sample half as often from now on
                 self.sample, self._stride = self.sample[::2], 2 * self._stride
 
     def _see(self, kind: str, side: Side) -> None:
@@ -181,14 +183,14 @@ class _PairChecker:
 
 
 def _digits(text: str) -> list[int]:
-    """The digits of a text in order of size: separators and the order of numbers differ between languages."""
+    """Return the sorted digits of a text: separators and the order of numbers differ between languages."""
     return sorted(map(int, _DIGIT.findall(text)))
 
 
-def _measured(chunk: Sequence[Pair]) -> tuple[Hashes, Hashes, NDArray[np.int32], NDArray[np.int32]]:
-    """Hashes and lengths of both sides.
+def _measure(chunk: Sequence[Pair]) -> tuple[Hashes, Hashes, NDArray[np.int32], NDArray[np.int32]]:
+    """Compute the hashes and lengths of both sides.
 
-    Python's hash has 64 bits: of 4.5 million texts, two have the same by chance in one of two million runs.
+    Python's hash has 64 bits: two of 4.5 million texts collide in one of two million runs.
     """
     sources = [source.strip() for source, _ in chunk]
     targets = [target.strip() for _, target in chunk]
@@ -204,7 +206,7 @@ def _overlong(side: Side, lengths: NDArray[np.int32]) -> Iterator[Sighting]:
 
 
 def _far_off(source: NDArray[np.int32], target: NDArray[np.int32]) -> Iterator[Sighting]:
-    """Pairs whose ratio of lengths is far from the corpus's median, so that no language is too short for it."""
+    """Find pairs whose length ratio is far from the median of the corpus, which depends on the languages."""
     filled = np.flatnonzero((source > 0) & (target > 0))
     if not len(filled):
         return
@@ -215,7 +217,7 @@ def _far_off(source: NDArray[np.int32], target: NDArray[np.int32]) -> Iterator[S
         yield Sighting("ratio", "both", len(rows), len(source), first_rows(rows))
 
 
-# --- showing --------------------------------------------------------------------------------------------------------
+# --- reporting ------------------------------------------------------------------------------------------------------
 
 
 def _quoted(corpus: AnyCorpus, data: Data, rows: set[int]) -> dict[int, Pair]:
@@ -265,7 +267,7 @@ def _example(sighting: Sighting, pair: Pair) -> str:
 
 
 def _file(corpus: AnyCorpus, side: Side) -> str:
-    """The file of a side; where one file holds both, with the side's name."""
+    """Return the file of a side; if one file holds both sides, with the name of the side."""
     of_side = "" if side == "both" else f" ({side})"
     match corpus:
         case TextCorpus():

@@ -1,4 +1,4 @@
-"""How fast a device multiplies matrices: the rate that a run can hope for."""
+"""Measures how fast a device multiplies matrices: the upper bound for the speed of training."""
 
 import time
 from typing import Final
@@ -10,7 +10,7 @@ _SECONDS: Final = 0.3
 
 
 def measure_matrix_rate(device: torch.device, precision: torch.dtype) -> float:
-    """Operations a second of a square matrix product, the best of as many as fit into a third of a second."""
+    """Return the operations per second of a square matrix product, the best over a third of a second."""
     size = _SIZES[device.type]
     left = torch.randn(size, size, device=device).to(precision)
     best, began = time_matrix_product(left), time.perf_counter()
@@ -20,7 +20,7 @@ def measure_matrix_rate(device: torch.device, precision: torch.dtype) -> float:
 
 
 def time_matrix_product(matrix: torch.Tensor) -> float:
-    """The time of one product of a square matrix with itself."""
+    """Return the seconds that one product of a square matrix with itself takes."""
     _wait_for(matrix.device)
     began = time.perf_counter()
     matrix @ matrix

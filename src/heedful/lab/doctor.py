@@ -1,4 +1,4 @@
-"""What to know before training: the data, the pieces, the run, its memory and its time, from a recipe alone."""
+"""Examines a recipe before training: the data, the tokens, the run, its memory and its time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.devices import choose_device, choose_precision
 from heedful.errors import UserError
-from heedful.lab.corpus_lint import LintedCorpus, findings, lint_corpus
+from heedful.lab.corpus_lint import LintedCorpus, lint_corpus, make_findings
 from heedful.lab.device_speed import measure_matrix_rate, time_matrix_product
 from heedful.lab.duplicates import find_overlap, find_repeats
 from heedful.lab.findings import SEVERITIES, Finding, Part
@@ -32,7 +32,7 @@ from heedful.runs.dry_run import Forecast, dry_run
 from heedful.runs.fine_tuning import read_start
 from heedful.tasks.translate.task import TranslateTask
 
-_TRIAL_SIZE: Final = 1024  # of the matrices by which `precision = "auto"` is guessed on a CPU
+_TRIAL_SIZE: Final = 1024  # size of the matrix product that predicts what `precision = "auto"` chooses on a CPU
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Corpus:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The run as it is planned; work is counted by `costs.forward_flop` at the real lengths."""
+    """The planned run; `flops.forward_flop` counts its operations with the real sentence lengths."""
 
     device: str
     precision: str
-    precision_known: bool  # otherwise it is expected: training tries both, and takes the faster one
+    precision_known: bool  # if not, it is a guess: training tries both and takes the faster one
     parameters: Parameters
     pairs_per_epoch: int
     source_tokens_per_epoch: int
@@ -59,41 +59,41 @@ class RunPlan:
     updates_per_epoch: int
     updates: int
     epochs: float
-    source_fill: float  # the mean share of `data.batch_tokens` that a micro-batch uses
+    source_fill: float  # mean fraction of `data.batch_tokens` that a micro-batch uses
     target_fill: float
     flop_per_update: float
-    flop: float  # of the whole run
+    flop: float  # operations of the whole run
 
 
 @dataclass(frozen=True)
 class Time:
-    """What ten real steps say; `capacity_flop` is how Vaswani et al. 2017 (Table 2) account a training run."""
+    """An estimate from ten real steps; `capacity_flop` is the training cost as in Vaswani et al. 2017 (Table 2)."""
 
     tokens_per_second: float  # target tokens
     seconds: float
-    matrix_rate: float  # operations a second of a plain matrix product here, in the run's precision
+    matrix_rate: float  # operations per second of a plain matrix product on this device in the run's precision
     capacity_flop: float  # seconds * matrix_rate, on one device
-    used: float  # the share of it that the counted work is
+    used: float  # flop / capacity_flop
     peak_gpu_bytes: int | None
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything; the worst findings first."""
+    """The result of an examination, with the most severe findings first."""
 
     findings: tuple[Finding, ...]
     corpora: tuple[Corpus, ...]
     pieces: TokenStatistics
     run: RunPlan
     memory: Memory
-    time: Time | None  # None where the ten steps were left out
+    time: Time | None  # None if the ten steps were skipped
 
 
 def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = lambda message: None) -> Report:
-    """Examine a recipe, which may be a file or a shipped one's name, and its data.
+    """Examine a recipe, given as an object, a file or the name of a shipped one, and its data.
 
-    `quick` leaves out the ten training steps. A recipe that cannot be trained at all is a UserError. `progress` gets a
-    line for every longer piece of work.
+    `quick` skips the ten training steps. A recipe that cannot be trained at all raises a UserError. `progress` is
+    called with a message before every longer step.
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe)
@@ -124,10 +124,10 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     if memory.fits and not quick:
         try:
             time = _time(recipe, run, device, precision, progress)
-        except torch.OutOfMemoryError:  # what is needed for moments only was not measured
+        except torch.OutOfMemoryError:  # temporary memory was not measured
             needed = replace(memory, activations=None)
     found += [*find_token_problems(pieces), *_run_findings(recipe, run, needed)]
-    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: else in the order of the data
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: otherwise in the order of the data
     corpora = tuple(Corpus(corpus.part, corpus.name, len(corpus)) for corpus in linted)
     return Report(tuple(found), corpora, pieces, run, memory, time)
 
@@ -138,8 +138,8 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
 def _refuse_other_tasks(recipe: Recipe) -> None:
     if recipe.task != "translate":
         raise UserError(
-            f'The doctor knows translators, but `model.family` is "{recipe.model.family}": `heedful train --dry-run` '
-            "says what its training would take."
+            f'The doctor examines translation models only, but `model.family` is "{recipe.model.family}": '
+            "`heedful train --dry-run` estimates the time and memory of a training run."
         )
 
 
@@ -160,19 +160,19 @@ def _lint_all(recipe: Recipe, progress: Say) -> tuple[list[LintedCorpus], list[F
             except UserError as error:
                 if part != "test":
                     raise
-                found.append(_unreadable(corpus, error))  # training does not need it
+                found.append(_unreadable(corpus, error))  # training does not need the test set
     sightings = [(read, sighting) for read in linted for sighting in read.sightings]
     train, valid, test = ([read for read in linted if read.part == part] for part, _ in parts)
-    for part_of_it in (train, valid, test):
-        sightings += find_repeats(part_of_it)
+    for corpora_of_part in (train, valid, test):
+        sightings += find_repeats(corpora_of_part)
     sightings += [*find_overlap(valid, train), *find_overlap(test, train), *find_overlap(test, valid)]
     for read in linted:
-        found += findings(read, [sighting for owner, sighting in sightings if owner is read], data)
+        found += make_findings(read, [sighting for owner, sighting in sightings if owner is read], data)
     return linted, found
 
 
 def _unreadable(corpus: AnyCorpus, error: UserError) -> Finding:
-    advice = "Training works without it; evaluation will not."
+    advice = "Training works without it; evaluation does not."
     return Finding("problem", "unreadable", "test", str(error), advice, corpus=corpus_name(corpus))
 
 
@@ -187,7 +187,7 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
     sizes = prepared.vocabularies["source"].size, prepared.vocabularies["target"].size
     with torch.device("meta"):
         parameters = count_parameters(build_model(recipe.pair_model, *sizes))
-    updates = -(-len(plan) // recipe.train.accumulate)  # an epoch's last update may be smaller
+    updates = -(-len(plan) // recipe.train.accumulate)  # the last update of an epoch may be smaller
     flop = STEP * forward_flop(recipe.pair_model, source[shown], target[shown], sizes[1]) / updates
     return RunPlan(
         device=str(device),
@@ -209,16 +209,14 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
 
 
 def _multiply(device: torch.device, precision: torch.dtype) -> None:
-    """A trial by which the precision is chosen: training chooses by a step of the model, which takes longer."""
+    """Run a trial product to choose the precision; training times a step of the model, which takes longer."""
     time_matrix_product(torch.ones(_TRIAL_SIZE, _TRIAL_SIZE, device=device, dtype=precision))
 
 
 def _time(recipe: Recipe, run: RunPlan, device: torch.device, precision: torch.dtype, progress: Say) -> Time:
     progress("training ten steps")
     if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(
-            device
-        )  # the peak is to be that of training, not of what was measured before
+        torch.cuda.reset_peak_memory_stats(device)  # report the peak of training, not of earlier measurements
     forecast: Forecast = dry_run(recipe, Console(quiet=True))
     rate = measure_matrix_rate(device, precision)
     capacity = forecast.seconds * rate
@@ -235,7 +233,7 @@ def _run_findings(recipe: Recipe, run: RunPlan, memory: Memory) -> Iterator[Find
             "problem",
             "memory",
             "run",
-            f"a step holds {holds}{has}",
+            f"a step needs {holds}{has}",
             "Lower `data.batch_tokens` (and raise `train.accumulate`), or make the model smaller.",
         )
     warmup, steps = recipe.train.schedule.warmup, recipe.train.steps
@@ -245,7 +243,7 @@ def _run_findings(recipe: Recipe, run: RunPlan, memory: Memory) -> Iterator[Find
             "warmup",
             "run",
             f"the warm-up takes {warmup:,} updates, but the run has {steps:,}",
-            "Lower `train.schedule.warmup` or raise `train.steps`: the learning rate never reaches its top.",
+            "Lower `train.schedule.warmup` or raise `train.steps`: the learning rate never reaches its maximum.",
         )
     if run.epochs < 1:
         yield Finding(
@@ -253,13 +251,13 @@ def _run_findings(recipe: Recipe, run: RunPlan, memory: Memory) -> Iterator[Find
             "short_run",
             "run",
             f"the run ends after {run.epochs:.2f} epochs: some pairs are never seen",
-            "Raise `train.steps`, unless that is meant.",
+            "Raise `train.steps`, unless this is intended.",
         )
     if not recipe.data.valid:
         yield Finding(
             "note",
             "no_validation",
             "run",
-            "there is no `data.valid`: the last model is kept, not the best one",
+            "there is no `data.valid`: the last model is kept instead of the best one",
             "Name a validation corpus.",
         )

@@ -1,4 +1,4 @@
-"""What the doctor can find: every kind of finding with its words, its remedy, and from which share on it matters."""
+"""The kinds of findings of the doctor: what each says, what to do, and from which fraction it is serious."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from typing import Final, Literal
 
 Severity = Literal["problem", "warning", "note"]
 Part = Literal["train", "valid", "test", "tokens", "run"]
-SEVERITIES: Final[tuple[Severity, ...]] = ("problem", "warning", "note")  # the worst first
+SEVERITIES: Final[tuple[Severity, ...]] = ("problem", "warning", "note")  # most severe first
 
-ANY: Final = 0.0  # even one is enough
-NEVER: Final = 2.0  # a share that nothing reaches
+ANY: Final = 0.0  # one case is enough
+NEVER: Final = 2.0  # a fraction that is never reached
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to know before training: where it is, how often, an example, and what to do."""
+    """Something to know before training: what, where, how often, an example, and what to do."""
 
     severity: Severity
     kind: str
@@ -24,7 +24,7 @@ class Finding:
     corpus: str = ""
     file: str = ""
     count: int | None = None
-    lines: tuple[int, ...] = ()  # the first few, counted from 1 in the file
+    lines: tuple[int, ...] = ()  # the first few line numbers in the file, from 1
     example: str = ""
 
 
@@ -32,13 +32,13 @@ class Finding:
 class FindingKind:
     """A kind of finding in a corpus."""
 
-    what: str  # "pairs with ...": how many of how many comes behind it
+    what: str  # "pairs with ...", followed by a count and a total
     advice: str
-    warning: float = NEVER  # from this share on it is a warning; below, a note
+    warning: float = NEVER  # from this fraction on it is a warning; below, a note
     problem: float = NEVER
 
     def severity(self, share: float) -> Severity:
-        """How bad so large a share is."""
+        """Return the severity of a fraction of affected pairs."""
         if share >= self.problem:
             return "problem"
         return "warning" if share >= self.warning else "note"
@@ -47,7 +47,7 @@ class FindingKind:
 FINDING_KINDS: Final[Mapping[str, FindingKind]] = {
     "empty": FindingKind(
         "pairs with an empty side",
-        "Training drops them. Where there are many, the files may be shifted against each other.",
+        "Training drops them. If there are many, the files may be misaligned.",
         warning=0.01,
         problem=0.5,
     ),
@@ -58,24 +58,24 @@ FINDING_KINDS: Final[Mapping[str, FindingKind]] = {
         problem=0.5,
     ),
     "swapped": FindingKind(
-        "pairs that look swapped, each side with words of the other",
-        "Exchange the sides of these lines, or remove them.",
+        "pairs that look swapped: each side has words of the other",
+        "Swap the sides of these lines, or remove them.",
         warning=ANY,
     ),
     "ratio": FindingKind(
-        "pairs of lengths far from the usual ratio",
-        "Look at them: sentences may be cut, joined or shifted. `data.max_ratio` drops such pairs.",
+        "pairs with an unusual length ratio",
+        "Look at them: sentences may be cut off, joined or misaligned. `data.max_ratio` drops such pairs.",
         warning=0.01,
     ),
     "overlong": FindingKind(
         "lines of more than 2,000 characters",
-        "Split paragraphs into sentences. `data.max_length` drops what has more tokens.",
+        "Split paragraphs into sentences. `data.max_length` drops pairs with more tokens.",
         warning=0.001,
     ),
-    "control": FindingKind("lines with control characters", "Remove them: they break words apart unseen.", warning=ANY),
+    "control": FindingKind("lines with control characters", "Remove them: they split words invisibly.", warning=ANY),
     "replacement": FindingKind(
         "lines with U+FFFD, which stands for a lost character",
-        "Convert the original text again with its true encoding, or remove the lines.",
+        "Convert the original text again with its correct encoding, or remove the lines.",
         warning=ANY,
     ),
     "mojibake": FindingKind(
@@ -90,47 +90,49 @@ FINDING_KINDS: Final[Mapping[str, FindingKind]] = {
         warning=0.001,
     ),
     "private": FindingKind(
-        "lines with private-use characters", "They mean something in one font only: replace them.", warning=0.001
+        "lines with private-use characters", "They have a meaning in one font only: replace them.", warning=0.001
     ),
     "spaces": FindingKind(
         "lines with unusual spaces, such as U+00A0 or a tab",
-        "A byte or character vocabulary sees other words there: make them plain spaces, unless you want them.",
+        "The tokenizer treats them as part of a word: replace them with plain spaces, unless you need them.",
     ),
     "not_nfc": FindingKind(
         "lines not in Unicode's composed form (NFC)",
-        "Set `data.nfc = true`: one letter, one code.",
+        "Set `data.nfc = true`: then each letter has one encoding.",
         warning=0.001,
     ),
     "entities": FindingKind(
         "lines with HTML entities",
-        "Unescape them, unless your own tokenizer wrote them into every file.",
+        "Unescape them, unless your own tokenizer writes them everywhere.",
         warning=0.001,
     ),
     "tags": FindingKind(
-        "lines with tags as in HTML or XML", "Remove the markup, unless it is to be learned.", warning=0.001
+        "lines with HTML or XML tags", "Remove the markup, unless the model should learn it.", warning=0.001
     ),
     "digits": FindingKind(
-        "sampled pairs with other digits on the two sides",
-        "Numbers may be written out or converted on one side; a large share can mean shifted lines.",
+        "sampled pairs with different digits on the two sides",
+        "Numbers may be written out or converted on one side; a large fraction can mean misaligned lines.",
         warning=0.5,
     ),
     "repeated": FindingKind(
         "pairs that repeat an earlier one",
-        "Repeats count as often as they stand there: remove them unless that is meant.",
+        "Repeats are trained on as often as they occur: remove them, unless this is intended.",
         warning=0.05,
     ),
     "ambiguous": FindingKind(
-        "sources with more than one target", "Good variants do no harm; contradictions teach guessing.", warning=0.2
+        "sources with more than one target",
+        "Good variants do no harm; contradictions make the model guess.",
+        warning=0.2,
     ),
     "source_seen": FindingKind(
-        "pairs whose source is in {other} too",
-        "Scores on them are too good: remove them from {other}, or say so with the scores.",
+        "pairs whose source is also in {other}",
+        "Scores on them are too optimistic: remove them from {other}, or mention it with the scores.",
         warning=ANY,
         problem=0.5,
     ),
     "pair_seen": FindingKind(
-        "pairs that are in {other} too, source and target",
-        "The model can know them by heart: remove them from {other}.",
+        "pairs that are also in {other}, source and target",
+        "The model may have memorised them: remove them from {other}.",
         warning=ANY,
         problem=0.5,
     ),

@@ -1,4 +1,4 @@
-"""What a run computes, in floating-point operations.
+"""Counts the floating-point operations of a training run.
 
 A product of an [n, a] and an [a, b] matrix is 2 n a b operations. With n source and m target tokens (end markers
 included) in sentences of s_i and t_i, width E, inner width F, and V target pieces, one forward pass takes
@@ -8,15 +8,15 @@ included) in sentences of s_i and t_i, width E, inner width F, and V target piec
     output             2 m E V
 
 where g = 2, or 3 with SwiGLU. Relative positions up to a distance k add 4 n (2k + 1) E to an encoder block, and
-4 m (2k + 1) E to a decoder block. Attention's 4 E s t is the scores and the weighted sum, all heads together; the
-causal one counts as a whole square, as torch's own counter does. A training step is three forward passes: the backward
-pass makes two products, one for the input and one for the weights, of each one of the forward pass. Norms, activations
-and the optimizer are not counted: they are no matrix products. Padding and recomputation are no work, and not counted.
+4 m (2k + 1) E to a decoder block. Attention's 4 E s t is the scores and the weighted sum of all heads; causal
+attention counts as a full square, as in torch's own counter. A training step costs three forward passes: for each
+product of the forward pass, the backward pass computes two, one for the input and one for the weights. Only matrix
+products count: norms, activations and the optimizer do not. Padding and recomputation are not counted either.
 
-A recurrent layer of width W over inputs of width I takes 2 n g W (I + W) in each direction, where g is its gates: 4 of
-an LSTM, 3 of a GRU, 1 of others. Its attention over a memory of width M takes 2 n M W for the keys, and 2 (W + M) for a
-pair of a target and a source token. Every alignment counts as the general one, or in a Transformer as the scaled dot
-product; the few that are networks take more, and kernel features less where sentences are long.
+A recurrent layer of width W over inputs of width I takes 2 n g W (I + W) in each direction, where g is the number of
+gates: 4 for an LSTM, 3 for a GRU, 1 for others. Its attention over a memory of width M takes 2 n M W for the keys, and
+2 (W + M) per pair of a target and a source token. Every alignment counts as "general", or in a Transformer as scaled
+dot product; the few alignments that are networks take more, and random features take less with long sentences.
 """
 
 from dataclasses import dataclass
@@ -34,20 +34,20 @@ from heedful.nn.layers.positions import Learned
 
 Lengths = NDArray[np.integer]
 
-STEP: Final = 3  # forward passes' worth of work in a training step
+STEP: Final = 3  # a training step costs this many forward passes
 _GATES: Final = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers that are trained."""
+    """The number of trained parameters."""
 
     total: int
-    embeddings: int  # of both embeddings, learned positions and the output layer; shared ones count once
+    embeddings: int  # both embeddings, learned positions and the output layer; shared ones count once
 
     @property
     def rest(self) -> int:
-        """Everything between the embeddings and the output layer."""
+        """Parameters between the embeddings and the output layer."""
         return self.total - self.embeddings
 
 
@@ -63,8 +63,8 @@ def count_parameters(model: nn.Module) -> Parameters:
 
 
 def forward_flop(model: PairModel, source: Lengths, target: Lengths, target_size: int) -> float:
-    """The operations of one forward pass over sentences of these lengths, end markers included."""
-    s, t = source.astype(np.float64), target.astype(np.float64)  # squares of long corpora leave 32 bits
+    """Count the operations of one forward pass over sentences of these lengths, end markers included."""
+    s, t = source.astype(np.float64), target.astype(np.float64)  # sums of squares overflow 32 bits
     both = _Lengths(s, t)
     first, second = model.sides
     encoder = _recurrent_encoder(first, both) if isinstance(first, RecurrentModel) else _encoder(first, both)
@@ -76,7 +76,7 @@ def forward_flop(model: PairModel, source: Lengths, target: Lengths, target_size
 
 
 class _Lengths:
-    """The sums that operations are counted by."""
+    """Sums of lengths and of their products."""
 
     def __init__(self, s: NDArray[np.float64], t: NDArray[np.float64]) -> None:
         self.source, self.target = float(s.sum()), float(t.sum())
@@ -95,7 +95,7 @@ def _decoder(model: TransformerModel, lengths: _Lengths, memory_width: int) -> f
 
 
 def _position_wise(model: TransformerModel) -> int:
-    """What each token takes beside the projections of attention, half of its operations."""
+    """Count the multiplications per token besides the projections of attention (half of the operations)."""
     relative = 2 * (2 * model.max_distance + 1) * model.width if model.positions == "relative" else 0
     return _inner_matrices(model) * model.width * model.inner + relative
 
@@ -136,5 +136,5 @@ def _recurrent_decoder(model: RecurrentModel, lengths: _Lengths, memory_width: i
 
 
 def _cell(model: RecurrentModel, width: int, input_width: int) -> int:
-    """The operations of one layer, direction and token."""
+    """Count the operations of one layer per direction and token."""
     return 2 * _GATES[model.cell] * width * (input_width + width)

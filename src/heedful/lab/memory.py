@@ -1,9 +1,8 @@
-"""How much memory a step of training holds: weights, gradients, optimizer, and what the forward pass keeps.
+"""Measures the memory of a training step: weights, gradients, optimizer state, and saved activations.
 
-On a CPU nothing is computed for it: torch runs the model on tensors without values, so that a model which does not fit
-can be measured too. On a GPU the forward pass runs, and where it does not fit only that is known. Either way every
-tensor that is saved for the backward pass is counted, each storage once. What is needed for moments only, such as the
-inputs of one operation, comes on top.
+On a CPU nothing is computed: torch runs the model on fake tensors, so that a model which does not fit can be measured
+too. On a GPU the forward pass runs; if it runs out of memory, only that is known. In both cases every tensor saved for
+the backward pass is counted, each storage once. Temporary memory, such as the inputs of one operation, comes on top.
 """
 
 import os
@@ -27,41 +26,41 @@ from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.packed import Layout, Packed
 from heedful.training.objectives import NextToken
 
-_BYTES: Final = 4  # of a weight, and of its gradient: both are float32
-_MOMENTS: Final = 2  # that Adam keeps of every weight
+_BYTES: Final = 4  # of a weight and of its gradient, both float32
+_MOMENTS: Final = 2  # that Adam keeps for every weight
 
 
 @dataclass(frozen=True)
 class LargestBatch:
-    """The micro-batch with most tokens."""
+    """The micro-batch with the most tokens."""
 
     sentences: int
     source_tokens: int
     target_tokens: int
-    longest: int  # tokens of its longest sentence, on either side
+    longest: int  # length of its longest sentence on either side, in tokens
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that a step of training holds at the end of its forward pass."""
+    """Bytes that a training step holds at the end of its forward pass."""
 
     parameters: int
     gradients: int
     optimizer: int
-    activations: int | None  # None where the forward pass found too little memory
+    activations: int | None  # None if the forward pass ran out of memory
     batch: LargestBatch
-    available: int | None  # on the device; None where it cannot be known
+    available: int | None  # on the device; None if unknown
 
     @property
     def total(self) -> int | None:
-        """All of it."""
+        """The sum of all four; None if the forward pass ran out of memory."""
         if self.activations is None:
             return None
         return self.parameters + self.gradients + self.optimizer + self.activations
 
     @property
     def fits(self) -> bool:
-        """Whether the device has room for it, as far as that can be known."""
+        """Whether this fits on the device, as far as is known."""
         return self.total is not None and (self.available is None or self.total < self.available)
 
 
@@ -73,45 +72,45 @@ def measure_memory(
     device: torch.device,
     precision: torch.dtype,
 ) -> Memory:
-    """Measure the largest micro-batch of the first epoch; `sizes` are those of the vocabularies."""
+    """Measure the largest micro-batch of the first epoch; `sizes` are the vocabulary sizes."""
     indices = largest_batch(feed)
-    made = replace(feed, pin=False).batch(indices)
-    with torch.device("meta"):  # they can be counted where they do not fit
+    batch = replace(feed, pin=False).batch(indices)
+    with torch.device("meta"):  # weights can be counted even if they do not fit
         weights = _BYTES * sum(p.numel() for p in build_model(config, *sizes).parameters())
     try:
-        activations = _activations(config, sizes, made, smoothing, device, precision)
+        activations = _activations(config, sizes, batch, smoothing, device, precision)
     except torch.OutOfMemoryError:
         activations = None
     longest = max(int(cost[indices].max()) for cost in pair_costs(feed.stores))
-    shape = LargestBatch(made.sentences, made.source_tokens, made.target_tokens, longest)
+    shape = LargestBatch(batch.sentences, batch.source_tokens, batch.target_tokens, longest)
     return Memory(weights, weights, _MOMENTS * weights, activations, shape, _available(device))
 
 
 def _activations(
     config: PairModel,
     sizes: tuple[int, int],
-    made: PairBatch,
+    batch: PairBatch,
     smoothing: float,
     device: torch.device,
     precision: torch.dtype,
 ) -> int:
-    with _without_values(config, device) as mode:
+    with _fake_mode(config, device) as mode:
         with device:
             model = build_model(config, *sizes)
         set_precision(model, precision)
-        batch = made.to(device) if mode is None else _valueless(made, mode)
-        return saved_bytes(model, batch, smoothing)
+        placed = batch.to(device) if mode is None else _fake_batch(batch, mode)
+        return saved_bytes(model, placed, smoothing)
 
 
 def largest_batch(feed: PairFeed) -> Indices:
-    """The first epoch's micro-batch with most tokens; of equals, the one with the longest sentence."""
+    """Return the first epoch's micro-batch with the most tokens; among equals, the one with the longest sentence."""
     source, target = pair_costs(feed.stores)
     both = source.astype(np.int64) + target
     return max(feed.plan(0), key=lambda indices: (int(both[indices].sum()), int(both[indices].max())))
 
 
 def saved_bytes(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> int:
-    """What a forward pass saves for the backward pass, each storage once, the model's own weights not counted."""
+    """Count the bytes that a forward pass saves for the backward pass, each storage once, without the weights."""
     owned = {_storage(tensor) for tensor in (*model.parameters(), *model.buffers())}
     saved: dict[int, int] = {}
 
@@ -123,24 +122,24 @@ def saved_bytes(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> in
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         tally = NextToken(smoothing)(model, batch)
-    del tally  # until here it held every storage, so that none took the place of another
+    del tally  # it kept every storage alive until here, so that none was reused
     return sum(saved.values())
 
 
 def _storage(tensor: Tensor) -> int:
-    """A storage's identity; a tensor without values has no address."""
+    """Return the identity of a storage; fake tensors have no address."""
     return tensor.untyped_storage()._cdata
 
 
 @contextmanager
-def _without_values(config: PairModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
-    """Where nothing asks for values: recurrence asks how long sentences are."""
+def _fake_mode(config: PairModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
+    """Use fake tensors if the model allows it: recurrent models need the values of sentence lengths."""
     possible = device.type == "cpu" and isinstance(config, TransformerModel)
     with FakeTensorMode() if possible else nullcontext() as mode:
         yield mode
 
 
-def _valueless(batch: PairBatch, mode: FakeTensorMode) -> PairBatch:
+def _fake_batch(batch: PairBatch, mode: FakeTensorMode) -> PairBatch:
     def packed(side: Packed) -> Packed:
         layout = side.layout
         bare = Layout(mode.from_tensor(layout.offsets), mode.from_tensor(layout.positions), layout.bound)
@@ -156,5 +155,5 @@ def _available(device: torch.device) -> int | None:
         return torch.cuda.get_device_properties(device).total_memory
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # not every system tells
+    except (ValueError, OSError, AttributeError):  # not available on every system
         return None

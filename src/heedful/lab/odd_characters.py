@@ -1,16 +1,16 @@
-"""Characters that do not belong into a sentence: what they are, and a short excerpt that shows them."""
+"""Finds characters that do not belong in a sentence, and cuts a short excerpt that shows them."""
 
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-WIDTH: Final = 60  # characters of an excerpt
-_BEFORE: Final = 20  # of them before the spot
+WIDTH: Final = 60  # characters in an excerpt
+_BEFORE: Final = 20  # of these, before the match
 
 # What a byte from 0x80 to 0xBF looks like in Latin-1 and in Windows' code page 1252.
 _CONTINUATION = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
-_QUOTES = "«»‘’“”"  # may rightly stand behind a capital letter at the end of a word
+_QUOTES = "«»‘’“”"  # may legitimately follow a capital letter at the end of a word
 
 PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "control": re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]"),
@@ -22,7 +22,7 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "spaces": re.compile(r"[\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"),
     "replacement": re.compile("\ufffd"),
     "mojibake": re.compile(
-        rf"Ã(?![{_QUOTES}](?!\w))[{_CONTINUATION}]"  # Ã¤, and so on for the letters of Western Europe
+        rf"Ã(?![{_QUOTES}](?!\w))[{_CONTINUATION}]"  # Ã¤ and other Western European letters
         rf"|Â(?![{_QUOTES}](?!\w))[\xa0-\xbf]|[âÂ]€[{_CONTINUATION}]|ã(?![«»ªº])[\xa1-\xbf]"  # Â°, â€œ, lowercased ã¤
         rf"|(?:[ÐÑ][{_CONTINUATION}]){{2}}"  # Cyrillic
     ),
@@ -30,14 +30,14 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     "entities": re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});"),
     "tags": re.compile(r"</?[A-Za-z][A-Za-z0-9:-]*(?:\s[^<>]*)?/?>"),
 }
-_HIDDEN: Final = ("control", "invisible", "private", "spaces")  # none of these is printable
+_HIDDEN: Final = ("control", "invisible", "private", "spaces")  # kinds of characters that are not printable
 _MARKUP: Final = ("entities", "tags")
 
 
 def find_odd_characters(text: str) -> Sequence[str]:
-    """The kinds of odd characters in a text, by the names of `FINDING_KINDS`.
+    """Return the kinds of odd characters in a text, as keys of `FINDING_KINDS`.
 
-    Most texts pass with a few looks: a plain substring is found many times faster than a pattern.
+    A few quick checks clear most texts: finding a substring is many times faster than matching a pattern.
     """
     plain, printable, marked = text.isascii(), text.isprintable(), "&" in text or "<" in text
     if plain and printable and not marked:
@@ -55,20 +55,20 @@ def find_odd_characters(text: str) -> Sequence[str]:
 
 
 def excerpt(text: str, kind: str = "", width: int = WIDTH) -> str:
-    """At most `width` characters of a text, around the spot that a kind of finding is about; the unseen is spelled."""
-    spot = PATTERNS[kind].search(text) if kind in PATTERNS else None
-    start = max(0, spot.start() - _BEFORE) if spot else 0
+    """Return at most `width` characters around the first odd character; unprintable ones are escaped."""
+    match = PATTERNS[kind].search(text) if kind in PATTERNS else None
+    start = max(0, match.start() - _BEFORE) if match else 0
     shown = "…" if start else ""
-    for place in range(start, len(text)):
-        character = _spelled(text[place])
-        rest = place + 1 < len(text)
+    for index in range(start, len(text)):
+        character = _escape(text[index])
+        rest = index + 1 < len(text)
         if len(shown) + len(character) + rest > width:
             return shown + "…"
         shown += character
     return shown
 
 
-def _spelled(character: str) -> str:
+def _escape(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)

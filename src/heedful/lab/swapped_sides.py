@@ -1,26 +1,26 @@
-"""Which side a sentence belongs to, by words that stand on one side of a corpus far more often than on the other."""
+"""Detects swapped sides by words that occur on one side of a corpus far more often than on the other."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-_MOST: Final = 300  # words a side
-_TIMES: Final = 4  # as often as on the other side
-_SHARE: Final = 0.002  # of the sentences must have a word for it to count
-_ENOUGH: Final = 2  # foreign words that make a side look foreign
+_MOST: Final = 300  # words per side
+_TIMES: Final = 4  # times as often as on the other side
+_SHARE: Final = 0.002  # minimum fraction of the sentences that contain the word
+_ENOUGH: Final = 2  # words of the other side that make a sentence look foreign
 
 
 @dataclass(frozen=True)
 class SideWords:
-    """The typical words of each side: in languages that write spaces, mostly its function words."""
+    """The typical words of each side: mostly function words, in languages with spaces."""
 
     source: frozenset[str]
     target: frozenset[str]
 
     @classmethod
     def learn(cls, pairs: Iterable[tuple[str, str]]) -> "SideWords":
-        """Count in how many sentences each word stands."""
+        """Find the typical words by counting the sentences that contain each word."""
         source: Counter[str] = Counter()
         target: Counter[str] = Counter()
         sentences = 0
@@ -44,4 +44,6 @@ class SideWords:
 
 def _typical(own: Counter[str], other: Counter[str], least: int) -> frozenset[str]:
     typical = [(-count, word) for word, count in own.items() if count >= max(least, _TIMES * other[word])]
-    return frozenset(word for _, word in sorted(typical)[:_MOST])  # equals by the alphabet: the same in every process
+    return frozenset(
+        word for _, word in sorted(typical)[:_MOST]
+    )  # ties in alphabetical order: the same in every process

@@ -1,4 +1,4 @@
-"""What the tokenizers make of the corpora: lengths, unknown pieces, and pieces that are hardly ever seen."""
+"""Statistics of the tokenized corpora: lengths, unknown pieces, and pieces that are rarely or never used."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from heedful.lab.findings import Finding
 
 Counts = NDArray[np.int64]
 
-RARE: Final = 10  # a piece seen fewer times is hardly trained
-_BYTES: Final = 256  # a byte-level vocabulary begins with every single byte, behind its markers
+RARE: Final = 10  # a piece that occurs fewer times is hardly trained
+_BYTES: Final = 256  # a byte-level vocabulary starts with all single bytes, after its markers
 _BINS: Final = 12
-_TAIL: Final = 99.5  # percent of the sentences have bins of their own
-_STEP: Final = 1 << 24  # pieces that are counted at once
+_TAIL: Final = 99.5  # percentile of the lengths that the regular bins cover
+_STEP: Final = 1 << 24  # pieces counted at once
 _UNKNOWN_WARNING: Final = 0.01
 _UNKNOWN_PROBLEM: Final = 0.2
 _DROPPED_WARNING: Final = 0.05
 _DROPPED_PROBLEM: Final = 0.5
 _RARE_WARNING: Final = 0.5
-_UNKNOWN_ADVICE: Final = 'Raise `tokenizer.size`, or choose `kind = "byte_bpe"`, which knows every text.'
+_UNKNOWN_ADVICE: Final = 'Raise `tokenizer.size`, or choose `kind = "byte_bpe"`, which can encode any text.'
 _KEPT_ADVICE: Final = (
-    "The vocabulary is that of `train.start_from`: start from a model that knows such text, or from none."
+    "The vocabulary comes from `train.start_from`: start from a model for this kind of text, or from scratch."
 )
 _REASONS: Final = {"empty": "an empty side", "too long": "`data.max_length`", "ratio": "`data.max_ratio`"}
 
@@ -42,29 +42,29 @@ class SideTokens:
     pieces: int  # in the training corpora, tags included
     mean_length: float
     longest: int
-    pieces_per_word: float  # in a sample; words stand between spaces
-    unknown: float  # the share of `<unk>` in train
+    pieces_per_word: float  # in a sample; words are separated by spaces
+    unknown: float  # fraction of `<unk>` in train
     unknown_valid: float | None
-    byte_pieces: float | None  # the share of single bytes that are no character; of byte-level pieces only
+    byte_pieces: float | None  # fraction of single bytes that are not a character; byte-level vocabularies only
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """One vocabulary, and how often the training corpora use its pieces."""
+class VocabularyUse:
+    """How often the training corpora use the pieces of one vocabulary."""
 
     side: Literal["both", "source", "target"]
-    asked: int
+    asked: int  # the size in the recipe
     size: int
-    markers: int  # special pieces and tags: of no use inside a text
+    markers: int  # special pieces and tags, which never occur inside a text
     never: int
-    rare: int  # used, but fewer than `RARE` times
-    learned: int  # what its size decides on: neither markers, nor the single bytes that a byte-level one always has
-    hardly: int  # of the learned, never used or rare
+    rare: int  # used fewer than `RARE` times, but at least once
+    learned: int  # all pieces except markers and the single bytes of a byte-level vocabulary
+    hardly: int  # learned pieces that are never used or rare
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many training sentences have how many pieces: bin i counts lengths from edges[i] up to below edges[i + 1]."""
+    """Lengths of the training sentences in pieces: bin i counts lengths from edges[i] to edges[i + 1] - 1."""
 
     edges: tuple[int, ...]  # the last bin has no upper edge
     source: tuple[int, ...]
@@ -72,8 +72,8 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """What a training corpus keeps, and what it loses for which reason."""
+class DroppedPairs:
+    """The number of pairs that a training corpus keeps, and drops for each reason."""
 
     corpus: str
     kept: int
@@ -84,17 +84,17 @@ class Dropped:
 
 @dataclass(frozen=True)
 class TokenStatistics:
-    """All of it."""
+    """The token statistics of a recipe's data."""
 
     sides: tuple[SideTokens, ...]
-    vocabularies: tuple[Vocabulary, ...]
+    vocabularies: tuple[VocabularyUse, ...]
     lengths: Histogram
-    dropped: tuple[Dropped, ...]
-    kept: bool  # the vocabularies are those of the model that the run starts from, whatever the recipe says
+    dropped: tuple[DroppedPairs, ...]
+    kept: bool  # the vocabularies come from the model in `train.start_from`, not from the recipe
 
 
 def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sample: Sequence[Pair]) -> TokenStatistics:
-    """Count; `names` are those of the training corpora, and `sample` holds pairs of theirs."""
+    """Count the tokens; `names` are the names of the training corpora, and `sample` contains pairs from them."""
     source, target = prepared.vocabularies["source"], prepared.vocabularies["target"]
     uses = [_uses(prepared.train, "source", source.size), _uses(prepared.train, "target", target.size)]
     texts = [pair[0] for pair in sample], [pair[1] for pair in sample]
@@ -116,7 +116,7 @@ def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sampl
 
 
 def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
-    """What of it needs a decision."""
+    """Yield a finding for each statistic that needs a decision."""
     for side in pieces.sides:
         for part, share in (("train", side.unknown), ("valid", side.unknown_valid)):
             if share is not None and share >= _UNKNOWN_WARNING:
@@ -134,7 +134,7 @@ def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
         yield from _dropped_findings(dropped)
 
 
-def _vocabulary_findings(vocabulary: Vocabulary) -> Iterator[Finding]:
+def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
     of = "" if vocabulary.side == "both" else f" of the {vocabulary.side} side"
     if vocabulary.size < vocabulary.asked:
         yield Finding(
@@ -142,7 +142,7 @@ def _vocabulary_findings(vocabulary: Vocabulary) -> Iterator[Finding]:
             "small_vocabulary",
             "tokens",
             f"the vocabulary{of} has {vocabulary.size:,} pieces, not the {vocabulary.asked:,} asked for",
-            "The text has no more pieces to give: nothing to do, or lower `tokenizer.size`.",
+            "The text does not yield more pieces: do nothing, or lower `tokenizer.size`.",
         )
     if vocabulary.hardly and vocabulary.hardly >= _RARE_WARNING * vocabulary.learned:
         yield Finding(
@@ -151,11 +151,11 @@ def _vocabulary_findings(vocabulary: Vocabulary) -> Iterator[Finding]:
             "tokens",
             f"{vocabulary.hardly:,} of {vocabulary.learned:,} learned pieces of the vocabulary{of} are used fewer than "
             f"{RARE} times",
-            "Lower `tokenizer.size`: what is hardly seen is hardly learned.",
+            "Lower `tokenizer.size`: rare pieces are hardly learned.",
         )
 
 
-def _dropped_findings(dropped: Dropped) -> Iterator[Finding]:
+def _dropped_findings(dropped: DroppedPairs) -> Iterator[Finding]:
     counts = {"empty": dropped.empty, "too long": dropped.too_long, "ratio": dropped.ratio}
     lost = sum(counts.values())
     total = dropped.kept + lost
@@ -166,14 +166,14 @@ def _dropped_findings(dropped: Dropped) -> Iterator[Finding]:
             "dropped",
             "train",
             f"dropped pairs: {lost:,} of {total:,} ({lost / total:.1%}), {reasons}",
-            "Raise the bound, or split long lines into sentences.",
+            "Raise the limit, or split long lines into sentences.",
             corpus=dropped.corpus,
             count=lost,
         )
 
 
 def _uses(stores: Sequence[TokenStore], side: str, size: int) -> Counts:
-    """How often each piece stands on a side; stores are mapped files, so a stretch at a time is in memory."""
+    """Count each piece on a side; stores are memory-mapped, so only a slice is in memory at a time."""
     uses = np.zeros(size, np.int64)
     for store in stores:
         values = store.streams[side].values
@@ -209,22 +209,22 @@ def _side(
 
 
 def _lone_bytes(tokenizer: Tokenizer) -> list[int]:
-    """Byte-level pieces of one byte that is no character by itself: they spell what the vocabulary does not hold."""
+    """Return the ids of single bytes that are not a character: they spell what has no piece."""
     ids = range(tokenizer.markers, tokenizer.size)
     texts = tokenizer.decode_batch([[i] for i in ids])
     return [i for i, piece, text in zip(ids, tokenizer.pieces(ids), texts, strict=True) if _is_lone_byte(piece, text)]
 
 
 def _is_lone_byte(piece: str, text: str) -> bool:
-    return len(piece) == len("<0xFF>") and text == "\ufffd"  # two bytes are shown as twelve letters
+    return len(piece) == len("<0xFF>") and text == "\ufffd"  # two bytes are shown as twelve characters
 
 
 def _vocabulary(
     side: Literal["both", "source", "target"], config: AnySide, tokenizer: Tokenizer, uses: Counts
-) -> Vocabulary:
+) -> VocabularyUse:
     ordinary = uses[tokenizer.markers :]
     learned = ordinary[_BYTES:] if isinstance(config, ByteBpeSide) else ordinary
-    return Vocabulary(
+    return VocabularyUse(
         side,
         config.size,
         tokenizer.size,
@@ -236,13 +236,13 @@ def _vocabulary(
     )
 
 
-def _dropped(name: str, store: TokenStore) -> Dropped:
+def _dropped(name: str, store: TokenStore) -> DroppedPairs:
     of = store.dropped
-    return Dropped(name, len(store), of.get("empty", 0), of.get("too long", 0), of.get("ratio", 0))
+    return DroppedPairs(name, len(store), of.get("empty", 0), of.get("too long", 0), of.get("ratio", 0))
 
 
 def _histogram(stores: Sequence[TokenStore]) -> Histogram:
-    """Bins of one round width, so many that nearly all sentences lie in them; the longest share the last."""
+    """Build bins of equal, round width that cover nearly all sentences; the longest sentences share the last bin."""
     source, target = (np.concatenate([store.lengths(side) for store in stores]) for side in ("source", "target"))
     reach = float(np.percentile(np.concatenate((source, target)), _TAIL))
     width = next(step * ten for ten in (1, 10, 100, 1000, 10_000) for step in (1, 2, 5) if step * ten * _BINS > reach)

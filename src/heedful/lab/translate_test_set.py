@@ -1,4 +1,4 @@
-"""Models that translate a test set in order to be compared, with each other and with files of translations."""
+"""Translates a test set with several models, so that they can be compared with each other and with existing files."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -25,18 +25,18 @@ from heedful.tasks.translate.model import Translator, load
 from heedful.tasks.translate.options import SearchOptions
 from heedful.tasks.translate.text_codec import TextCodec
 
-_MOST: Final = 1_000_000  # lines of training data in which words are counted
-_TELL_EVERY: Final = 250_000  # of them
+_MOST: Final = 1_000_000  # words are counted in this many lines of training data
+_TELL_EVERY: Final = 250_000  # lines between two progress messages
 
-Split = Literal["valid", "test"]
-Bar = Callable[[int], AbstractContextManager[Callable[[int], None]]]  # shows how many of so many sentences are ready
-Cut = Callable[[str], list[str]]  # a text to the words that BLEU counts
-Described = tuple[Recipe, Vocabularies]
+Part = Literal["valid", "test"]
+Bar = Callable[[int], AbstractContextManager[Callable[[int], None]]]  # a progress bar for this many sentences
+SplitWords = Callable[[str], list[str]]  # a text into the words that BLEU counts
+Description = tuple[Recipe, Vocabularies]
 
 
 @dataclass(frozen=True)
 class Messages:
-    """Where news of the work goes."""
+    """Where progress is reported."""
 
     say: Callable[[str], None]
     bar: Bar
@@ -48,24 +48,26 @@ def translate_test_set(
     given: Sentences | None,
     messages: Messages,
     *,
-    split: Split = "test",
+    split: Part = "test",
     corpus: str | None = None,
     bleu_tokenize: str | None = None,
     device: str = "auto",
     precision: str = "auto",
     **options: Unpack[SearchOptions],
 ) -> ComparisonInput:
-    """Let the models translate, one after the other: what is given, or the corpus that their recipes have in common.
+    """Translate the given sentences, or the test set that the recipes share, with one model after the other.
 
-    All are scored against the references in one form, the models' own; texts of files are brought into their case and
-    Unicode form too. A target language is asked of the models that know several. The words of the training data are
-    counted where a model's recipe finds its files.
+    All systems are scored against references in the models' own form; translations from files are brought into the
+    same case and Unicode form. Only multilingual models are given the target language. Words are counted in the
+    training data if the files in a model's recipe can be read.
     """
     described = {name: read_description(Path(name)) for name in models}
     recipes = {name: recipe for name, (recipe, _) in described.items()}
     for name, recipe in recipes.items():
         if recipe.task != "translate":
-            raise UserError(f"{name} does not translate, but translations are compared: use `heedful evaluate`.")
+            raise UserError(
+                f"{name} is not a translation model, and only translations can be compared: use `heedful evaluate`."
+            )
     sentences = given or _common_sentences(recipes, split, corpus)
     check_lines(files, sentences.references)
     languages = {
@@ -73,19 +75,19 @@ def translate_test_set(
     }
     _check_languages(described, sentences, given)
     tokenize = bleu_tokenize or _common_tokenizer(recipes)
-    cut = word_splitter(tokenize)
+    split_words = word_splitter(tokenize)
     form = TextForm.of(recipes[models[0]].data)
     systems = {file.name: System(file.name, tuple(map(form, file.translations))) for file in files}
     references: tuple[str, ...] = ()
     for name in models:
         model = load(name, device, precision)
         asked: SearchOptions = {**options, "to": languages[name] or None}
-        translations, expected = _translated(model, name, sentences, messages, asked)
+        translations, expected = _translate(model, name, sentences, messages, asked)
         references = references or expected
         _refuse_other_form(references, expected, models[0], name)
         systems[name] = System(name, translations)
-    judged = chain(references, *(system.translations for system in systems.values()))
-    frequencies = _first_frequencies(described, languages, cut, judged, messages)
+    texts = chain(references, *(system.translations for system in systems.values()))
+    frequencies = _first_frequencies(described, languages, split_words, texts, messages)
     lowercase = any(recipe.data.lowercase for recipe in recipes.values())
     return ComparisonInput(systems, replace(sentences, references=references), tokenize, lowercase, frequencies)
 
@@ -93,8 +95,8 @@ def translate_test_set(
 # --- the test set -------------------------------------------------------------------------------------------------
 
 
-def _common_sentences(recipes: Mapping[str, Recipe], split: Split, corpus: str | None) -> Sentences:
-    """The test set of all recipes: the first corpus, or the one of this name; they must have the same pairs."""
+def _common_sentences(recipes: Mapping[str, Recipe], split: Part, corpus: str | None) -> Sentences:
+    """Return the test set that all recipes share: the first corpus, or the one of this name."""
     (first, common), *others = [
         (model, _sentences(_corpus(recipe, split, corpus, model), recipe)) for model, recipe in recipes.items()
     ]
@@ -109,7 +111,7 @@ def _common_sentences(recipes: Mapping[str, Recipe], split: Split, corpus: str |
 
 
 def _common_tokenizer(recipes: Mapping[str, Recipe]) -> str:
-    """BLEU's tokenizer of all recipes."""
+    """Return the BLEU tokenizer that all recipes share."""
     (first, common), *others = [(model, recipe.evaluate.bleu_tokenize) for model, recipe in recipes.items()]
     for model, here in others:
         if here != common:
@@ -120,7 +122,7 @@ def _common_tokenizer(recipes: Mapping[str, Recipe]) -> str:
     return common
 
 
-def _corpus(recipe: Recipe, split: Split, wanted: str | None, model: str) -> AnyCorpus:
+def _corpus(recipe: Recipe, split: Part, wanted: str | None, model: str) -> AnyCorpus:
     corpora: tuple[AnyCorpus, ...] = getattr(recipe.data, split)
     if not corpora:
         raise UserError(f"{model}: its recipe has no `data.{split}`: give --source and --target.")
@@ -141,26 +143,26 @@ def _sentences(corpus: AnyCorpus, recipe: Recipe) -> Sentences:
 
 
 def _difference(one: Sentences, other: Sentences) -> str:
-    """What is not the same in two test sets; nothing where all is."""
+    """Describe the first difference between two test sets; empty if they are equal."""
     if len(one.references) != len(other.references):
         return f"{len(one.references):,} and {len(other.references):,} pairs"
     if one.to != other.to:
         return f"`to` is `{one.to}` and `{other.to}`"
     pairs = [list(zip(each.sources or (), each.references, strict=True)) for each in (one, other)]
     unequal = _first_unequal(*pairs)
-    return f"pair {unequal:,} is another" if unequal else ""
+    return f"pair {unequal:,} differs" if unequal else ""
 
 
 def _first_unequal(one: Sequence[object], other: Sequence[object]) -> int:
-    """The number of the first line that is not the same, counted from 1; 0 where all are."""
+    """Return the number of the first differing line, counted from 1; 0 if all are equal."""
     return next((line for line, (x, y) in enumerate(zip(one, other, strict=True), start=1) if x != y), 0)
 
 
-def _check_languages(described: Mapping[str, Described], sentences: Sentences, given: Sentences | None) -> None:
-    """Refuse sentences that do not tell a model its target language, before anything is translated."""
-    several = {name: of_name for name, of_name in described.items() if of_name[1]["source"].tags}
+def _check_languages(described: Mapping[str, Description], sentences: Sentences, given: Sentences | None) -> None:
+    """Refuse sentences without the target language that a multilingual model needs, before translating."""
+    several = {name: description for name, description in described.items() if description[1]["source"].tags}
     if given and given.to and not several:
-        raise UserError(f"--to is `{given.to}`, but no model here knows several target languages: leave out --to.")
+        raise UserError(f"--to is `{given.to}`, but none of the models has several target languages: leave out --to.")
     for name, (recipe, vocabularies) in several.items():
         try:
             TextCodec(recipe, vocabularies).encode(
@@ -173,10 +175,10 @@ def _check_languages(described: Mapping[str, Described], sentences: Sentences, g
 # --- translations -------------------------------------------------------------------------------------------------
 
 
-def _translated(
+def _translate(
     model: Translator, name: str, sentences: Sentences, messages: Messages, options: SearchOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The translations, and the references in the form that the model is scored in."""
+    """Return the translations, and the references in the form in which the model is scored."""
     messages.say(f"{name}: translating {len(sentences.references):,} sentences")
     with messages.bar(len(sentences.references)) as progress:
         found = evaluate(
@@ -191,9 +193,9 @@ def _refuse_other_form(common: Sequence[str], here: Sequence[str], first: str, n
     unequal = _first_unequal(common, here)
     if unequal:
         raise UserError(
-            f"{first} and {name} are scored against different texts (line {unequal:,} is the first), as their recipes' "
-            "`data.lowercase`, `data.nfc` or `evaluate.detokenize` differ: write their translations into files in one "
-            "form, and compare these with --target."
+            f"{first} and {name} are scored against different references (first at line {unequal:,}), because "
+            "`data.lowercase`, `data.nfc` or `evaluate.detokenize` of their recipes differ: write their translations "
+            "to files in the same form, and compare those with --target."
         )
 
 
@@ -201,20 +203,20 @@ def _refuse_other_form(common: Sequence[str], here: Sequence[str], first: str, n
 
 
 def _first_frequencies(
-    described: Mapping[str, Described],
+    described: Mapping[str, Description],
     languages: Mapping[str, str],
-    cut: Cut,
-    judged: Iterable[str],
+    split_words: SplitWords,
+    scored: Iterable[str],
     messages: Messages,
 ) -> Frequencies | None:
-    """How often each word of the texts that are judged is in the training data of the first model that has it."""
-    words = frozenset(word for text in judged for word in cut(text))
-    unread: list[Data] = []  # runs of one recipe have the same data: one complaint is enough
+    """Count the words of the scored texts in the first model's training data that can be read."""
+    words = frozenset(word for text in scored for word in split_words(text))
+    unread: list[Data] = []  # runs of one recipe share its data: report it once
     for name, (recipe, vocabularies) in described.items():
         if recipe.data in unread:
             continue
         with closing(_training_texts(recipe, TextCodec(recipe, vocabularies), languages[name])) as texts:
-            found = _frequencies(name, texts, cut, words, messages)
+            found = _frequencies(name, texts, split_words, words, messages)
         if found:
             return found
         unread.append(recipe.data)
@@ -222,9 +224,9 @@ def _first_frequencies(
 
 
 def _frequencies(
-    name: str, texts: Iterator[str], cut: Cut, words: AbstractSet[str], messages: Messages
+    name: str, texts: Iterator[str], split_words: SplitWords, words: AbstractSet[str], messages: Messages
 ) -> Frequencies | None:
-    """How often the words are in a model's training texts; None where these cannot be read."""
+    """Count the words in a model's training texts; None if these cannot be read."""
     messages.say(f"{name}: counting words in its training data")
     counts: Counter[str] = Counter()
     part = ""
@@ -235,17 +237,17 @@ def _frequencies(
                 break
             if number and number % _TELL_EVERY == 0:
                 messages.say(f"{name}: counting words in its training data: {number:,} lines so far")
-            counts.update(word for word in cut(text) if word in words)
+            counts.update(word for word in split_words(text) if word in words)
     except HeedfulError as error:
         messages.say(f"{name}: its training data cannot be read ({str(error).rstrip('.')})")
         return None
     return Frequencies(f"{part}the training data of {name}", counts)
 
 
-def _training_texts(recipe: Recipe, wording: TextCodec, to: str) -> Generator[str, None, None]:
-    """The targets in the form of the translations; of a model of several languages, those in the one that is judged."""
+def _training_texts(recipe: Recipe, codec: TextCodec, to: str) -> Generator[str, None, None]:
+    """Yield the training targets in the form of the translations; with `to`, only those in this language."""
     for corpus in recipe.data.train:
         if to and corpus.to != to:
             continue
         for _, target in read_pairs(corpus, recipe.data.folder, TextForm.of(recipe.data)):
-            yield wording.ordinary(target, corpus.to or None) if recipe.evaluate.detokenize else target
+            yield codec.ordinary(target, corpus.to or None) if recipe.evaluate.detokenize else target

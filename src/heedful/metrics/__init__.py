@@ -1,1 +1,1 @@
-"""Scores: of translations against references, of a model against text, and the files that record them."""
+"""Scores of translations and classes, perplexity, significance tests, and the files that record results."""

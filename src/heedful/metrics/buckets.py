@@ -1,4 +1,4 @@
-"""Sentences by their length and words by their frequency, as scores of a whole corpus hide where a system is better.
+"""Groups sentences by length and words by frequency: scores of a whole corpus hide where a system is better.
 
 After compare-mt (Neubig et al. 2019).
 """
@@ -17,14 +17,14 @@ Words = Sequence[str]
 
 @dataclass(frozen=True)
 class Span:
-    """Numbers from `low` to `high`, both included; without `high` there is no end."""
+    """The numbers from `low` to `high`, both included; without `high`, all from `low` on."""
 
     low: int
     high: int | None
 
     @property
     def label(self) -> str:
-        """The span in words."""
+        """The span as text."""
         if self.high is None:
             return f"{self.low:,} or more"
         return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
@@ -35,12 +35,12 @@ FREQUENCIES: Final = (Span(0, 0), Span(1, 1), Span(2, 9), Span(10, 99), Span(100
 
 
 def span_index(number: int, spans: Sequence[Span]) -> int:
-    """Which of the spans a number is in; the spans go up and leave no gap."""
+    """Return the index of the span that contains a number; spans are ascending and without gaps."""
     return sum(span.low <= number for span in spans[1:])
 
 
 def count_words(sentences: Iterable[Words]) -> Counter[str]:
-    """How often each word is there."""
+    """Count each word."""
     counts: Counter[str] = Counter()
     for words in sentences:
         counts.update(words)
@@ -50,7 +50,7 @@ def count_words(sentences: Iterable[Words]) -> Counter[str]:
 def words_by_frequency(
     sentences: Iterable[Words], counts: Mapping[str, int], spans: Sequence[Span] = FREQUENCIES
 ) -> list[int]:
-    """How many words of the sentences are in each span of frequencies."""
+    """Count the words of the sentences in each span of frequencies."""
     found = [0] * len(spans)
     for words in sentences:
         for word in words:
@@ -66,7 +66,7 @@ def f1_by_frequency(
 ) -> Floats:
     """F1 = 2 matches / (words of the outputs + words of the references), in percent, over the words of each span.
 
-    A word of an output matches where its reference has it too, as often as both have it.
+    A word of an output matches if its reference contains it, at most as often as it occurs there.
     """
     common = [
         list((Counter(output) & Counter(reference)).elements())

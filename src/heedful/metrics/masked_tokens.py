@@ -1,4 +1,4 @@
-"""How well masked tokens are foreseen, and whether one text follows another."""
+"""Scores of a masked language model: its predictions of masked tokens and of next sentences."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ class MaskedPredictions:
     """Sums over masked tokens and over pairs of texts."""
 
     likelihood: Likelihood
-    right: int  # masked tokens whose best guess is the true one
+    right: int  # masked tokens whose most likely prediction is correct
     pairs: int
     right_pairs: int
 
     @property
     def accuracy(self) -> float:
-        """The share of masked tokens that were guessed."""
+        """The fraction of masked tokens that were predicted correctly."""
         return self.right / max(1, self.likelihood.tokens)
 
     @property
     def next_accuracy(self) -> float | None:
-        """The share of pairs of which was told whether the second follows; None where none was asked for."""
+        """The fraction of correct next-sentence predictions; None if there were none."""
         return self.right_pairs / self.pairs if self.pairs else None
 
 
 @torch.inference_mode()
 def predict_masked(model: MaskedModel, batches: Iterable[MaskedBatch]) -> MaskedPredictions:
-    """Sum over all batches. The model is used as it is: put it into `eval` mode."""
+    """Evaluate the predictions on all batches. The model must be in `eval` mode."""
     device, output = next(model.parameters()).device, model.head.output
     total = torch.zeros((), dtype=torch.float64, device=device)
     right, right_pairs = (torch.zeros((), dtype=torch.int64, device=device) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Recorded results: figures with the command, the machine and the versions that they came from.
+"""Recorded results: figures with the command, the machine and the versions that produced them.
 
 benchmarks/results/NAME.json   {"name", "command", "date", "machine", "versions", "seeds", "figures": {key: number}}
 """
@@ -32,7 +32,7 @@ def record(
     folder: Path = RESULTS,
     merge: bool = False,
 ) -> Path:
-    """Write `folder`/NAME.json and return its path. With `merge`, figures that are there stay beside the new."""
+    """Write `folder`/NAME.json and return its path. With `merge`, figures already recorded there are kept."""
     path = result_file(name, folder)
     unusable = [key for key, figure in figures.items() if not math.isfinite(figure)]
     if unusable:
@@ -57,21 +57,21 @@ def record(
 
 
 def result_file(name: str, folder: Path = RESULTS) -> Path:
-    """Where a result of this name is recorded; refuses what is no name, before anything long begins."""
+    """Return the path of a result, or refuse an invalid name before any long work starts."""
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise UserError(f"`{name}` cannot name a result: use letters, digits, `.`, `-` and `_`.")
     return folder / f"{name}.json"
 
 
 def machine() -> dict[str, str | int]:
-    """What figures of speed depend on."""
+    """Describe this machine: CPU, cores, system and GPUs."""
     gpus = torch.cuda.device_count()
     described: dict[str, str | int] = {"cpu": _cpu(), "cores": os.cpu_count() or 0, "system": platform.platform()}
     return described | ({"gpu": torch.cuda.get_device_name(0), "gpus": gpus} if gpus else {})
 
 
 def _cpu() -> str:
-    """The processor's name, which Linux tells in a file of its own."""
+    """Return the name of the processor, which Linux keeps in /proc/cpuinfo."""
     facts = Path("/proc/cpuinfo")
     lines = facts.read_text().splitlines() if facts.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -82,5 +82,5 @@ def _figures_of(path: Path) -> dict[str, float]:
     recorded = read_json(path)
     figures = recorded.get("figures") if isinstance(recorded, dict) else None
     if not isinstance(figures, dict):
-        raise UserError(f"{path} holds no `figures` to add to: delete it, or record under another name.")
+        raise UserError(f"{path} has no `figures` to add to: delete it, or record under another name.")
     return figures

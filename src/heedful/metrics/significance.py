@@ -1,15 +1,16 @@
-"""Whether two systems differ by more than chance, judged on the same sentences.
+"""Significance tests: whether two systems differ by more than chance on the same sentences.
 
 A side is one system, or several training runs ("seeds") of one. Its counts are an array [runs, sentences, counts]; its
-score is the mean over the runs of each run's corpus score; the difference is the score of b less the score of a.
+score is the mean over the runs of each run's corpus score; the difference is the score of b minus the score of a.
 
-bootstrap         Koehn 2004. "Zero difference on other sentences of this kind and, with several runs, with other runs."
-randomisation     Riezler and Maxwell 2005. "On these sentences it makes no difference which side translates."
-welch             Welch 1947. "Zero difference between the means of all possible runs, on this very test set."
+Null hypotheses:
+bootstrap         Koehn 2004. No difference on other sentences like these and, with several runs, with other runs.
+randomisation     Riezler and Maxwell 2005. On these sentences it makes no difference which side translates.
+welch             Welch 1947. No difference between the means of all possible runs on this test set.
 
-With one run a side the draws, the interval and the p-values of the first two are those of sacreBLEU's `PairedTest` at
-the same seed, but for ties: a drawn difference that equals the observed one counts as being as large, as in Riezler and
-Maxwell's paper. sacreBLEU leaves it out, and so finds a system better than itself with p = 1 / (samples + 1).
+With one run per side, the draws, the interval and the p-values of the first two equal those of sacreBLEU's `PairedTest`
+with the same seed, except for ties: a drawn difference equal to the observed one counts as at least as large, as in
+Riezler and Maxwell's paper. sacreBLEU ignores it, and so finds a system better than itself with p = 1 / (samples + 1).
 """
 
 import math
@@ -24,14 +25,14 @@ from heedful.metrics.summed_metrics import Floats, Scoring
 
 SAMPLES: Final = 1000
 SEED: Final = 12345  # sacreBLEU's
-_CELLS: Final = 1 << 22  # drawn at once: 32 MiB of numbers
-_TIE: Final = 1e-9  # of a score: less apart is rounding
-_BETA_TERMS: Final = 400  # many more than thousands of degrees of freedom need
+_CELLS: Final = 1 << 22  # numbers drawn at once: 32 MiB
+_TIE: Final = 1e-9  # score differences below this are rounding errors
+_BETA_TERMS: Final = 400  # far more than thousands of degrees of freedom need
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """The 95% interval of a difference, and how likely one as large is where there is none."""
+    """The 95% interval of a difference, and the p-value of no difference."""
 
     low: float
     high: float
@@ -40,7 +41,7 @@ class Bootstrap:
 
 @dataclass(frozen=True)
 class Welch:
-    """Student's t with unequal variances."""
+    """The result of Welch's t-test, for unequal variances."""
 
     t: float
     freedom: float
@@ -50,11 +51,11 @@ class Welch:
 def bootstrap(scoring: Scoring, a: Floats, b: Floats, samples: int = SAMPLES, seed: int = SEED) -> Bootstrap:
     """Draw sentences with replacement, the same for every system, and runs with replacement within each side.
 
-    p = (1 + #{ |d*| - mean |d*| >= |d| }) / (1 + samples). The centred |d*| makes this nearly a one-sided p: half of a
-    two-sided one where the difference is clear. The interval is two-sided: 2.5% of the d* lie below it and above it.
+    p = (1 + #{ |d*| - mean |d*| >= |d| }) / (1 + samples). Centring |d*| makes this nearly a one-sided p, half of a
+    two-sided one for clear differences. The interval is two-sided: 2.5% of the d* lie below it and 2.5% above.
 
-    Of m runs, m - 1 are drawn: so the variance of their mean is the unbiased one (Rao and Wu 1988), where m draws
-    would make it smaller by (m - 1)/m, a third of it with three runs. One run says nothing of others and stays.
+    Of m runs, m - 1 are drawn: this makes the variance of their mean unbiased (Rao and Wu 1988), whereas m draws
+    would shrink it by a factor of (m - 1)/m, by a third with three runs. A single run is always drawn.
     """
     differences = bootstrap_differences(scoring, a, b, samples, seed)
     sizes = np.abs(differences)
@@ -65,7 +66,7 @@ def bootstrap(scoring: Scoring, a: Floats, b: Floats, samples: int = SAMPLES, se
 
 
 def bootstrap_differences(scoring: Scoring, a: Floats, b: Floats, samples: int, seed: int) -> Floats:
-    """The difference in each of the drawn corpora [samples]."""
+    """Return the difference in each of the drawn corpora [samples]."""
     sentences = a.shape[1]
     of_sentences, of_runs = np.random.default_rng(seed), np.random.default_rng((seed, 1))
     drawn = []
@@ -79,11 +80,11 @@ def bootstrap_differences(scoring: Scoring, a: Floats, b: Floats, samples: int, 
 
 
 def randomisation(scoring: Scoring, a: Floats, b: Floats, samples: int = SAMPLES, seed: int = SEED) -> float:
-    """Swap the two sides' translations of each sentence or not, by the toss of a coin; the two-sided p.
+    """Swap the two sides' translations of each sentence with probability 1/2, and return the two-sided p.
 
-    p = (1 + #{ |d*| >= |d| }) / (1 + samples). Where a side has several runs, its mean counts of each sentence are
-    swapped, and d is the difference between the scores of the mean counts: nothing is paired between runs. The runs
-    are taken as they are, so this says nothing of other runs.
+    p = (1 + #{ |d*| >= |d| }) / (1 + samples). If a side has several runs, its mean counts of each sentence are
+    swapped, and d is the difference between the scores of the mean counts: runs are not paired. The runs are fixed,
+    so this says nothing about other runs.
     """
     a_mean, b_mean = a.mean(axis=0), b.mean(axis=0)
     observed = float(scoring(b_mean.sum(axis=0)) - scoring(a_mean.sum(axis=0)))
@@ -91,7 +92,7 @@ def randomisation(scoring: Scoring, a: Floats, b: Floats, samples: int = SAMPLES
 
 
 def shuffled_differences(scoring: Scoring, a: Floats, b: Floats, samples: int, seed: int) -> Floats:
-    """The difference after each of the random swaps [samples]; `a` and `b` are [sentences, counts]."""
+    """Return the difference after each round of random swaps [samples]; `a` and `b` are [sentences, counts]."""
     coins = np.random.default_rng(seed)
     both = a.sum(axis=0) + b.sum(axis=0)
     drawn = []
@@ -103,7 +104,7 @@ def shuffled_differences(scoring: Scoring, a: Floats, b: Floats, samples: int, s
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> Welch | None:
-    """The two-sided test on the scores of each side's runs; None without two a side, or without any variance.
+    """Test the scores of each side's runs, two-sided; None with fewer than two runs per side or without variance.
 
     t = (mean b - mean a) / sqrt(v),  v = va/m + vb/n;  freedom = v^2 / ((va/m)^2/(m - 1) + (vb/n)^2/(n - 1))
     """
@@ -123,19 +124,19 @@ def two_sided_p(t: float, freedom: float) -> float:
 
 
 def run_scores(scoring: Scoring, side: Floats) -> Floats:
-    """The corpus score of each run [runs]."""
+    """Return the corpus score of each run [runs]."""
     return scoring(side.sum(axis=1))
 
 
 def difference(scoring: Scoring, a: Floats, b: Floats) -> float:
-    """The mean score of b's runs less that of a's."""
+    """Return the mean score of b's runs minus that of a's."""
     return float(run_scores(scoring, b).mean() - run_scores(scoring, a).mean())
 
 
 def _portions(samples: int, sentences: int) -> Iterator[int]:
-    """How many samples to draw at a time, so that memory stays bounded whatever the corpus.
+    """Yield how many samples to draw at a time, so that memory is bounded for any corpus.
 
-    All but the last are multiples of 32: numpy takes 32 coins from one draw, so the tosses are those of one call.
+    All but the last are multiples of 32: numpy takes 32 tosses from one draw, so they equal those of one call.
     """
     size = max(1, _CELLS // (32 * sentences)) * 32
     for first in range(0, samples, size):
@@ -143,14 +144,14 @@ def _portions(samples: int, sentences: int) -> Iterator[int]:
 
 
 def _weighted(weights: Floats, side: Floats) -> Floats:
-    """Sums of counts in which sentences count so many times: [rows, sentences] -> [rows, runs, counts]."""
+    """Sum the counts with sentences repeated `weights` times: [rows, sentences] -> [rows, runs, counts]."""
     runs, sentences, counts = side.shape
     flat = side.transpose(1, 0, 2).reshape(sentences, runs * counts)
     return (weights @ flat).reshape(len(weights), runs, counts)
 
 
 def _mean_of_drawn_runs(scores: Floats, chance: np.random.Generator) -> Floats:
-    """The mean score of runs drawn with replacement, one less than there are: [rows, runs] -> [rows]."""
+    """Return the mean score of runs drawn with replacement, one fewer than there are: [rows, runs] -> [rows]."""
     rows, runs = scores.shape
     picked = chance.integers(runs, size=(rows, max(1, runs - 1)))
     means: Floats = np.take_along_axis(scores, picked, axis=1).mean(axis=1)
@@ -158,7 +159,7 @@ def _mean_of_drawn_runs(scores: Floats, chance: np.random.Generator) -> Floats:
 
 
 def _p(drawn: Floats, observed: float) -> float:
-    """The share of draws that are as large as what was observed, which counts as one of them."""
+    """Return the fraction of draws that are at least as large as the observed value, which counts as a draw."""
     return (1 + int(np.count_nonzero(drawn >= observed - _TIE))) / (1 + len(drawn))
 
 
@@ -169,7 +170,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     """
     if x <= 0 or x >= 1:
         return min(max(x, 0.0), 1.0)
-    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly
+    if x > (a + 1) / (a + b + 2):  # the fraction converges slowly here
         return 1 - _incomplete_beta(1 - x, b, a)
     fraction = 1.0
     for term in range(_BETA_TERMS, 0, -1):

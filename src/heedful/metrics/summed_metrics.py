@@ -1,8 +1,8 @@
-"""Corpus metrics as functions of sums: every sentence gives counts, and the sum of the counts gives the score.
+"""Corpus metrics as functions of sums: every sentence has counts, and the score depends on their sum.
 
-So a test that draws thousands of corpora from the same sentences scores each with one product of matrices. The counts
-are sacreBLEU's; the formulas are its own too, over whole arrays (Papineni et al. 2002, Popović 2015, Snover et al.
-2006), and give its scores to rounding.
+A significance test that draws thousands of corpora from the same sentences thus scores each with one matrix product.
+The counts are sacreBLEU's; the formulas are the same too, on whole arrays (Papineni et al. 2002, Popović 2015, Snover
+et al. 2006), and give the same scores up to rounding.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ Floats = NDArray[np.float64]
 Scoring = Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]
 MetricName = Literal["bleu", "chrf", "ter"]
 
-_ORDERS: Final = 4  # of BLEU's n-grams
+_ORDERS: Final = 4  # n-gram orders in BLEU
 
 
 @dataclass(frozen=True, eq=False)
 class SummedMetric:
-    """A metric that has read its references."""
+    """A metric with fixed references."""
 
     name: str
     scores: Scoring
@@ -35,18 +35,18 @@ class SummedMetric:
 
     @property
     def signature(self) -> str:
-        """What makes two figures comparable, in sacreBLEU's form."""
+        """SacreBLEU's description of the metric's settings: equal signatures make scores comparable."""
         return str(self._metric.get_signature().format())
 
     def counts(self, outputs: Sequence[str]) -> Floats:
-        """What each sentence adds to the sums [sentences, counts]."""
+        """Return what each sentence adds to the sums [sentences, counts]."""
         return np.array(self._metric._extract_corpus_statistics(outputs, None), dtype=np.float64)
 
 
 def build_metric(
     name: MetricName, references: Sequence[str], bleu_tokenize: str = "13a", lowercase: bool = False
 ) -> SummedMetric:
-    """The metric of this name against these references; `lowercase` compares without case, as TER always does."""
+    """Build the metric of this name for these references; `lowercase` ignores case, as TER always does."""
     match name:
         case "bleu":
             return SummedMetric("BLEU", bleu_of_sums, False, bleu_metric(bleu_tokenize, lowercase, references))
@@ -57,7 +57,7 @@ def build_metric(
 
 
 def word_splitter(bleu_tokenize: str = "13a") -> Callable[[str], list[str]]:
-    """A function that cuts a text into the words that BLEU counts."""
+    """Return a function that splits a text into the words that BLEU counts."""
     tokenizer = bleu_metric(bleu_tokenize).tokenizer
     return lambda text: str(tokenizer(text.rstrip())).split()
 
@@ -65,8 +65,8 @@ def word_splitter(bleu_tokenize: str = "13a") -> Callable[[str], list[str]]:
 def bleu_of_sums(sums: Floats) -> Floats:
     """BLEU = min(1, exp(1 - r/c)) * (p1 p2 p3 p4)^(1/4), in percent.
 
-    A precision without a match is 1/2, 1/4, ... over its n-grams (smoothing "exp"), and BLEU is 0 without any match.
-    The counts are c, r, four times matches, four times n-grams of the output.
+    Precisions without a match are 1/2, 1/4, ... divided by the number of n-grams (smoothing "exp"); without any match,
+    BLEU is 0. The counts are c, r, the matches of each order, and the n-grams of the output of each order.
     """
     length, reference = sums[..., 0], sums[..., 1]
     matches, ngrams = sums[..., 2 : 2 + _ORDERS], sums[..., 2 + _ORDERS :]
@@ -82,8 +82,8 @@ def bleu_of_sums(sums: Floats) -> Floats:
 def chrf_of_sums(sums: Floats, beta: float = 2.0) -> Floats:
     """chrF = (1 + beta^2) P R / (beta^2 P + R), in percent.
 
-    P and R are means over the orders of n-grams that both sides have. The counts are, for each order, n-grams of the
-    output, n-grams of the reference, and matches.
+    P and R are means over the n-gram orders that both sides have. The counts are, for each order, the n-grams of the
+    output, the n-grams of the reference, and the matches.
     """
     output, reference, matches = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
     there = (output > 0) & (reference > 0)
@@ -94,14 +94,14 @@ def chrf_of_sums(sums: Floats, beta: float = 2.0) -> Floats:
 
 
 def ter_of_sums(sums: Floats) -> Floats:
-    """TER = edits / words of the reference, in percent; the counts are these two.
+    """TER = edits / words of the reference, in percent; these are the two counts.
 
-    Without a word in the references it is 0 where nothing is to be deleted, and 100 elsewhere.
+    If the references have no words, TER is 0 without edits and 100 otherwise.
     """
     edits, words = sums[..., 0], sums[..., 1]
     return 100 * np.where(words > 0, _ratio(edits, words), (edits > 0).astype(np.float64))
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """A quotient that is 0 where it has no meaning."""
+    """Divide, with 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

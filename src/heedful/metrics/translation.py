@@ -1,4 +1,4 @@
-"""BLEU and chrF as sacreBLEU computes them, each with the signature that makes two figures comparable.
+"""BLEU and chrF as computed by sacreBLEU, each with a signature: equal signatures make scores comparable.
 
 Papineni et al. 2002, Popović 2015, Post 2018.
 """
@@ -15,7 +15,7 @@ from heedful.errors import UserError
 
 @dataclass(frozen=True)
 class Score:
-    """A figure and how it was computed."""
+    """A score, and the settings it was computed with."""
 
     name: str
     score: float
@@ -23,19 +23,19 @@ class Score:
 
 
 def bleu(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> Score:
-    """Corpus BLEU, of `bleu_metric`."""
+    """Compute corpus BLEU with `bleu_metric`."""
     return _score("BLEU", bleu_metric(tokenize, lowercase), outputs, references)
 
 
 def bleu_metric(tokenize: str = "13a", lowercase: bool = False, references: Sequence[str] | None = None) -> BLEU:
-    """SacreBLEU's BLEU; `tokenize` is one of its tokenizers, "none" for text that is already tokenized.
+    """Build sacreBLEU's BLEU; `tokenize` is one of its tokenizers, "none" for text that is already tokenized.
 
-    `lowercase` compares without case, and the signature says so. References that are given are counted once.
+    `lowercase` ignores case, which the signature shows. The n-grams of given references are counted only once.
     """
     known = None if references is None else [references]
     try:
         return BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none", references=known)
-    except RuntimeError as error:  # a tokenizer whose own dependencies are missing
+    except RuntimeError as error:  # the tokenizer's own dependencies are missing
         raise UserError(
             f"BLEU's tokenizer `{tokenize}` (`evaluate.bleu_tokenize`) needs a dictionary: "
             f"`pip install sacrebleu[{tokenize[:2]}]`."
@@ -43,7 +43,7 @@ def bleu_metric(tokenize: str = "13a", lowercase: bool = False, references: Sequ
 
 
 def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
-    """Corpus chrF2 over characters, without word n-grams; `lowercase` compares without case."""
+    """Compute corpus chrF2 over characters, without word n-grams; `lowercase` ignores case."""
     return _score("chrF", CHRF(lowercase=lowercase), outputs, references)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from heedful.files import append_line, read_bytes, reader_optional, write_bytes
+from heedful.files import append_line, read_bytes, tolerate_closed_reader, write_bytes
 from heedful.training.trainer import StepMetrics
 
 METRICS: Final = "metrics.jsonl"  # in a run's folder
@@ -25,7 +25,7 @@ class RunProgress:
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(file=reader_optional(sys.stderr), highlight=False)
+        self.console = console or Console(file=tolerate_closed_reader(sys.stderr), highlight=False)
         self._live = (
             Live(console=self.console, transient=True, auto_refresh=False) if self.console.is_terminal else None
         )

@@ -11,7 +11,7 @@ from heedful.config.reading.load import flat, load_recipe, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.errors import UserError
-from heedful.files import leftovers, refuse_file_in_the_way
+from heedful.files import find_leftovers, refuse_file_in_the_way
 from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_description
 from heedful.runs.fine_tuning import adapted
 from heedful.runs.job import Job, first_job, set_up
@@ -76,7 +76,7 @@ def train(
 def _clear(run: Path) -> None:
     """Remove what a run left that was killed while it wrote."""
     for folder in (run, run / CHECKPOINTS):
-        for leftover in leftovers(folder):
+        for leftover in find_leftovers(folder):
             if leftover.is_dir():
                 shutil.rmtree(leftover, ignore_errors=True)
             else:

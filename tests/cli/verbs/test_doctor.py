@@ -87,7 +87,7 @@ def test_findings_come_first_with_file_lines_example_and_remedy(
         "warning  train: lines with control characters: 1 of 400 (0.25%)\n"
         "         train.en, line 7\n"
         "         “one \\x07 two”\n"
-        "         > Remove them: they break words apart unseen.\n"
+        "         > Remove them: they split words invisibly.\n"
     )
     assert "the ten training steps were left out" in shown
 
@@ -111,7 +111,7 @@ def test_a_problem_ends_with_2_after_the_report(
     write(tmp_path, "valid", pairs(0, 20))
     assert run(["doctor", str(recipe), "--quick"]) == 2
     shown = capsys.readouterr()
-    assert "problem  valid: pairs whose source is in train too: 20 of 20 (100.00%)" in shown.out
+    assert "problem  valid: pairs whose source is also in train: 20 of 20 (100.00%)" in shown.out
     assert "Memory of the largest micro-batch" in shown.out
     assert f"{recipe}: 2 problems, listed in the report" in shown.err
 
@@ -127,7 +127,7 @@ def test_a_model_that_does_not_fit_into_the_memory_of_a_gpu_is_reported(
     assert run(["doctor", str(recipe)]) == 2
     shown = capsys.readouterr()
     assert shown.out.startswith(
-        "problem  run: a step holds more memory than is free, but the device has 1.0 GiB\n"
+        "problem  run: a step needs more memory than is free, but the device has 1.0 GiB\n"
         "         > Lower `data.batch_tokens`"
     )
     of_memory = shown.out.partition("Memory of the largest micro-batch\n")[2].partition("\n\n")[0]

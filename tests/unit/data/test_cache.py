@@ -79,7 +79,7 @@ def test_two_processes_at_once_build_once(cache: Path) -> None:
 
 def test_a_cache_path_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=rf"file: a file stands where a folder must be\. {ELSEWHERE}$"):
+    with pytest.raises(UserError, match=rf"file: a file exists where a folder must be\. {ELSEWHERE}$"):
         cached(tmp_path / "file" / "key", load, build, quiet)
 
 
@@ -116,7 +116,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(cache: Path, monkeypatch: py
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse_folder)
-    with pytest.raises(MachineError, match=rf"key: no permission: choose another place .*\. {ELSEWHERE}$"):
+    with pytest.raises(MachineError, match=rf"key: no permission: choose another folder .*\. {ELSEWHERE}$"):
         cached(cache / "key", load, build, quiet)
 
 

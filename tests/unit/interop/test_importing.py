@@ -64,7 +64,7 @@ def test_a_place_that_is_taken_is_refused(folder: Path, tmp_path: Path) -> None:
     import_model(folder, tmp_path / "out")
     assert refusal(folder, tmp_path / "out") == f"{tmp_path}/out already holds a model: choose another --out."
     assert refusal(folder, tmp_path / "notes/mine.txt") == (
-        f"{tmp_path}/notes/mine.txt: a file stands where a folder must be: choose another --out."
+        f"{tmp_path}/notes/mine.txt: a file exists where a folder must be: choose another --out."
     )
 
 

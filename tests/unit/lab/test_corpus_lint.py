@@ -16,7 +16,7 @@ from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCo
 from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.lab import corpus_lint
-from heedful.lab.corpus_lint import LintedCorpus, findings, lint_corpus
+from heedful.lab.corpus_lint import LintedCorpus, lint_corpus, make_findings
 from heedful.lab.duplicates import find_overlap, find_repeats
 from heedful.lab.findings import FINDING_KINDS, Finding, FindingKind
 from heedful.lab.odd_characters import PATTERNS, WIDTH, excerpt, find_odd_characters
@@ -42,7 +42,7 @@ def look(folder: Path, corpus: AnyCorpus, **data: object) -> tuple[LintedCorpus,
 
 def found(folder: Path, corpus: AnyCorpus, **data: object) -> dict[tuple[str, str], Finding]:
     linted, whole = look(folder, corpus, **data)
-    return {(finding.kind, finding.file): finding for finding in findings(linted, linted.sightings, whole)}
+    return {(finding.kind, finding.file): finding for finding in make_findings(linted, linted.sightings, whole)}
 
 
 # --- characters -----------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_what_is_odd_in_a_corpus_is_found_in_its_file_and_lines(tmp_path: Path) 
         ("ratio", both): (22,),
     }
     assert seen["empty", both].what == "pairs with an empty side: 2 of 60 (3.33%)"
-    assert seen["digits", both].what == "sampled pairs with other digits on the two sides: 1 of 6 (16.67%)"
+    assert seen["digits", both].what == "sampled pairs with different digits on the two sides: 1 of 6 (16.67%)"
     assert seen["invisible", "a.de"].example == "l\\u200beer"
     assert seen["identical", both].example == "the same |  the same"
     assert all(len(finding.example) <= WIDTH for finding in seen.values())
@@ -179,7 +179,7 @@ def test_findings_do_not_depend_on_how_the_corpus_is_cut_up(
     monkeypatch.setattr(corpus_lint, "_CHUNK", chunk)
     monkeypatch.setattr(corpus_lint, "_LEARN", chunk)
     cut, _ = look(tmp_path, corpus)
-    assert findings(cut, cut.sightings, data) == findings(whole, whole.sightings, data)
+    assert make_findings(cut, cut.sightings, data) == make_findings(whole, whole.sightings, data)
     assert (cut.source == whole.source).all()
 
 
@@ -199,7 +199,7 @@ def test_corpora_of_every_form_name_their_file(tmp_path: Path) -> None:
 
 def test_a_built_in_corpus_is_clean_and_has_a_name(tmp_path: Path) -> None:
     linted, data = look(tmp_path, BuiltinCorpus(builtin="english-spanish", count=500))
-    seen = findings(linted, [*linted.sightings, *(sighting for _, sighting in find_repeats([linted]))], data)
+    seen = make_findings(linted, [*linted.sightings, *(sighting for _, sighting in find_repeats([linted]))], data)
     assert {finding.kind for finding in seen} <= {"repeated", "ambiguous", "identical"}
     assert len(linted) == 500
 
@@ -326,7 +326,7 @@ def test_a_repeat_is_named_where_it_stands_second(tmp_path: Path) -> None:
     second, data = look(tmp_path, write(tmp_path, "b", [("p", "q"), ("x", "y")]))
     ((owner, sighting),) = find_repeats([first, second])
     assert owner is second
-    (finding,) = findings(second, [sighting], data)
+    (finding,) = make_findings(second, [sighting], data)
     assert (finding.file, finding.lines, finding.example) == ("b.en, b.de", (2,), "x | y")
 
 
@@ -344,10 +344,10 @@ def test_the_other_part_is_named_in_words_and_remedy(tmp_path: Path) -> None:
     learned, data = look(tmp_path, write(tmp_path, "a", [("x", "y")]))
     judged = lint_corpus("test", write(tmp_path, "b", [("x", "z")]), data, silent)
     ((_, sighting),) = find_overlap([judged], [learned])
-    (finding,) = findings(judged, [sighting], data)
+    (finding,) = make_findings(judged, [sighting], data)
     assert finding.severity == "problem"  # the whole test set
-    assert finding.what == "pairs whose source is in train too: 1 of 1 (100.00%)"
-    assert finding.advice == "Scores on them are too good: remove them from train, or say so with the scores."
+    assert finding.what == "pairs whose source is also in train: 1 of 1 (100.00%)"
+    assert finding.advice == "Scores on them are too optimistic: remove them from train, or mention it with the scores."
 
 
 def test_parts_that_are_not_there_overlap_with_nothing(tmp_path: Path) -> None:

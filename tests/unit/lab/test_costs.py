@@ -36,6 +36,7 @@ VOCABULARY = 50
 CONFIGS: list[dict[str, Any]] = [
     {},
     {"activation": "swiglu", "norm": "pre"},
+    {"activation": "silu"},
     {"layers": 1, "decoder_layers": 3, "tie": "none"},
     {"positions": "learned", "activation": "gelu", "tie": "decoder", "dropout_attention": 0.1, "dropout_inner": 0.1},
     {"positions": "rope"},
@@ -340,7 +341,7 @@ def test_a_vocabulary_that_is_kept_gets_no_advice_to_change_it() -> None:
     assert [(finding.kind, finding.advice) for finding in findings] == [
         (
             "unknown",
-            "The vocabulary is that of `train.start_from`: start from a model that knows such text, or from none.",
+            "The vocabulary comes from `train.start_from`: start from a model for this kind of text, or from scratch.",
         )
     ]
 

@@ -123,7 +123,7 @@ def test_judging_on_what_was_trained_on_is_a_problem_and_comes_first(make: Make)
     ]
     assert problems[0].lines == (11, 12, 13, 14, 15)
     assert report.findings[: len(problems)] == tuple(problems)
-    assert "in valid too" in problems[-1].what
+    assert "also in valid" in problems[-1].what
 
 
 def test_a_test_corpus_that_cannot_be_read_is_a_problem_but_the_report_is_made(make: Make) -> None:
@@ -145,7 +145,7 @@ def test_a_step_that_does_not_fit_is_a_problem_and_is_not_tried(make: Make, monk
     report = examine(make())
     assert report.time is None
     assert ("problem", "memory") in kinds(report)
-    assert "a step holds 8.0 GiB, but the device has 6.0 GiB" in [finding.what for finding in report.findings]
+    assert "a step needs 8.0 GiB, but the device has 6.0 GiB" in [finding.what for finding in report.findings]
 
 
 def out_of_memory(*_: object) -> NoReturn:
@@ -163,7 +163,7 @@ def test_a_forward_pass_that_finds_no_memory_is_a_problem_in_the_report(
     assert (report.memory.activations, report.memory.total, report.memory.fits) == (None, None, False)
     assert (report.memory.parameters, report.memory.optimizer) == (whole.parameters, whole.optimizer)
     assert ("problem", "memory") in kinds(report)
-    what = "a step holds more memory than is free, but the device has 6.0 GiB"
+    what = "a step needs more memory than is free, but the device has 6.0 GiB"
     assert what in [finding.what for finding in report.findings]
 
 
@@ -173,7 +173,7 @@ def test_ten_steps_that_find_no_memory_are_a_problem_in_the_report(make: Make, m
     report = examine(make())
     assert report.time is None
     assert report.memory.total is not None  # it was measured all the same
-    assert "a step holds more memory than is free" in [finding.what for finding in report.findings]
+    assert "a step needs more memory than is free" in [finding.what for finding in report.findings]
 
 
 @pytest.mark.parametrize(

@@ -56,4 +56,4 @@ def test_merging_into_what_is_no_result_is_refused(tmp_path: Path) -> None:
     path.write_text("[]")
     with pytest.raises(UserError) as caught:
         record("r", {"a": 1}, command="c", folder=tmp_path, merge=True)
-    assert str(caught.value) == f"{path} holds no `figures` to add to: delete it, or record under another name."
+    assert str(caught.value) == f"{path} has no `figures` to add to: delete it, or record under another name."

@@ -255,7 +255,7 @@ def test_a_model_is_never_written_over(run: Path, make: Make, tmp_path: Path) ->
 def test_a_file_in_the_way_is_named(make: Make, tmp_path: Path, out: str) -> None:
     (tmp_path / "file").write_text("")
     assert refused([make("a"), make("b")], tmp_path / out) == (
-        f"{tmp_path}/file: a file stands where a folder must be: choose another --out."
+        f"{tmp_path}/file: a file exists where a folder must be: choose another --out."
     )
 
 

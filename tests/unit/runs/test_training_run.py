@@ -145,7 +145,7 @@ def test_a_model_without_checkpoints_is_never_trained_over(make: Make, tmp_path:
 
 @pytest.mark.parametrize("out", ["a.txt", "a.txt/run"])
 def test_a_file_in_the_way_of_the_run_folder_is_named(make: Make, tmp_path: Path, out: str) -> None:
-    with pytest.raises(UserError, match=r"a.txt: a file stands where a folder must be: choose another --out"):
+    with pytest.raises(UserError, match=r"a.txt: a file exists where a folder must be: choose another --out"):
         train(make(), tmp_path / out, console=silent())
 
 

@@ -106,7 +106,7 @@ def test_unequal_numbers_of_lines_are_refused(texts: Texts, reversing_folder: Pa
 def test_a_single_sentence_is_refused(texts: Texts, capsys: Capture) -> None:
     texts["target"].write_text("one\n")
     assert refused(capsys, texts["target"], texts["target"], "--target", texts["target"]) == (
-        "A comparison needs two sentences at least, but the references have 1."
+        "A comparison needs at least two sentences, but there is only 1 reference."
     )
 
 
@@ -129,7 +129,7 @@ def test_recipes_without_a_common_test_set_are_refused(
     texts = shutil.copytree(recipe.data.folder, tmp_path / "texts")
     lines = (texts / "first.in").read_text().splitlines()
     (texts / "first.in").write_text("\n".join([*lines[:6], "hen", *lines[7:]]) + "\n")
-    assert "pair 7 is another" in refused(capsys, reversing_folder, changed("data", folder=str(texts)))
+    assert "pair 7 differs" in refused(capsys, reversing_folder, changed("data", folder=str(texts)))
     tagged = tuple(corpus.model_copy(update={"to": "de"}) for corpus in recipe.data.test)
     assert "`to` is `` and `de`" in refused(capsys, reversing_folder, changed("data", train=tagged[:1], test=tagged))
 
@@ -148,7 +148,7 @@ def test_a_target_language_that_no_model_needs_is_refused(
 ) -> None:
     given = ("--source", texts["source"], "--target", texts["target"], "--to", "de")
     assert refused(capsys, worse_folder, reversing_folder, *given) == (
-        "--to is `de`, but no model here knows several target languages: leave out --to."
+        "--to is `de`, but none of the models has several target languages: leave out --to."
     )
 
 
@@ -169,9 +169,9 @@ def test_models_of_different_forms_are_refused(
     (tmp_path / "out").write_text("bee ant\nEel dog cat\n")
     low = changed("data", lowercase=True)
     assert refused(capsys, reversing_folder, low, "--source", tmp_path / "in", "--target", tmp_path / "out") == (
-        f"{reversing_folder} and {low} are scored against different texts (line 2 is the first), as their recipes' "
-        "`data.lowercase`, `data.nfc` or `evaluate.detokenize` differ: write their translations into files in one "
-        "form, and compare these with --target."
+        f"{reversing_folder} and {low} are scored against different references (first at line 2), because "
+        "`data.lowercase`, `data.nfc` or `evaluate.detokenize` of their recipes differ: write their translations "
+        "to files in the same form, and compare those with --target."
     )
 
 

@@ -146,7 +146,9 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(MachineError, match=r"secret: no permission: choose another place or change its permissions\.$"):
+    with pytest.raises(
+        MachineError, match=r"secret: no permission: choose another folder or change the permissions\.$"
+    ):
         list(read_lines(tmp_path / "secret"))
 
 

@@ -1,10 +1,9 @@
 """From a BERT folder to a bundle: recipe and weights, what is made of it, and one line for every other folder.
 
-That the bundle computes what `transformers` computes is in tests/numerics/test_import_bert.py.
+That the bundle computes what `transformers` computes is in tests/numerics/models/test_import_bert.py.
 """
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,39 +11,22 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.text_models import film_texts, write_tsv
 from tests.unit.interop.bert.bert_folders import MARKERS, write_bert
 from tests.unit.interop.marian_folders import Change
 from torch import Tensor
 from transformers import BertForMaskedLM, BertForSequenceClassification
 from transformers import BertModel as TheirBertModel
 
-from heedful.cli.main import run
 from heedful.config.corpora import PlainTexts
 from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.errors import UserError
 from heedful.interop.bert.model import read_bert
-from heedful.interop.importing import import_model
 from heedful.interop.model_folder import open_folder
-from heedful.models.bundle import Bundle, read_bundle
-from heedful.models.networks import Classifier, MaskedModel
+from heedful.models.bundle import Bundle
+from heedful.models.networks import MaskedModel
 
 ChangeTensors = Callable[..., None]
-
-
-@pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT folder that can be imported."""
-    folder = tmp_path_factory.mktemp("whole") / "bert"
-    write_bert(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(whole: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
-    return shutil.copytree(whole, tmp_path / "bert")
 
 
 def imported(folder: Path) -> Bundle[MaskedModel]:
@@ -307,103 +289,3 @@ def test_pickles_and_code_are_refused(folder: Path, change: Change) -> None:
     assert "holds its weights as a pickle (pytorch_model.bin), which can run code" in refusal(folder)
     change(auto_map={"AutoModel": "modeling_other.Other"})
     assert "`auto_map` asks to run the model's own code, which Heedful never does." in refusal(folder)
-
-
-# --- as a user has it -------------------------------------------------------------------------------------------------
-
-RECIPE = """
-[data]
-train = {{ tsv = "{folder}/train.tsv", label = 1, text = 2 }}
-valid = {{ tsv = "{folder}/valid.tsv", label = 1, text = 2 }}
-batch_tokens = 512
-max_length = 64
-
-[model]
-family = "classifier"
-
-[train]
-start_from = "{folder}/ours"
-steps = {steps}
-optimizer = {{ kind = "adamw" }}
-schedule = {{ kind = "linear", lr = 0.01, warmup = 5 }}
-device = "cpu"
-precision = "float32"
-threads = 1
-validation = {{ every = {steps}, metric = "accuracy" }}
-"""
-
-
-def test_a_folder_becomes_a_model_that_fills_masks(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "ours"
-    assert run(["import", str(folder), "--out", str(out)]) == 0
-    parameters = sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
-    assert capsys.readouterr().out == f"{folder} (bert, {parameters:,} parameters) is now a model of Heedful in {out}\n"
-    assert f'heedful fill {out} "... [MASK] ..."' in (out / "README.md").read_text()
-    assert run(["fill", str(out), "The old [MASK] was sold.", "--device", "cpu", "--top", "3"]) == 0
-    text, *candidates = capsys.readouterr().out.splitlines()
-    assert text.startswith("The old")
-    assert text.endswith("was sold.")
-    assert len(candidates) == 3
-
-
-def test_a_classifier_learns_from_an_imported_model(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
-    import_model(folder, tmp_path / "ours")
-    for number, name in enumerate(("train", "valid")):
-        write_tsv(tmp_path / f"{name}.tsv", film_texts(80, seed=number))
-    (tmp_path / "films.toml").write_text(RECIPE.format(folder=tmp_path, steps=60))
-    assert run(["train", str(tmp_path / "films.toml"), "--out", str(tmp_path / "films")]) == 0
-    start, made = read_bundle(tmp_path / "ours", MaskedModel), read_bundle(tmp_path / "films", Classifier)
-    assert made.vocabularies["text"].fingerprint == start.vocabularies["text"].fingerprint
-    assert made.vocabularies.labels == ("neg", "pos")
-    assert made.model.get_parameter("pooler.linear.weight").shape == (16, 16)
-    *_, validated = (tmp_path / "films/metrics.jsonl").read_text().splitlines()
-    assert json.loads(validated)["accuracy"] > 0.85
-
-
-def test_a_classifier_begins_with_the_imported_weights(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
-    import_model(folder, tmp_path / "ours")
-    for number, name in enumerate(("train", "valid")):
-        write_tsv(tmp_path / f"{name}.tsv", film_texts(20, seed=number))
-    (tmp_path / "films.toml").write_text(RECIPE.format(folder=tmp_path, steps=1))
-    still = ["--set", "train.schedule.lr=1e-30"]
-    assert run(["train", str(tmp_path / "films.toml"), "--out", str(tmp_path / "films"), *still]) == 0
-    start, made = read_bundle(tmp_path / "ours", MaskedModel), read_bundle(tmp_path / "films", Classifier)
-    for name, parameter in start.model.encoder.named_parameters():
-        torch.testing.assert_close(made.model.encoder.get_parameter(name), parameter, rtol=0, atol=1e-20)
-
-
-def test_a_masked_model_goes_on_from_an_imported_one(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
-    import_model(folder, tmp_path / "ours")
-    (tmp_path / "films.txt").write_text("\n\n".join(text for _, text in film_texts(60)))
-    recipe = f"""
-    [data]
-    train = {{ text = "{tmp_path}/films.txt" }}
-    batch_tokens = 512
-    max_length = 64
-    [train]
-    start_from = "{tmp_path}/ours"
-    steps = 30
-    schedule = {{ kind = "constant", lr = 0.01 }}
-    masking = {{ whole_words = true }}
-    device = "cpu"
-    precision = "float32"
-    threads = 1
-    log_every = 10
-    """
-    (tmp_path / "films.toml").write_text(recipe)
-    assert run(["train", str(tmp_path / "films.toml"), "--out", str(tmp_path / "films")]) == 0
-    made = read_bundle(tmp_path / "films", MaskedModel)
-    assert made.recipe.model == imported(folder).recipe.model
-    first, *_, last = (tmp_path / "films/metrics.jsonl").read_text().splitlines()
-    assert json.loads(last)["loss"] < json.loads(first)["loss"] - 0.5
