@@ -268,7 +268,7 @@ def test_classifiers_are_not_compared_sentence_by_sentence(
     films: Path, reversing_folder: Path, capsys: Capture
 ) -> None:
     assert refused(capsys, "compare", reversing_folder, films) == (
-        f"{films} does not translate, but translations are compared: use `heedful evaluate`."
+        f"{films} is not a translation model, and only translations can be compared: use `heedful evaluate`."
     )
 
 
