@@ -1,10 +1,10 @@
-"""The packed batch: sentences end to end, with offsets. There is no padding in a model.
+"""The packed batch: sentences concatenated, with offsets. Models work without padding.
 
 Shape letters of the whole project:
 
-    N  packed tokens of a batch (M: of the other side)    B  sentences         L  longest sentence of a padded view
-    E  model width    F  inner width    H  heads          D  width of a head   V  vocabulary
-    K  beams of a sentence              R  decoder rows (B * K)                T  steps decoded so far
+    N  packed tokens of a batch (M: other side)    B  sentences            L  longest sentence of a padded view
+    E  model width    F  inner width    H  heads   D  head width           V  vocabulary size
+    K  beams per sentence                          R  decoder rows (B * K) T  steps decoded so far
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,16 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-IGNORED: Final = -100  # the label of a token that counts in no loss: what torch's cross-entropy ignores
+IGNORED: Final = (
+    -100
+)  # the label of a token that does not count in a loss: the value that torch's cross-entropy ignores
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where the sentences of packed values begin: all that attention and recurrence need beside the values.
+    """Where each sentence of packed values starts: all that attention and recurrence need besides the values.
 
-    `bound` is an upper bound of the longest sentence, known without asking the device.
+    `bound` is an upper bound on the length of the longest sentence, known without a device synchronization.
     """
 
     offsets: Int[Tensor, "B_plus_1"]
@@ -32,7 +34,7 @@ class Layout:
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> "Layout":
-        """Lay sentences of these lengths end to end."""
+        """Make the layout of sentences of these lengths."""
         sizes = torch.tensor(lengths, dtype=torch.int64)
         offsets = torch.zeros(len(lengths) + 1, dtype=torch.int32)
         offsets[1:] = sizes.cumsum(0)
@@ -41,17 +43,17 @@ class Layout:
 
     @property
     def sentences(self) -> int:
-        """How many sentences there are."""
+        """The number of sentences."""
         return self.offsets.shape[0] - 1
 
     @property
     def tokens(self) -> int:
-        """How many tokens there are in all."""
+        """The number of tokens in all sentences."""
         return self.positions.shape[0]
 
     @property
     def even(self) -> bool:
-        """Whether all sentences are exactly as long as the bound, so that a padded view is a plain reshape."""
+        """Whether every sentence is exactly as long as the bound, so that a padded view is a plain reshape."""
         return self.tokens == self.sentences * self.bound
 
     @cached_property
@@ -66,20 +68,20 @@ class Layout:
 
     @cached_property
     def gather(self) -> Int[Tensor, "B L"]:
-        """The packed index of each padded place; any valid index where there is no token."""
+        """The packed index of each padded element; an arbitrary valid index where there is no token."""
         place = self.offsets[:-1].unsqueeze(1).long() + torch.arange(self.bound, device=self.offsets.device)
         return place.clamp(max=self.tokens - 1)
 
     @cached_property
     def scatter(self) -> Int[Tensor, "N"]:
-        """The padded place (row-major) of each packed token."""
+        """The padded (row-major) index of each packed token."""
         sentence = torch.searchsorted(
             self.offsets[1:], torch.arange(self.tokens, device=self.offsets.device, dtype=torch.int32), right=True
         )
         return sentence * self.bound + self.positions
 
     def forget(self) -> None:
-        """Forget what was computed from the offsets: they were overwritten."""
+        """Drop the cached values that were computed from the offsets, after these have been overwritten."""
         for name in ("lengths", "keep", "gather", "scatter"):
             self.__dict__.pop(name, None)
 
@@ -94,7 +96,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Values of sentences end to end: token ids, or vectors such as hidden states and image patches."""
+    """The values of concatenated sentences: token ids, or vectors such as hidden states and image patches."""
 
     values: Shaped[Tensor, "N ..."]
     layout: Layout
@@ -107,7 +109,7 @@ class Packed:
         return cls(torch.tensor(flat, dtype=torch.int64), Layout.of([len(sentence) for sentence in sentences]))
 
     def with_values(self, values: Shaped[Tensor, "N ..."]) -> "Packed":
-        """The same sentences with other values."""
+        """Return the same sentences with other values."""
         return replace(self, values=values)
 
     def to(self, device: torch.device, non_blocking: bool = False) -> "Packed":
@@ -116,15 +118,15 @@ class Packed:
         return Packed(self.values.to(device, non_blocking=non_blocking), self.layout.to(device, non_blocking), segments)
 
     def split(self) -> list[Tensor]:
-        """The values of each sentence; asks the device for the lengths."""
+        """Return the values of each sentence; waits for the device to know the lengths."""
         return list(self.values.split(self.layout.lengths.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
 class Nested:
-    """Words of all sentences end to end, and the documents that the sentences, end to end, belong to.
+    """The words of all sentences, packed, and the layout of these sentences in documents.
 
-    The "tokens" of the second layout are sentences, its "sentences" documents. Both levels may have empty ones.
+    The "tokens" of the second layout are sentences, and its "sentences" are documents. Either may be empty.
     """
 
     words: Packed
@@ -134,7 +136,7 @@ class Nested:
         if self.words.layout.sentences != self.sentences.tokens:
             raise ValueError(
                 f"words of {self.words.layout.sentences} sentences, but documents of {self.sentences.tokens}: "
-                "both must count the same sentences"
+                "both must have the same sentences"
             )
 
     @classmethod

@@ -1,1 +1,1 @@
-"""Tensors only: the equations of the papers as modules that take numbers and modules, never a config."""
+"""The equations of the papers as modules over tensors. They are built from numbers and modules, never a config."""

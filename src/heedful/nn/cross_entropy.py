@@ -1,10 +1,10 @@
-"""Label-smoothed cross-entropy of an output layer, without the scores of the whole batch in memory.
+"""Label-smoothed cross-entropy of an output layer, without holding the scores of the whole batch in memory.
 
     q = (1 - s) * onehot(y) + s / V          Szegedy et al. 2016; s = 0.1 in Vaswani et al. 2017, 5.4
     loss = -sum_v q_v log p_v = lse - (1 - s) * z_y - s * mean_v z_v,     z = x W^T + b,  lse = log sum_v exp z_v
     d loss / d z = p - q
 
-Sums, not means: whoever sees all tokens of an update divides once.
+Functions return sums, not means: the trainer, which sees all tokens of an update, divides once.
 """
 
 from typing import Any, Final
@@ -17,7 +17,7 @@ from torch import Tensor
 from heedful.nn.kernels import use_kernels
 from heedful.packed import IGNORED
 
-_CHUNK_BYTES: Final = 8 * 2**20  # of float32 scores: stays in a CPU's cache, and below malloc's threshold for mapping
+_CHUNK_BYTES: Final = 8 * 2**20  # of float32 scores: fits in a CPU's cache, and is below malloc's mmap threshold
 
 
 def smoothed_cross_entropy(
@@ -29,11 +29,11 @@ def smoothed_cross_entropy(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return the summed smoothed loss, which has gradients, and the summed negative log-likelihood, which has none."""
     if use_kernels(x_NE) and x_NE.dtype != torch.float64:
-        from heedful.nn.cross_entropy_gpu import chunked_cross_entropy  # brings Triton, which only GPUs need
+        from heedful.nn.cross_entropy_gpu import chunked_cross_entropy  # imports Triton, which only GPUs need
 
         return chunked_cross_entropy(x_NE, weight_VE, bias_V, labels_N, smoothing)
     if x_NE.device.type == "cpu":
-        wanted = torch.is_grad_enabled()  # inside `forward` it never is
+        wanted = torch.is_grad_enabled()  # asked here, because inside `forward` it is always False
         loss, likelihood = _Chunked.apply(  # type: ignore[no-untyped-call]
             x_NE, weight_VE, bias_V, labels_N, smoothing, wanted
         )
@@ -48,7 +48,7 @@ def reference(
     labels_N: Int[Tensor, "N"],
     smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """The same by PyTorch's own parts: for float64 on a GPU, for other devices, and for comparison."""
+    """Compute the same with PyTorch's own functions: for float64 on a GPU, for other devices, and for tests."""
     bias = None if bias_V is None else bias_V.to(x_NE.dtype)
     scores_NV = F.linear(x_NE, weight_VE.to(x_NE.dtype), bias)
     scores_NV = scores_NV.to(torch.promote_types(scores_NV.dtype, torch.float32))
@@ -58,7 +58,7 @@ def reference(
 
 
 class _Chunked(torch.autograd.Function):
-    """Computes the gradients of x, W and b on the way forward, a few hundred tokens at a time."""
+    """Computes the gradients of x, W and b in the forward pass, a few hundred tokens at a time."""
 
     @staticmethod
     def forward(
@@ -87,7 +87,7 @@ class _Chunked(torch.autograd.Function):
             scores = F.linear(x, weight)
             if bias_V is not None:
                 scores += bias_V.to(x.dtype)
-            # log p replaces the scores: lse - z_y and lse - mean z both follow from it.
+            # log p replaces the scores: both lse - z_y and lse - mean z follow from it.
             log_p = scores.log_softmax(1, dtype=wide)
             miss = -log_p.gather(1, target).squeeze(1) * counts
             spread = -log_p.mean(1) * counts
@@ -124,7 +124,7 @@ def label_log_probabilities(
     bias_V: Float[Tensor, "V"] | None,
     labels_N: Int[Tensor, "N"],
 ) -> Float[Tensor, "N"]:
-    """log p of every label, a few hundred tokens at a time; 0 where the label is ignored. It has no gradients."""
+    """Return log p of every label, without gradients; 0 where it is ignored. Takes a few hundred labels at a time."""
     weight, bias = weight_VE.to(x_NE.dtype), None if bias_V is None else bias_V.to(x_NE.dtype)
     wide = torch.promote_types(x_NE.dtype, torch.float32)
     rows = max(1, _CHUNK_BYTES // (4 * weight_VE.shape[0]))

@@ -1,13 +1,13 @@
-"""The output layer's loss on a GPU: scores of a chunk of tokens at a time, in the type of the states.
+"""The loss of the output layer on a GPU, one chunk of tokens at a time, with scores in the dtype of the states.
 
-For each chunk: scores z = x W^T + b, a matrix product; a kernel of our own, which reads them, returns the loss of every
-row and leaves the gradients g = p - q in their place; then dx = g W, dW += g^T x and db += sum g. All chunks share one
-buffer. Scores in float32 exist nowhere; those of 16 bits are written by the product, read and written by the kernel,
-and read by the two products.
+For each chunk: a matrix product gives the scores z = x W^T + b; a custom kernel reads them, returns the loss of every
+row and overwrites them with the gradients g = p - q; then dx = g W, dW += g^T x and db += sum g. All chunks share one
+buffer. Scores never exist in float32; the 16-bit ones are written by the product, read and written by the kernel, and
+read by the two products.
 
-Gradients are there after the forward pass, for a loss whose own gradient is 1; the backward pass multiplies them by
-what it really is: a tensor, so that nobody waits for the device. As an operator of PyTorch's it goes through compilers
-and into CUDA graphs.
+The forward pass computes the gradients for an upstream gradient of 1; the backward pass multiplies them by the actual
+one, which stays a tensor, so that nothing waits for the device. As a PyTorch operator, the loss can be compiled and
+captured in CUDA graphs.
 """
 
 from typing import Any, Final
@@ -17,12 +17,12 @@ from torch import Tensor
 
 from heedful.nn.kernels.score_gradients import score_gradients
 
-# Of a chunk's scores. More would only take memory; less is more chunks, of which each reads and writes dW once. 24,576
-# tokens by 32,000 words of 16 bits are 6 chunks of 4,096 tokens.
+# Size of a chunk's scores. Larger chunks only take memory; smaller ones are more, and each reads and writes dW once.
+# 24,576 tokens by 32,000 words of 16 bits are 6 chunks of 4,096 tokens.
 _CHUNK_BYTES: Final = 256 * 2**20
-_FEWEST_ROWS: Final = 2048  # of a chunk, so that dW += g^T x spends its time on products, however large the vocabulary
-# In scores: the kernel wants rows that begin at multiples of 16 bytes, and libraries keep their fast products for sizes
-# that are such multiples. Words of zeros fill a vocabulary up; what becomes of them is looked at by nobody.
+_FEWEST_ROWS: Final = 2048  # per chunk, so that dW += g^T x is bound by arithmetic, however large the vocabulary
+# Counted in scores: the kernel needs rows that start at multiples of 16 bytes, and libraries have fast products for
+# such sizes only. The vocabulary is padded with zero words, whose scores and gradients are never used.
 _ALIGNMENT: Final = 16
 
 
@@ -40,10 +40,13 @@ def chunked_cross_entropy(
 def output_loss(
     x_NE: Tensor, weight_VE: Tensor, bias_V: Tensor | None, labels_N: Tensor, smoothing: float, wanted: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the loss, the likelihood, and the gradients of x, W and b: empty tensors where none are wanted."""
+    """Return the loss, the likelihood, and the gradients of x, W and b: empty tensors if they are not wanted."""
     tokens, words = x_NE.shape[0], weight_VE.shape[0]
     step = -(-words // _ALIGNMENT) * _ALIGNMENT
-    weight, bias = _filled(weight_VE, step, x_NE.dtype), None if bias_V is None else _filled(bias_V, step, x_NE.dtype)
+    weight, bias = (
+        _pad_rows(weight_VE, step, x_NE.dtype),
+        None if bias_V is None else _pad_rows(bias_V, step, x_NE.dtype),
+    )
     rows = _rows(tokens, step * x_NE.element_size())
     buffer = x_NE.new_empty(rows, step)
     loss, likelihood = x_NE.new_zeros((), dtype=torch.float64), x_NE.new_zeros((), dtype=torch.float64)
@@ -62,7 +65,7 @@ def output_loss(
         likelihood += misses.sum(dtype=torch.float64)
         if not wanted:
             continue
-        gradients = scores  # they stand where the scores stood
+        gradients = scores  # the kernel has overwritten them
         torch.mm(gradients, weight, out=dx[start : start + rows])
         _add_product(dW, gradients.T, x)
         if bias is not None:
@@ -89,7 +92,7 @@ def _shapes(
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     _, likelihood, *gradients = output
     ctx.mark_non_differentiable(likelihood, *gradients)
-    ctx.set_materialize_grads(False)  # or each backward pass would fill a matrix of zeros for the gradient of dW
+    ctx.set_materialize_grads(False)  # otherwise each backward pass would fill a matrix with zeros, as gradient of dW
     ctx.save_for_backward(*gradients)
     ctx.biased, ctx.wanted = inputs[2] is not None, inputs[5]
 
@@ -97,8 +100,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 def _differentiate(ctx: Any, factor: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
     if factor is None or not ctx.wanted:
         return (None,) * 6
-    # In float32, or the factor would be rounded to 16 bits. Always new tensors: what is returned may become `.grad`,
-    # and what is saved serves every further backward pass.
+    # In float32, because the factor must not be rounded to 16 bits. Always new tensors: a returned one may become
+    # `.grad`, and the saved ones are needed by every further backward pass.
     dx, dW, db = ((g.float() * factor).to(g.dtype) for g in ctx.saved_tensors)
     return dx, dW, db if ctx.biased else None, None, None, None
 
@@ -107,13 +110,13 @@ output_loss.register_autograd(_differentiate, setup_context=_save)
 
 
 def _rows(tokens: int, row_bytes: int) -> int:
-    """Rows of a chunk: chunks as equal as can be, as few as the limit allows, none with too few rows."""
+    """Return the rows per chunk: as few and as equal chunks as the limits on their size allow."""
     chunks = min(-(-tokens * row_bytes // _CHUNK_BYTES), tokens // _FEWEST_ROWS)
     return max(1, -(-tokens // max(1, chunks)))
 
 
-def _filled(parameter: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
-    """The parameter in a type, with zeros behind it up to so many rows."""
+def _pad_rows(parameter: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
+    """Return the parameter in a dtype, padded with zeros to this number of rows."""
     if parameter.shape[0] == rows:
         return parameter.to(dtype)
     filled = parameter.new_zeros(rows, *parameter.shape[1:], dtype=dtype)
@@ -122,8 +125,8 @@ def _filled(parameter: Tensor, rows: int, dtype: torch.dtype) -> Tensor:
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """total += left @ right, where total is float32: no sum over a chunk is rounded to 16 bits."""
+    """Compute total += left @ right in float32: no sum over a chunk is rounded to 16 bits."""
     if left.is_cuda and left.dtype != total.dtype:
-        torch.addmm(total, left, right, out_dtype=total.dtype, out=total)  # which CPUs do not know
+        torch.addmm(total, left, right, out_dtype=total.dtype, out=total)  # not implemented on CPUs
     else:
         total.addmm_(left.to(total.dtype), right.to(total.dtype))

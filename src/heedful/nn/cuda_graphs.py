@@ -1,4 +1,4 @@
-"""Launches on a GPU, recorded once in a CUDA graph and replayed as one."""
+"""CUDA graphs: the kernel launches of a function, recorded once and replayed as one."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -7,11 +7,11 @@ import torch
 
 Result = TypeVar("Result")
 
-_WARM_UPS: Final = 2  # runs before a recording: kernels are compiled, and libraries choose theirs
+_WARM_UPS: Final = 2  # runs before recording, in which kernels are compiled and libraries choose theirs
 
 
 def warm_up(run: Callable[[], object], stream: torch.cuda.Stream) -> None:
-    """Run on a stream that nobody else uses: what is recorded there later must not depend on another."""
+    """Run a function on a stream of its own, where it can then be recorded without depending on another stream."""
     current = torch.cuda.current_stream(stream.device)
     stream.wait_stream(current)
     with torch.cuda.stream(stream):
@@ -23,10 +23,10 @@ def warm_up(run: Callable[[], object], stream: torch.cuda.Stream) -> None:
 def record(
     run: Callable[[], Result], stream: torch.cuda.Stream, pool: Any = None
 ) -> tuple[torch.cuda.CUDAGraph, Result]:
-    """Record what a run launches, without computing it; its result stands where every replay puts its own.
+    """Record what a function launches, without computing it. Every replay overwrites the returned result.
 
-    Only this thread's launches are recorded: a loader may go on pinning memory beside it. Recordings that share a
-    `pool` share their memory, and are replayed in the order that they were made in.
+    Only this thread's launches are recorded: a loader may pin memory at the same time. Recordings that share a `pool`
+    share their memory, and must be replayed in the order in which they were made.
     """
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
@@ -35,7 +35,10 @@ def record(
 
 
 def as_cuda_graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """The step as a CUDA graph; elsewhere as it is. It runs before it is recorded: that must change nothing."""
+    """Return a step as a CUDA graph on a GPU, and unchanged elsewhere.
+
+    The step runs a few times before it is recorded, so running it must not have lasting effects.
+    """
     if device.type != "cuda":
         return step
     stream = torch.cuda.Stream(device)

@@ -1,4 +1,4 @@
-"""How weights start."""
+"""Initial weights."""
 
 from typing import Final
 
@@ -15,12 +15,12 @@ _ATTENTION_GAIN: Final = 2**-0.5
 
 @torch.no_grad()
 def init_xavier(model: nn.Module) -> None:
-    """Matrices uniform by Glorot and Bengio 2010, biases zero, norms one, learned positions N(0, 1/E).
+    """Initialize matrices uniformly (Glorot and Bengio 2010), biases to 0, norms to 1, learned positions to N(0, 1/E).
 
-    A matrix that stacks several projections starts as the single ones would: fusing changes no distribution. Those of
-    attention start smaller by sqrt(1/2), as in `torch.nn.MultiheadAttention` and fairseq: without it, post-norm models
-    at high learning rates never learn where to look (Multi30k, rate 0.005: 13 BLEU without it, 39 with it).
-    Recurrent stacks start as `init_recurrent` says, alignments as they were made.
+    A matrix that stacks several projections is initialized as the single ones would be: fusing does not change the
+    distribution. Projections of attention are smaller by sqrt(1/2), as in `torch.nn.MultiheadAttention` and fairseq:
+    without it, post-norm models with high learning rates do not learn to attend (Multi30k with a rate of 0.005: 13 BLEU
+    without it, 39 with it). Recurrent stacks are initialized by `init_recurrent`; alignments initialize themselves.
     """
     for module in model.modules():
         match module:
@@ -50,9 +50,9 @@ def _uniform(linear: nn.Linear, stacked: int, gain: float = 1.0) -> None:
 
 @torch.no_grad()
 def init_normal(model: nn.Module, deviation: float = 0.02) -> None:
-    """Matrices and vectors of tokens, positions and segments N(0, deviation^2), biases zero, norms one
+    """Initialize matrices and embeddings to N(0, deviation^2), biases to 0 and norms to 1.
 
-    As the program of Devlin et al. 2019 has it, which cuts off what is more than two deviations away.
+    The normal distribution is truncated at two deviations, as in the released code of Devlin et al. 2019.
     """
     for parameter in model.parameters():
         if parameter.ndim > 1:

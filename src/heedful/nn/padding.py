@@ -1,4 +1,4 @@
-"""From packed to padded and back, for kernels that want rectangles. Each is the other's gradient."""
+"""Conversions from packed to padded values and back, for kernels that need rectangles. Each is the other's gradient."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class _Unpad(torch.autograd.Function):
 
 
 def pad(packed: Shaped[Tensor, "N *rest"], layout: Layout) -> Shaped[Tensor, "B L *rest"]:
-    """Lay sentences in rows of equal length. What stands behind a sentence's end is arbitrary: see `Layout.keep`."""
+    """Lay out sentences as rows of equal length. Values after the end of a sentence are arbitrary (`Layout.keep`)."""
     if layout.even:
         return packed.unflatten(0, (layout.sentences, layout.bound))
     padded: Tensor = _Pad.apply(packed, layout)  # type: ignore[no-untyped-call]
@@ -44,7 +44,7 @@ def pad(packed: Shaped[Tensor, "N *rest"], layout: Layout) -> Shaped[Tensor, "B 
 
 
 def unpad(padded: Shaped[Tensor, "B L *rest"], layout: Layout) -> Shaped[Tensor, "N *rest"]:
-    """Lay rows end to end again, without what stands behind a sentence's end."""
+    """Concatenate padded rows again, without the values after the end of each sentence."""
     if layout.even:
         return padded.flatten(0, 1)
     packed: Tensor = _Unpad.apply(padded, layout)  # type: ignore[no-untyped-call]

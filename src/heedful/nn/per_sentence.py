@@ -1,9 +1,9 @@
-"""Over the tokens of each sentence: sums, maxima, and one vector for all of them.
+"""Sums, maxima and last values over the tokens of each sentence, and copies of one vector to all of its tokens.
 
-The sum and the copy are each other's gradient. On a GPU both are computed in one order, so that a run repeats bit for
-bit: the gradient that PyTorch has for a copy adds atomically.
+The sum and the copy are each other's gradient. On a GPU both add in a fixed order, so that runs are reproducible bit by
+bit: PyTorch's own gradient of a copy adds atomically.
 
-Letter of this file: W  features of a token
+Shape letter of this file: W  features of a token
 """
 
 from typing import Any
@@ -17,25 +17,25 @@ from heedful.packed import Layout
 
 
 def sum_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
-    """The sum over each sentence's tokens, zero where it has none."""
+    """Sum over the tokens of each sentence; zero if it has none."""
     return _sums(x_NW, layout.lengths)
 
 
 def max_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
-    """The maximum over each sentence's tokens, minus infinity where it has none."""
-    # The lengths are right: "unsafe" leaves out a check that would wait for the device.
+    """Take the maximum over the tokens of each sentence; minus infinity if it has none."""
+    # The lengths are valid: "unsafe" skips a check that would wait for the device.
     return torch.segment_reduce(x_NW, "max", lengths=layout.lengths.long(), axis=0, unsafe=True)
 
 
 def copy_to_tokens(vectors_BW: Float[Tensor, "B W"], layout: Layout) -> Float[Tensor, "N W"]:
-    """Each sentence's vector, once for each of its tokens."""
+    """Copy the vector of each sentence to all of its tokens."""
     return _Copies.apply(vectors_BW, layout.lengths, layout.tokens)  # type: ignore[no-untyped-call]
 
 
 def last_state(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
-    """What stands at the end of each sentence; zeros where it has no token.
+    """Return the last vector of each sentence; zeros if it has no token.
 
-    Of a bidirectional stack take `RecurrentState.top`: its second direction ends where the sentence begins.
+    For a bidirectional stack use `RecurrentState.top`: its second direction ends at the first token.
     """
     if not layout.tokens:
         return x_NW.new_zeros(layout.sentences, x_NW.shape[1])
@@ -60,6 +60,6 @@ def _sums(x: Tensor, lengths: Tensor) -> Tensor:
     if x.is_cuda:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         return torch.segment_reduce(wide, "sum", lengths=lengths.long(), axis=0, unsafe=True).to(x.dtype)
-    # Six times as fast as `segment_reduce` on a CPU, which adds in one order here too.
+    # Six times as fast as `segment_reduce` on a CPU, where it adds in a fixed order too.
     sentences = torch.arange(lengths.shape[0]).repeat_interleave(lengths, output_size=x.shape[0])
     return x.new_zeros(lengths.shape[0], x.shape[1]).index_add(0, sentences, x)

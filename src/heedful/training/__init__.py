@@ -1,1 +1,1 @@
-"""How weights are found: objectives, optimizers, schedules, the loop, and checkpoints that resume to the same bits."""
+"""Training: objectives, optimizers, schedules, the training loop, and checkpoints from which a run resumes exactly."""

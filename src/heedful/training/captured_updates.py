@@ -1,8 +1,8 @@
-"""Updates from CUDA graphs: every launch of a step is recorded once and replayed as one.
+"""Updates from CUDA graphs: the launches of a step are recorded once and replayed as one.
 
-A step of a small model is thousands of launches that take the host longer than the GPU. Batches of one static shape
-make every step the same launches on the same addresses: a new batch is copied to where the recorded one was. What is
-random follows torch's generator at each replay, so that seeding before a micro-batch works as it does without a graph.
+A step of a small model is thousands of launches, which take the host longer than the GPU. With batches of one static
+shape, every step makes the same launches on the same addresses: a new batch is copied over the recorded one. Random
+numbers follow torch's generator at each replay, so seeding before a micro-batch works as it does without a graph.
 """
 
 import torch
@@ -14,9 +14,9 @@ from heedful.training.updates import BatchLoss, BatchType, EagerUpdates
 
 
 class CapturedUpdates(EagerUpdates[BatchType]):
-    """Computes like `EagerUpdates`, from recordings. Every batch must have the shape of the first.
+    """Computes what `EagerUpdates` computes, from recordings. Every batch must have the shape of the first one.
 
-    Gradients stay where they were recorded: nobody else may set them to None.
+    Gradients stay at their recorded addresses: no other code may set them to None.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class CapturedUpdates(EagerUpdates[BatchType]):
         super().__init__(batch_loss, optimizer, clip_norm, device)
         self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
         self._batch: BatchType | None = None
-        self._passes: dict[bool, tuple[torch.cuda.CUDAGraph, Sums]] = {}  # by whether it is an update's first
+        self._passes: dict[bool, tuple[torch.cuda.CUDAGraph, Sums]] = {}  # True: of the first micro-batch of an update
         self._stepping: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
         self._stepped = False
         self._units, self._rate = torch.ones((), device=device), torch.zeros((), device=device)
@@ -37,7 +37,7 @@ class CapturedUpdates(EagerUpdates[BatchType]):
             group["capturable"] = True
 
     def add(self, batch: BatchType, first: bool) -> Sums:
-        """Replay forward and backward on this batch."""
+        """Replay the forward and backward pass on this batch."""
         if self._batch is None:
             self._batch = batch.to(self._device)
             self._warm_up(self._batch)
@@ -50,7 +50,7 @@ class CapturedUpdates(EagerUpdates[BatchType]):
         return sums
 
     def step(self, units: int, rate: float) -> Tensor:
-        """Replay the optimizer's step. The first one is computed as it is: it makes the optimizer's state."""
+        """Replay the optimizer's step. The first one is computed without a graph, because it creates the state."""
         self._units.fill_(units)
         self._rate.fill_(rate)
         if not self._stepped:
@@ -63,20 +63,20 @@ class CapturedUpdates(EagerUpdates[BatchType]):
         return norm
 
     def _warm_up(self, batch: BatchType) -> None:
-        """Compute and forget."""
+        """Compute without keeping gradients or moving the random generator."""
 
-        def forgotten() -> None:
+        def run_without_gradients() -> None:
             self.differentiate(batch)
             self._optimizer.zero_grad()
 
         generator = torch.cuda.get_rng_state(self._device)
-        warm_up(forgotten, self._stream)
+        warm_up(run_without_gradients, self._stream)
         torch.cuda.set_rng_state(generator, self._device)
 
     def _record_pass(self, batch: BatchType, first: bool) -> tuple[torch.cuda.CUDAGraph, Sums]:
-        """Record forward and backward. Where there are no gradients yet, the recording makes them anew in every replay;
-        where there are, it adds to them."""
+        """Record the forward and backward pass. For the first micro-batch of an update, every replay writes new
+        gradients; for the others, it adds to them."""
         if first:
             self._optimizer.zero_grad()
-        batch.forget()  # what a batch remembers is in no recording: replays would go on with the first one's
+        batch.forget()  # cached values are not recorded: replays would use those of the first batch
         return record(lambda: self.differentiate(batch), self._stream, self._pool)

@@ -1,4 +1,4 @@
-"""Which layers of an encoder learn, and how fast: freezing, and rates that fall from the top down."""
+"""Which layers of an encoder are trained, and how fast: freezing, and learning rates that decay from the top down."""
 
 from typing import Literal
 
@@ -10,9 +10,9 @@ from heedful.training.optimizers import Scales
 
 
 def layer_scales(model: nn.Module, decay: float) -> Scales:
-    """The learning rate of a layer is `decay` times that of the layer above it      Howard and Ruder 2018, 3.2
+    """Return rates by which a layer learns `decay` times as fast as the layer above it      Howard and Ruder 2018, 3.2
 
-    What stands on an encoder has the whole rate, its last block `decay` of it, its embedding the least.
+    A head on top of the encoder has the full rate, the last block `decay` times that rate, the embedding the lowest.
     """
     if decay == 1:
         return {}
@@ -21,7 +21,7 @@ def layer_scales(model: nn.Module, decay: float) -> Scales:
 
 
 def freeze(model: nn.Module, what: Literal["encoder"] | int | None) -> None:
-    """Keep weights as they are: the whole encoder, or its embedding and so many of its first blocks."""
+    """Exclude weights from training: the whole encoder, or its embedding and its first `what` blocks."""
     if what is None:
         return
     depths = _by_depth(_encoder(model, "train.freeze"))
@@ -38,12 +38,12 @@ def freeze(model: nn.Module, what: Literal["encoder"] | int | None) -> None:
 def _encoder(model: nn.Module, key: str) -> TransformerEncoder:
     encoder = getattr(model, "encoder", None)
     if not isinstance(encoder, TransformerEncoder):
-        raise UserError(f"`{key}` is of an encoder with layers of attention, which this model has not: leave it out.")
+        raise UserError(f"`{key}` needs a Transformer encoder, which this model does not have: leave it out.")
     return encoder
 
 
 def _by_depth(encoder: TransformerEncoder) -> list[list[nn.Parameter]]:
-    """The parameters of the embedding, then of each block; a last norm belongs to the last block."""
+    """Return the parameters of the embedding, then of each block; a final norm belongs to the last block."""
     parts = [list(encoder.embedding.parameters()), *(list(block.parameters()) for block in encoder.blocks)]
     parts[-1] += encoder.final.parameters()
     return parts

@@ -1,4 +1,4 @@
-"""What training minimises: a sum over countable units, divided once by whoever sees all units of an update."""
+"""Training objectives: a loss summed over countable units, which the trainer divides by the units of a whole update."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,25 +21,28 @@ BatchType = TypeVar("BatchType", contravariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over one micro-batch; `loss` has gradients."""
+    """The loss, which has gradients, and the negative log-likelihood, for perplexity, summed over one micro-batch."""
 
     loss: Float[Tensor, ""]
-    likelihood: Float[Tensor, ""]  # summed negative log-likelihood, for perplexity
+    likelihood: Float[Tensor, ""]
 
 
 class Objective(Protocol[BatchType]):
-    """Judges a model on a micro-batch."""
+    """Computes the loss of a model on a micro-batch.
+
+    One that carries a state from batch to batch is a `StatefulObjective` too.
+    """
 
     def __call__(self, model: Any, batch: BatchType) -> Sums:
-        """Sum the loss. An objective knows the family it is for; the loop does not."""
+        """Return the summed loss. An objective knows which models it is for; the training loop does not."""
         ...
 
     def units(self, batch: BatchType) -> int:
-        """How many units the sums are over, known without asking the device."""
+        """Return the number of units in the sums, without waiting for the device."""
         ...
 
     def tokens(self, batch: BatchType) -> int:
-        """How many tokens speed is counted in."""
+        """Return the number of tokens by which speed is measured."""
         ...
 
 
@@ -78,13 +81,13 @@ class NextToken:
 
 
 class OneLabel:
-    """Label-smoothed cross-entropy of the class of each text; a class may count more than another."""
+    """Label-smoothed cross-entropy of the class of each text; classes can have weights."""
 
     def __init__(self, smoothing: float, weights_C: Float[Tensor, "C"] | None = None) -> None:
         self.smoothing, self.weights_C = smoothing, weights_C
 
     def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
-        """Sum over the texts of a micro-batch."""
+        """Sum the loss over the texts of a micro-batch."""
         scores_BC = model(batch.text).float()
         loss = F.cross_entropy(
             scores_BC,
@@ -98,28 +101,29 @@ class OneLabel:
         return Sums(loss, likelihood)
 
     def units(self, batch: TextBatch) -> int:
-        """The texts."""
+        """Return the number of texts."""
         return batch.sentences
 
     def tokens(self, batch: TextBatch) -> int:
-        """Those of the texts, markers included."""
+        """Return the number of tokens in the texts, including markers."""
         return batch.tokens
 
     def _weights_on(self, device: torch.device) -> Float[Tensor, "C"] | None:
-        """They stay where they are first needed: a copy in every step would wait for the host, and defy recording."""
+        """Return the weights on a device, where they stay: a copy per step would wait, and could not be recorded."""
         if self.weights_C is not None:
             self.weights_C = self.weights_C.to(device)
         return self.weights_C
 
 
 class SeveralLabels(OneLabel):
-    """Cross-entropy of each class of a text by itself, there or not, summed over the classes
+    """Binary cross-entropy of each class, present or absent, summed over the classes of a text
 
-    What is smoothed: 1 becomes 1 - s/2, and 0 becomes s/2. A class's weight is that of its texts against the others.
+    With smoothing s, the target 1 becomes 1 - s/2, and 0 becomes s/2. The weight of a class multiplies the loss of the
+    texts that have it.
     """
 
     def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
-        """Sum over the texts and classes of a micro-batch."""
+        """Sum the loss over the texts and classes of a micro-batch."""
         scores_BC, labels_BC = model(batch.text).float(), batch.labels
         real_BC = (labels_BC >= 0).to(scores_BC.dtype)
         aims_BC = labels_BC.clamp(min=0)
@@ -135,14 +139,14 @@ class SeveralLabels(OneLabel):
 class MaskedTokens:
     """Cross-entropy of each masked token, and of whether the second text follows the first      Devlin et al. 2019, A.2
 
-    loss = mean over masked tokens + mean over pairs, as a sum over masked tokens that the trainer divides.
+    loss = mean over masked tokens + mean over pairs, both scaled to a sum over masked tokens, which the trainer divides
     """
 
     def __init__(self, smoothing: float = 0.0) -> None:
         self.smoothing = smoothing
 
     def __call__(self, model: MaskedModel, batch: MaskedBatch) -> Sums:
-        """Sum over the masked tokens of a micro-batch."""
+        """Sum the loss over the masked tokens of a micro-batch."""
         encoded, output = model(batch.text), model.head.output
         states_PE = model.masked(encoded, batch.places)
         loss, likelihood = smoothed_cross_entropy(states_PE, output.weight, output.bias, batch.labels, self.smoothing)
@@ -153,9 +157,9 @@ class MaskedTokens:
         return Sums(loss, likelihood)
 
     def units(self, batch: MaskedBatch) -> int:
-        """The masked tokens."""
+        """Return the number of masked tokens."""
         return batch.masked
 
     def tokens(self, batch: MaskedBatch) -> int:
-        """All real tokens, markers included."""
+        """Return the number of tokens, including markers but not padding."""
         return batch.tokens

@@ -1,4 +1,4 @@
-"""Optimizers by name, with the fused kernels of PyTorch."""
+"""Optimizers by name, with PyTorch's fused kernels."""
 
 from collections.abc import Mapping
 from typing import Any, assert_never
@@ -8,13 +8,13 @@ from torch import nn
 
 from heedful.config.train import Adam, AdamW, AnyOptimizer
 
-Scales = Mapping[nn.Parameter, float]  # the learning rate of a parameter, of that of the schedule; 1 where none is said
+Scales = Mapping[nn.Parameter, float]  # factors of the schedule's learning rate; 1 for parameters that are not in it
 
 
 def build_optimizer(config: AnyOptimizer, model: nn.Module, scales: Scales | None = None) -> torch.optim.Optimizer:
-    """Make the optimizer of a model. The learning rate is set before every update by the trainer.
+    """Build the optimizer of a model. The trainer sets the learning rate before every update.
 
-    A group of parameters has its share of that rate as `rate_scale`.
+    Each group of parameters has its factor of that rate as `rate_scale`.
     """
     betas = (config.beta1, config.beta2)
     match config:
@@ -34,7 +34,7 @@ def build_optimizer(config: AnyOptimizer, model: nn.Module, scales: Scales | Non
 
 
 def _groups(parameters: list[nn.Parameter], scales: Scales, **options: float) -> list[dict[str, Any]]:
-    """One group for each share of the learning rate, the largest first."""
+    """Return one group per factor of the learning rate, the largest first."""
     shares = sorted({scales.get(parameter, 1.0) for parameter in parameters}, reverse=True) or [1.0]
     return [
         {"params": [p for p in parameters if scales.get(p, 1.0) == share], "rate_scale": share, **options}

@@ -1,7 +1,7 @@
-"""How often a decoder in training is given the true token, and else one that it chose itself, as it will be in use.
+"""Scheduled sampling: how often a decoder in training is given the true previous token instead of one it predicted.
 
-Bengio et al. 2015, 2.4: a coin for every token, epsilon(i) for the truth. At first the truth always, then less and
-less. `i` counts the updates done, from 0.
+Bengio et al. 2015, 2.4: the true token is used with probability epsilon(i), which decays from 1 as training proceeds.
+i is the number of completed updates.
 """
 
 import math
@@ -13,16 +13,16 @@ from heedful.config.train import AnyDecay
 
 
 class Decay(Protocol):
-    """The probability of the true token as a pure function of the update, so that a resumed run needs no state."""
+    """The probability of the true token as a pure function of the step, so that a resumed run needs no state."""
 
     def __call__(self, step: int) -> float:
-        """The probability after so many updates."""
+        """Return the probability after this number of updates."""
         ...
 
 
 @dataclass(frozen=True)
 class LinearDecay:
-    """epsilon(i) = max(floor, offset - slope * i), and never above 1: an offset above 1 waits before it falls."""
+    """epsilon(i) = min(1, max(floor, offset - slope * i)): with an offset above 1 the decay starts later"""
 
     slope: float
     offset: float = 1.0
@@ -35,7 +35,7 @@ class LinearDecay:
             raise ValueError(f"linear decay has a floor of {self.floor:g}; it must be at least 0 and below 1")
 
     def __call__(self, step: int) -> float:
-        """The probability after so many updates."""
+        """Return the probability after this number of updates."""
         return min(1.0, max(self.floor, self.offset - self.slope * step))
 
 
@@ -50,7 +50,7 @@ class ExponentialDecay:
             raise ValueError(f"exponential decay has a base of {self.base:g}; it must be between 0 and 1")
 
     def __call__(self, step: int) -> float:
-        """The probability after so many updates."""
+        """Return the probability after this number of updates."""
         return float(self.base**step)
 
 
@@ -65,14 +65,14 @@ class InverseSigmoidDecay:
             raise ValueError(f"inverse sigmoid decay has a span of {self.span:g}; it must be at least 1")
 
     def __call__(self, step: int) -> float:
-        """The probability after so many updates."""
-        # Divided by exp(i / span), which would overflow: what falls to zero cannot.
+        """Return the probability after this number of updates."""
+        # Numerator and denominator are divided by exp(i / span), which would overflow.
         falling = self.span * math.exp(-step / self.span)
         return falling / (falling + 1)
 
 
 def build_decay(section: AnyDecay) -> Decay:
-    """The decay that a recipe names; its bounds stand in the schema."""
+    """Build the decay that a recipe names; the schema checks its bounds."""
     return DECAYS[section.kind](**section.model_dump(exclude={"kind"}))
 
 

@@ -8,7 +8,10 @@ from heedful.config.train import AnySchedule, Constant, Cosine, InverseSqrt, Lin
 
 
 def build_learning_rate(schedule: AnySchedule, width: int, steps: int) -> Callable[[int], float]:
-    """Return the rate of update 1, 2, .. `steps` for a model of this width. The equations stand in the schema."""
+    """Return the learning rate as a function of the update, 1 to `steps`, for a model of this width.
+
+    The equations are in the schema.
+    """
     match schedule:
         case Noam(factor=factor, warmup=warmup):
             return lambda step: factor * width**-0.5 * min(step**-0.5, step * warmup**-1.5)
@@ -33,5 +36,5 @@ def _warm(step: int, warmup: int) -> float:
 
 
 def _progress(step: int, warmup: int, steps: int) -> float:
-    """How far the decay has come: 0 at the end of the warm-up, 1 at the last step."""
+    """Return the progress of the decay: 0 at the end of the warm-up, 1 at the last step."""
     return min(1.0, max(0.0, (step - warmup) / max(1, steps - warmup)))

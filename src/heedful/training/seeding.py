@@ -1,16 +1,16 @@
-"""Randomness as a function of where training stands: nothing random is ever saved."""
+"""Random seeds as a function of the position in a run, so that no random state needs to be saved."""
 
 import hashlib
 
 import torch
 
 
-def seed_for(seed: int, *place: int | str) -> int:
-    """Hash a run's seed and a place in the run to a 63-bit seed."""
-    text = ":".join(str(part) for part in (seed, *place))
+def seed_for(seed: int, *position: int | str) -> int:
+    """Hash the seed of a run and a position in the run to a 63-bit seed."""
+    text = ":".join(str(part) for part in (seed, *position))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def seed_micro_batch(seed: int, update: int, micro_batch: int) -> None:
-    """Seed torch's generators before a micro-batch, so that dropout depends on its place alone."""
+    """Seed torch's generators before a micro-batch, so that dropout depends only on its position in the run."""
     torch.manual_seed(seed_for(seed, "micro-batch", update, micro_batch))

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP as a wish to stop after the current step; a second SIGINT stops at once."""
+"""SIGINT, SIGTERM and SIGHUP as requests to stop after the current step; a second SIGINT stops at once."""
 
 import signal
 import threading
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class StopRequest:
-    """A context in which signals are noted instead of fatal."""
+    """A context in which signals are recorded instead of ending the process."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -16,24 +16,24 @@ class StopRequest:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
-            return self  # Python lets the main thread alone handle signals
-        for number in _wishes():
-            self._previous[number] = signal.signal(number, self._note)
+            return self  # only the main thread can handle signals in Python
+        for number in _stop_signals():
+            self._previous[number] = signal.signal(number, self._record)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal itself returned
+            signal.signal(number, handler)  # type: ignore[arg-type]  # it is what signal.signal returned
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         if self.signal == signal.SIGINT and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = number
 
 
-def _wishes() -> Iterator[int]:
+def _stop_signals() -> Iterator[int]:
     yield from (signal.SIGINT, signal.SIGTERM)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else `nohup` asked for it
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
         yield signal.SIGHUP

@@ -1,7 +1,7 @@
-"""The loop: micro-batches to updates, updates to a trained model.
+"""The training loop, from micro-batches to updates to a trained model.
 
-An update sums the gradients of its micro-batches and divides once by the units (target tokens) of all of them. Nothing
-in a step asks the device for a value; losses are read when they are shown.
+An update sums the gradients of its micro-batches and divides once by the total number of units (such as target tokens).
+No step waits for the device; losses are read when they are shown.
 """
 
 import math
@@ -22,13 +22,13 @@ from heedful.training.seeding import seed_micro_batch
 from heedful.training.signals import StopRequest
 from heedful.training.updates import BatchType, EagerUpdates, UpdateComputationFactory
 
-_HOPELESS_UPDATES: Final = 5  # in a row without a finite gradient end a run
-_REFRESH_SECONDS: Final = 0.5  # between two live readings where reading costs nothing
+_HOPELESS_UPDATES: Final = 5  # consecutive updates without a finite gradient end a run
+_REFRESH_SECONDS: Final = 0.5  # between two updates of the live line on a CPU, where reading a loss costs nothing
 
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """The numbers of a run."""
+    """The settings of a training loop."""
 
     steps: int
     accumulate: int
@@ -43,7 +43,7 @@ class TrainerSettings:
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """What the progress line and the metrics say of the updates since the last reading."""
+    """What the progress line and the metrics file report about the updates since the last report."""
 
     step: int
     steps: int
@@ -53,24 +53,24 @@ class StepMetrics:
     learning_rate: float
     gradient_norm: float
     tokens_per_second: float
-    data_wait: float  # the share of time spent waiting for batches
+    data_wait: float  # fraction of the time spent waiting for batches
     skipped: int  # updates whose gradient was not finite
     seconds_left: float
 
 
 class Observer(Protocol):
-    """Whoever validates, saves and shows, outside the loop."""
+    """What the training loop calls to validate, save and show a model."""
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
-        """Show a reading; `logged` ones go to the metrics too."""
+        """Show the metrics; `logged` ones are written to the metrics file too."""
         ...
 
     def validate(self) -> Mapping[str, float]:
-        """Judge the model; the first score decides which model is best. Empty where there is nothing to judge by."""
+        """Evaluate the model; the first score decides which model is best. Empty if there is no validation data."""
         ...
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
-        """Show the scores, and keep the model where it is the best one so far."""
+        """Show the scores, and keep the model if it is the best one so far."""
         ...
 
     def checkpoint(self, position: Position) -> None:
@@ -94,15 +94,15 @@ class Trainer(Generic[BatchType]):
         computation: UpdateComputationFactory[BatchType] = EagerUpdates,
         before_update: Callable[[int], None] = lambda step: None,
     ) -> None:
-        """`before_update` is told how many updates are done, before each one: for what depends on that alone."""
+        """`before_update` is called with the number of completed updates before each one."""
         self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
         self._computation = computation(lambda batch: objective(model, batch), optimizer, settings.clip_norm, device)
         self._before_update = before_update
-        self._not_finite = 0  # updates in a row, as far as they were read
+        self._not_finite = 0  # consecutive updates, as of the last report
 
     def run(self, position: Position, stop: StopRequest) -> Position:
-        """Train to the last step, or until patience or a signal ends it; return where it stands."""
+        """Train until the last step, or until patience or a signal ends the run; return the final position."""
         self.model.train()
         meter = _Meter(self.device, position.step)
         began = time.perf_counter() - position.seconds
@@ -123,7 +123,7 @@ class Trainer(Generic[BatchType]):
     def _update(
         self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: "_Meter"
     ) -> tuple[int, Tensor]:
-        """Sum gradients over the micro-batches, and step; the tokens, and the norm of the gradient."""
+        """Sum gradients over the micro-batches and step; return the number of tokens and the norm of the gradient."""
         self._before_update(position.step)
         units = tokens = 0
         for number, micro in enumerate(update):
@@ -154,13 +154,13 @@ class Trainer(Generic[BatchType]):
         if stop.signal and not last:
             raise Stopped(
                 f"Stopped at step {step:,} of {settings.steps:,}, checkpoint saved. "
-                "Run the same command with --resume to go on.",
+                "Run the same command with --resume to continue.",
                 stop.signal,
             )
 
     def _read(self, position: Position, meter: "_Meter", norm: Tensor, logged: bool) -> None:
-        """Ask the device for the sums, and show them."""
-        skipped = int(meter.skipped)  # waits for the device: the clock is read behind it
+        """Read the sums from the device, and show them."""
+        skipped = int(meter.skipped)  # waits for the device, so the clock is read after it
         units, updates, seconds = meter.units, position.step - meter.first_step, meter.seconds
         perplexity = math.exp(min(float(meter.likelihood) / units, 700.0))
         self.observer.step_metrics(
@@ -187,7 +187,7 @@ class Trainer(Generic[BatchType]):
             raise UserError(
                 f"The gradient was not finite in any of the last {self._not_finite} updates (step {position.step:,}): "
                 "lower the learning rate, lengthen the warm-up or set `train.clip_norm`. "
-                "What was saved before is intact."
+                "The checkpoints saved before are intact."
             )
 
     def _validate(self, position: Position) -> None:
@@ -207,14 +207,14 @@ class Trainer(Generic[BatchType]):
 
 
 def is_better(score: float, best: float | None, higher_is_better: bool) -> bool:
-    """Whether a score beats the best so far; what is not a number beats nothing and is beaten by everything."""
+    """Return whether a score beats the best so far; NaN never beats another score, and every score beats NaN."""
     if best is None or math.isnan(best):
         return True
     return score > best if higher_is_better else score < best
 
 
 def _updates(loader: Iterator[MicroBatch[BatchType]], accumulate: int) -> Iterator[list[MicroBatch[BatchType]]]:
-    """Group micro-batches into updates; an epoch's last update may be smaller."""
+    """Group micro-batches into updates; the last update of an epoch may be smaller."""
     update: list[MicroBatch[BatchType]] = []
     for micro in loader:
         update.append(micro)
@@ -224,14 +224,14 @@ def _updates(loader: Iterator[MicroBatch[BatchType]], accumulate: int) -> Iterat
 
 
 class _Meter:
-    """Sums on the device since the last logged reading, and the clocks beside them."""
+    """Sums on the device, and clocks, since the metrics were last logged."""
 
     def __init__(self, device: torch.device, step: int) -> None:
         self.device = device
         self.restart(step)
 
     def restart(self, step: int) -> None:
-        """Begin a new stretch after this step."""
+        """Reset all sums and clocks after this step."""
         self.first_step, self.units, self.tokens, self.waited = step, 0, 0, 0.0
         self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
         self.likelihood = torch.zeros_like(self.loss)
@@ -239,34 +239,34 @@ class _Meter:
         self._began = self._shown = time.perf_counter()
 
     def add(self, sums: Sums) -> None:
-        """Add a micro-batch, without asking the device."""
+        """Add a micro-batch, without waiting for the device."""
         self.loss += sums.loss
         self.likelihood += sums.likelihood
 
     @property
     def seconds(self) -> float:
-        """Training time of this stretch."""
+        """Training time since the last reset."""
         return time.perf_counter() - self._began
 
     @property
     def since_shown(self) -> float:
-        """Seconds since something was last shown."""
+        """Seconds since metrics were last shown."""
         return time.perf_counter() - self._shown
 
     def shown(self) -> None:
-        """Note that something was shown."""
+        """Record that metrics were shown."""
         self._shown = time.perf_counter()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Count the time of a block as waiting for data."""
+        """Count the time of this block as waiting for data."""
         began = time.perf_counter()
         yield
         self.waited += time.perf_counter() - began
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Count the time of a block as no training."""
+        """Do not count the time of this block as training."""
         began = time.perf_counter()
         yield
         self._began += time.perf_counter() - began

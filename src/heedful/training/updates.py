@@ -1,7 +1,7 @@
-"""How an update is computed: gradients summed over micro-batches, then one step of the optimizer.
+"""The computation of an update: gradients summed over micro-batches, then one step of the optimizer.
 
-Nothing here asks the device for a value, so that a GPU never waits for the host; `training.captured_updates` does the
-same from recorded CUDA graphs.
+Nothing here waits for the device, so that a GPU is never idle; `training.captured_updates` does the same with CUDA
+graphs.
 """
 
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from heedful.training.objectives import Sums
 
 
 class Batch(Protocol):
-    """What training asks of a batch, whatever is in it."""
+    """What the training loop needs of a batch, whatever it contains."""
 
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
         """Copy to a device."""
         ...
 
     def copy_(self, other: Self) -> None:
-        """Take over the values of another batch of the same shape, in place."""
+        """Copy the values of another batch of the same shape into this one."""
         ...
 
     def forget(self) -> None:
-        """Forget what was computed from the values."""
+        """Drop cached values that were computed from the batch."""
         ...
 
 
@@ -35,28 +35,28 @@ BatchLoss = Callable[[BatchType], Sums]
 
 
 class UpdateComputation(Protocol[GivenBatch]):
-    """Computes updates, one after the other."""
+    """Computes one update after the other."""
 
     def add(self, batch: GivenBatch, first: bool) -> Sums:
-        """Add the gradients of a micro-batch; the `first` of an update replaces those of the update before.
+        """Add the gradients of a micro-batch; the `first` one of an update replaces those of the previous update.
 
-        The sums are the device's, to be read before the next call; they have no gradients.
+        The returned sums have no gradients, are on the device, and must be read before the next call.
         """
         ...
 
     def step(self, units: int, rate: float) -> Tensor:
-        """Divide the gradients by the units, clip, and step where all is finite; return the norm before clipping."""
+        """Divide the gradients by the units, clip, and step if they are finite; return their norm before clipping."""
         ...
 
 
-# Makes the computation of a run, from a sums, the optimizer, the norm to clip at and the device.
+# Makes the computation of a run from the loss of a batch, the optimizer, the norm to clip at, and the device.
 UpdateComputationFactory = Callable[
     [BatchLoss[BatchType], torch.optim.Optimizer, float | None, torch.device], UpdateComputation[BatchType]
 ]
 
 
 class EagerUpdates(Generic[BatchType]):
-    """Computes operation by operation, as it is written."""
+    """Computes updates eagerly, operation by operation."""
 
     def __init__(
         self,
@@ -69,17 +69,17 @@ class EagerUpdates(Generic[BatchType]):
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
     def add(self, batch: BatchType, first: bool) -> Sums:
-        """Run forward and backward."""
+        """Run the forward and backward pass."""
         return self.differentiate(batch.to(self._device, non_blocking=True))
 
     def step(self, units: int, rate: float) -> Tensor:
-        """Step the optimizer, and let the gradients go."""
+        """Step the optimizer, and free the gradients."""
         norm = self.apply(torch.full((), float(units), device=self._device), rate)
         self._optimizer.zero_grad()
         return norm
 
     def differentiate(self, batch: BatchType) -> Sums:
-        """Add the gradients of a batch on the device."""
+        """Add the gradients of a batch that is on the device."""
         sums = self._batch_loss(batch)
         sums.loss.backward()
         return Sums(sums.loss.detach(), sums.likelihood.detach())
@@ -89,7 +89,7 @@ class EagerUpdates(Generic[BatchType]):
         norm = torch.nn.utils.get_total_norm(p.grad for p in self._parameters if p.grad is not None) / units
         finite = norm.isfinite()
         scale = units if self._clip_norm is None else units * (norm / self._clip_norm).clamp(min=1)
-        # The fused kernels divide by `grad_scale` and pass over the update where `found_inf` is 1, on the device.
+        # The fused kernels divide by `grad_scale`, and skip the update if `found_inf` is 1, all on the device.
         self._optimizer.grad_scale = torch.where(finite, scale, 1).float()  # type: ignore[attr-defined]
         self._optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
         for group in self._optimizer.param_groups:

@@ -100,7 +100,7 @@ def test_a_signal_ends_after_the_step_with_a_checkpoint(
     os.kill(process.pid, number)
     _, errors = process.communicate()
     assert process.returncode == code
-    assert "checkpoint saved. Run the same command with --resume to go on." in errors
+    assert "checkpoint saved. Run the same command with --resume to continue." in errors
 
 
 def test_a_terminal_that_is_hung_up_ends_training_with_a_checkpoint(recipe: Path, tmp_path: Path) -> None:

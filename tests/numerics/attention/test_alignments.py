@@ -571,7 +571,7 @@ def test_the_table_has_the_eleven_functions_and_all_are_tested() -> None:
 def test_widths_may_differ_exactly_where_the_class_says_so(name: str) -> None:
     options = {"max_length": 4} if ALIGNMENTS[name].fixed_length else {}
     if ALIGNMENTS[name].equal_widths:
-        with pytest.raises(ValueError, match=r"their widths must be equal, but are 3 and 2 \(General takes any\)$"):
+        with pytest.raises(ValueError, match=r"must be equal, but are 3 and 2 \(General accepts any widths\)$"):
             make_alignment(name, 3, 2, 1, **options)
     else:
         alignment = make_alignment(name, 3, 2, 1, **options)
@@ -587,7 +587,7 @@ def test_an_unknown_name_is_refused_with_all_names() -> None:
 def test_a_memory_with_more_places_than_the_location_matrix_is_refused() -> None:
     alignment = make_alignment("location", 3, 3, 1, max_length=4)
     x = torch.randn(1, 1, 5, 3)
-    message = r"^the memory has 5 places, but location-based alignment was made for up to 4: make it with a larger"
+    message = r"^the memory has 5 positions, but the location-based alignment was built for up to 4: build it with"
     with pytest.raises(ValueError, match=message):
         alignment.prepare(x, x)
     with pytest.raises(ValueError, match=message):
@@ -595,10 +595,10 @@ def test_a_memory_with_more_places_than_the_location_matrix_is_refused() -> None
 
 
 def test_a_deep_alignment_without_an_inner_layer_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^the depth of a deep alignment must be 2 or more, but is 1$"):
+    with pytest.raises(ValueError, match=r"^the depth of a deep alignment must be at least 2, but is 1$"):
         make_alignment("deep", 3, 3, 1, depth=1)
 
 
 def test_areas_without_a_key_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^the largest area must have 1 key or more, but has 0$"):
+    with pytest.raises(ValueError, match=r"^the largest area must have at least 1 key, but has 0$"):
         make_alignment("area", 3, 3, 1, largest=0)

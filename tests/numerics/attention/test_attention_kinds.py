@@ -220,7 +220,7 @@ def test_meta_embeddings_take_another_distribution() -> None:
 
 
 def test_a_missing_embedding_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^1 embeddings to mix; there must be 2, one for each width$"):
+    with pytest.raises(ValueError, match=r"^1 embeddings cannot be mixed: there must be 2, one per width$"):
         MetaEmbedding((2, 3), 4)([torch.randn(6, 2)])
 
 

@@ -10,11 +10,11 @@ pytest.importorskip("triton")
 
 from heedful.nn.kernels.column_sums import (
     column_sums,
-    columns_summed,
+    column_sums_operator,
     reference_column_sums,
     reference_relu_gradient_and_column_sums,
-    relu_differentiated,
     relu_gradient_and_column_sums,
+    relu_gradient_operator,
 )
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
@@ -96,5 +96,5 @@ def test_sums_repeat_bit_for_bit() -> None:
 def test_the_operators_keep_the_promises_that_compilers_rely_on() -> None:
     dy, y = drawn(5, 12), drawn(5, 12).relu()
     for slopes in (dy, drawn(12, 5).T, dy.half()):
-        torch.library.opcheck(columns_summed, (slopes,))
-        torch.library.opcheck(relu_differentiated, (slopes, y.to(slopes.dtype)))
+        torch.library.opcheck(column_sums_operator, (slopes,))
+        torch.library.opcheck(relu_gradient_operator, (slopes, y.to(slopes.dtype)))

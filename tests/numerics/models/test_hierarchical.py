@@ -172,7 +172,7 @@ def test_nested_documents_are_packed_on_both_levels() -> None:
 
 
 def test_levels_that_count_other_sentences_are_refused() -> None:
-    message = r"^words of 9 sentences, but documents of 2: both must count the same sentences$"
+    message = r"^words of 9 sentences, but documents of 2: both must have the same sentences$"
     with pytest.raises(ValueError, match=message):
         Nested(Nested.of(DOCUMENTS).words, Nested.of([[[1], [2]]]).sentences)
 

@@ -297,7 +297,7 @@ def test_states_are_selected_and_reordered_by_rows(kind: CellKind) -> None:
 def test_a_bidirectional_stack_refuses_to_step() -> None:
     stack = stack_of("gru", bidirectional=True)
     x = torch.randn(2, WIDE, dtype=torch.float64)
-    message = r"^a bidirectional stack cannot take one step: its second direction begins at the end$"
+    message = r"^a bidirectional stack cannot take one step: its second direction starts at the end$"
     with pytest.raises(ValueError, match=message):
         stack.step(x, stack.start(2, x))
 
@@ -560,7 +560,7 @@ def test_dropout_between_layers_spares_the_first_inputs_and_the_last_outputs(len
 def test_a_single_step_in_variational_training_is_refused() -> None:
     stack = copying(variational=True)
     x = torch.ones(2, 32)
-    message = r"^a step by itself would draw variational masks of its own: ask for `cells` once, and step them$"
+    message = r"^a single step would draw its own variational masks: call `cells` once, and take steps with the result$"
     with pytest.raises(ValueError, match=message):
         stack.step(x, stack.start(2, x))
     stack.eval().step(x, stack.start(2, x))

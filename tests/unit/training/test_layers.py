@@ -161,7 +161,7 @@ def test_more_layers_than_there_are_cannot_be_frozen(layers: int, said: str) -> 
 
 
 def test_a_model_without_layers_of_attention_has_none_to_freeze_or_to_slow_down() -> None:
-    message = r"^`train.{}` is of an encoder with layers of attention, which this model has not: leave it out\.$"
+    message = r"^`train.{}` needs a Transformer encoder, which this model does not have: leave it out\.$"
     with pytest.raises(UserError, match=message.format("freeze")):
         freeze(recurrent(), "encoder")
     with pytest.raises(UserError, match=message.format("layer_decay")):

@@ -143,7 +143,7 @@ def test_smoothing_and_units_are_those_of_all_labels() -> None:
 def test_other_streams_are_refused_before_a_reset() -> None:
     model, objective = model_of(), TruncatedBackPropagation()
     objective(model, Streams.of(TEXT, 3, 4).segment(0))
-    message = r"^a segment of 2 streams after one of 3: `reset` before other streams begin$"
+    message = r"^a segment of 2 streams follows one of 3: call `reset` before other streams$"
     with pytest.raises(ValueError, match=message):
         objective(model, Streams.of(TEXT, 2, 4).segment(0))
     objective.reset()

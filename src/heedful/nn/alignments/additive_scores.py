@@ -1,11 +1,11 @@
-"""score(q, k) = v . tanh(q + k) of every query and key, without the inner values of all pairs in memory.
+"""score(q, k) = v . tanh(q + k) of every query and key, without holding the inner values of all pairs in memory.
 
-They would take A times the memory of the scores. On the way back they are computed again, a few pairs at a time, in a
-buffer that stays in a CPU's cache:
+They would take A times the memory of the scores. The backward pass computes them again, a few pairs at a time, in a
+buffer that fits in a CPU's cache:
 
     dv = sum s' t,  dq = v * sum_k s' (1 - t^2),  dk = v * sum_q s' (1 - t^2),      t = tanh(q + k), s' = dL / dscore
 
-Shape letters beside the project's: Q queries, C keys, A width of both.
+Shape letters of this file: Q  queries    C  keys    A  width of both
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def additive_scores(
 def additive_step(
     q_BQA: Float[Tensor, "B Q A"], k_BCA: Float[Tensor, "B C A"], v_A: Float[Tensor, "A"]
 ) -> Float[Tensor, "B Q C"]:
-    """v . tanh(q + k), with the gradient of q alone: for the others see `shared_gradients`."""
+    """v . tanh(q + k), with a gradient for q only: `shared_gradients` computes the others"""
     scores: Tensor = _AdditiveStep.apply(q_BQA, k_BCA, v_A)  # type: ignore[no-untyped-call]
     return scores
 
@@ -41,7 +41,7 @@ def shared_gradients(
     k_BCA: Float[Tensor, "B C A"],
     v_A: Float[Tensor, "A"],
 ) -> tuple[Float[Tensor, "B C A"], Float[Tensor, "A"]]:
-    """The gradients of k and v, from those of the scores."""
+    """Return the gradients of k and v, from those of the scores."""
     k_gradient, v_gradient = torch.zeros_like(k_BCA), torch.zeros_like(v_A)
     for batch, queries, t_bqCA in _inner(q_BQA, k_BCA):
         g_bqC = g_BQC[batch, queries]
@@ -92,12 +92,12 @@ def _query_gradient(g_BQC: Tensor, q_BQA: Tensor, k_BCA: Tensor, v_A: Tensor) ->
 
 
 def _inner(q_BQA: Tensor, k_BCA: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
-    """tanh(q + k) of some sentences and queries at a time; the next one takes the place of the last."""
+    """Yield tanh(q + k) of some sentences and queries at a time; the next one overwrites the last one."""
     sentences, count, width = q_BQA.shape
     keys = k_BCA.shape[1]
     chunk = _CHUNK if q_BQA.device.type == "cpu" else _GPU_CHUNK
     some_sentences = max(1, chunk // max(1, count * keys * width))
-    some_queries = max(1, min(count, chunk // max(1, keys * width)))  # fewer than all only of single sentences
+    some_queries = max(1, min(count, chunk // max(1, keys * width)))  # fewer than all only if one sentence is too large
     room = q_BQA.new_empty(min(sentences, some_sentences) * some_queries * keys * width)
     for first in range(0, sentences, some_sentences):
         batch = slice(first, min(first + some_sentences, sentences))
@@ -110,5 +110,5 @@ def _inner(q_BQA: Tensor, k_BCA: Tensor) -> Iterator[tuple[slice, slice, Tensor]
 
 
 def _slope(t: Tensor) -> Tensor:
-    """1 - t^2, in the place of t."""
+    """Replace t by 1 - t^2."""
     return torch.addcmul(t.new_ones(()), t, t, value=-1, out=t)

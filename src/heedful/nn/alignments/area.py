@@ -1,7 +1,7 @@
-"""Attention to areas: groups of adjacent keys, of all sizes up to a largest.
+"""Attention to areas: groups of adjacent keys, of all sizes up to a maximum.
 
-Li et al. 2019. Here areas are stretches of a sequence (the paper's are rectangles of a picture as well), ordered by
-size and then by place: L of one key, L - 1 of two, and so on.
+Li et al. 2019. Here areas are spans of a sequence (in the paper also rectangles of a picture), ordered by size and then
+by position: L areas of one key, L - 1 of two, and so on.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,15 @@ from torch import Tensor, nn
 
 from heedful.nn.alignments.base import Alignment, Candidates, glorot_parameter, project, uniform_parameter
 
-_EPSILON: Final = 1e-6  # added to variances: an area of one key has none, where the root has no slope
+_EPSILON: Final = 1e-6  # added to variances: that of one key is 0, where the square root has no gradient
 
 
 class Area(Alignment):
     """score(q, area) = q . key(area) / sqrt(D);  the value of an area is the sum of its values      Li et al. 2019
 
-    The key comes from the mean, the standard deviation and the size of the area: see `AREA_KEYS` for `features`. An
-    area counts when all its keys do. Under a causal mask a query sees the areas that end at its place or before.
+    The key of an area comes from the mean, the standard deviation and the size of the area, as `features` says: see
+    `AREA_KEYS`. An area is kept if all its keys are. With a causal mask, a query sees the areas that end at or before
+    its position.
     """
 
     equal_widths: ClassVar[bool] = True
@@ -32,7 +33,7 @@ class Area(Alignment):
     ) -> None:
         super().__init__(query_width, key_width, heads)
         if largest < 1:
-            raise ValueError(f"the largest area must have 1 key or more, but has {largest}")
+            raise ValueError(f"the largest area must have at least 1 key, but has {largest}")
         self.largest = largest
         self.scale = query_width**-0.5
         self.area_key = AREA_KEYS[features](key_width, heads, largest)
@@ -53,13 +54,13 @@ class Area(Alignment):
         return Candidates(keys_BHCK, _sums(values_BHLD, sizes), _all_kept(keep_BL, sizes), last_C)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Multiply queries with the keys of areas."""
+        """Multiply queries with the area keys."""
         return q_BHQD * self.scale @ candidates.keys.mT
 
     def position_weights(self, weights_BHQC: Float[Tensor, "B H Q C"], length: int) -> Float[Tensor, "B H Q L"]:
-        """The sum of the weights of all areas around a place: exactly its value's factor in what was attended to."""
+        """Sum the weights of all areas that contain a position: this is the factor of its value in the result."""
         counts = [length - size + 1 for size in range(1, min(self.largest, length) + 1)]
-        # `_sums` backwards: an area is the one a key shorter, and the key at its end.
+        # `_sums` in reverse: an area is the area without its last key, and that key.
         areas, *shorter = reversed(weights_BHQC.split(counts, dim=3))
         places = F.pad(areas, (len(counts) - 1, 0))
         for size, weights in zip(range(len(counts) - 1, 0, -1), shorter, strict=True):
@@ -69,7 +70,7 @@ class Area(Alignment):
 
 
 class MeanKey(nn.Module):
-    """key = mean: the basic form of Li et al. 2019, without parameters"""
+    """key = mean      Li et al. 2019, the basic form, without parameters"""
 
     def __init__(self, width: int, heads: int, largest: int) -> None:
         super().__init__()
@@ -80,12 +81,12 @@ class MeanKey(nn.Module):
         deviation_BHCK: Float[Tensor, "B H C K"],
         size_C: Int[Tensor, "C"],
     ) -> Float[Tensor, "B H C K"]:
-        """The mean."""
+        """Return the mean."""
         return mean_BHCK
 
 
 class ParametricKey(nn.Module):
-    """key = W_2 relu(W_1 [mean; deviation; e_size] + b_1) + b_2      Li et al. 2019, as in its authors' program"""
+    """key = W_2 relu(W_1 [mean; deviation; e_size] + b_1) + b_2      Li et al. 2019, as in the authors' code"""
 
     def __init__(self, width: int, heads: int, largest: int) -> None:
         super().__init__()
@@ -101,7 +102,7 @@ class ParametricKey(nn.Module):
         deviation_BHCK: Float[Tensor, "B H C K"],
         size_C: Int[Tensor, "C"],
     ) -> Float[Tensor, "B H C K"]:
-        """Mix the three features."""
+        """Combine the three features."""
         size_BHCK = self.sizes[:, size_C - 1].to(mean_BHCK.dtype).expand_as(mean_BHCK)
         features_BHCX = torch.cat((mean_BHCK, deviation_BHCK, size_BHCK), dim=3)
         inner_BHCK = F.relu(project(features_BHCX, self.into) + self.into_bias.to(mean_BHCK.dtype))
@@ -114,10 +115,10 @@ AREA_KEYS: Final[Mapping[str, type[MeanKey] | type[ParametricKey]]] = {"mean": M
 def _statistics(
     x_BHLK: Float[Tensor, "B H L K"], sizes: range
 ) -> tuple[Float[Tensor, "B H C K"], Float[Tensor, "B H C K"]]:
-    """The mean and the standard deviation of all areas, in float32 or wider until the end.
+    """Return the mean and the standard deviation of all areas, computed in float32 or wider.
 
-    Areas grow by a key at a time (Welford 1962). Differences of sums over the whole sequence, as in the paper, would
-    cost the same, but lose the digits of long sequences, and a key that does not count would reach all behind it.
+    Areas grow by one key at a time (Welford 1962). Differences of cumulative sums, as in the paper, cost the same, but
+    lose precision in long sequences, and let padding affect all later areas.
     """
     x = x_BHLK.to(torch.promote_types(x_BHLK.dtype, torch.float32))
     mean, squares = x, torch.zeros_like(x)

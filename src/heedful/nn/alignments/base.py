@@ -1,9 +1,9 @@
-"""What an alignment is: a function that scores keys for queries. `alignment_table` has all of them by name.
+"""The base class of alignments, functions that score keys for queries. `alignments.table` has all of them by name.
 
-An alignment serves recurrent decoders (one head) and the heads of a Transformer (each with parameters of its own). It
-knows nothing of masks and distributions: `attend` puts the three together.
+An alignment serves recurrent decoders (one head) and the heads of a Transformer (each with its own parameters). It does
+not deal with masks and distributions: `attention.explicit.attend` combines the three.
 
-Shape letters beside the project's: Q queries, C candidates, A width of a prepared key.
+Shape letters of this file: Q  queries    C  candidates    A  width of a prepared key
 """
 
 import math
@@ -26,10 +26,10 @@ ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What queries may attend to, prepared once for a memory: most often its keys and values, one to one.
+    """What queries can attend to, prepared once per memory: usually its keys and values, one to one.
 
-    `keep` is True where a candidate counts (None: all do). `last` is the last place of the memory that a candidate
-    covers (None: candidate i covers place i alone).
+    `keep` is True for candidates that can be attended to (None: all). `last` is the last position of the memory that a
+    candidate covers (None: candidate i covers position i only).
     """
 
     keys: Float[Tensor, "B H C A"]
@@ -38,9 +38,9 @@ class Candidates:
     last: Int[Tensor, "C"] | None = None
 
     def seen(self, queries: int, causal: bool) -> Bool[Tensor, "#B 1 #Q C"] | None:
-        """True where a query may attend; None where all may, to all.
+        """Return True where a query sees a candidate, or None if all queries see all candidates.
 
-        `causal`: the query at place i sees the candidates that end there or before.
+        `causal`: the query at position i sees the candidates that end at or before i.
         """
         keep = None if self.keep is None else self.keep[:, None, None, :]
         if not causal:
@@ -52,14 +52,14 @@ class Candidates:
 
 
 class Alignment(nn.Module, ABC):
-    """Scores candidates for queries. All heads and positions at once; parameters have the heads in front.
+    """Scores candidates for queries, for all heads and positions at once. The first axis of parameters is the head.
 
-    The class says what it demands, so that a bad choice can be refused before anything is built:
+    A class declares its requirements, so that an invalid choice can be refused before anything is built:
 
     equal_widths   queries must be as wide as keys
-    fixed_length   there is a longest memory, given as `max_length`
-    one_to_one     candidate i comes from key i alone, so that a growing memory can be prepared key by key; otherwise it
-                   is prepared anew when it grows
+    fixed_length   the length of a memory is limited to `max_length`
+    one_to_one     candidate i depends on key i only, so that a growing memory can be prepared key by key; otherwise it
+                   is prepared again when it grows
     """
 
     equal_widths: ClassVar[bool] = False
@@ -70,8 +70,8 @@ class Alignment(nn.Module, ABC):
         super().__init__()
         if self.equal_widths and query_width != key_width:
             raise ValueError(
-                f"{type(self).__name__} compares queries with keys as they are: their widths must be equal, but are "
-                f"{query_width} and {key_width} (General takes any)"
+                f"{type(self).__name__} compares queries with keys directly: their widths must be equal, but are "
+                f"{query_width} and {key_width} (General accepts any widths)"
             )
 
     def prepare(
@@ -80,29 +80,29 @@ class Alignment(nn.Module, ABC):
         values_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
-        """Do what does not depend on the query, once for a memory."""
+        """Compute what does not depend on queries, once per memory."""
         return Candidates(keys_BHLK, values_BHLD, keep_BL)
 
     @abstractmethod
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Score all candidates for all queries, those that do not count as well."""
+        """Score all candidates for all queries, including those that are not kept."""
 
     def position_weights(self, weights_BHQC: Float[Tensor, "B H Q C"], length: int) -> Float[Tensor, "B H Q L"]:
-        """The factor of each value of a memory of this length in what was attended to, from candidates' weights."""
+        """Return the factor of each value of a memory of this length in the result, from the candidates' weights."""
         return weights_BHQC
 
 
 def uniform_parameter(variance: float, *shape: int) -> nn.Parameter:
-    """A parameter that starts uniform around zero."""
+    """Make a parameter that is initialized uniformly around zero with this variance."""
     bound = math.sqrt(3 * variance)
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
 def glorot_parameter(heads: int, outputs: int, inputs: int) -> nn.Parameter:
-    """A matrix a head, uniform by Glorot and Bengio 2010."""
+    """Make one matrix per head, initialized uniformly by Glorot and Bengio 2010."""
     return uniform_parameter(2 / (outputs + inputs), heads, outputs, inputs)
 
 
 def project(x_BHLI: Float[Tensor, "B H L I"], weight_HOI: Float[Tensor, "H O I"]) -> Float[Tensor, "B H L O"]:
-    """W x with each head's own matrix, in the type of x."""
+    """Return W x with the matrix of each head, in the dtype of x."""
     return torch.einsum("bhli,hoi->bhlo", x_BHLI, weight_HOI.to(x_BHLI.dtype))

@@ -1,15 +1,15 @@
 """From alignment scores to attention weights, over the last axis.
 
     softmax              p = exp(x) / sum exp(x)
-    sigmoid              p = sigmoid(x + b), each key by itself                       Ramapuram et al. 2025
+    sigmoid              p = sigmoid(x + b), for each key separately                  Ramapuram et al. 2025
     normalised sigmoid   p = sigmoid(x) / sum sigmoid(x)                              Chorowski et al. 2015
     sparsemax            p = argmin ||p - x||^2 on the simplex                        Martins and Astudillo 2016
     entmax               p = argmax p . x + H(p), H(p) = sum (p - p^a) / (a (a - 1))  Peters et al. 2019
     de-attention         w = tanh(a x) * gate(b * -||q - k||_1), signed               Tay et al. 2019
     hard                 one key, drawn by the weights                                Xu et al. 2015, 4.1
 
-What a query does not see weighs exactly zero; a query that sees nothing has only zeros, and zero gradients. Weights are
-computed in float32 or wider and leave in the type of the scores.
+Keys that a query does not see have a weight of exactly zero; a query that sees no key has only zero weights and zero
+gradients. Weights are computed in float32 or wider and returned in the dtype of the scores.
 
 Shape letters of this file: X, Y  any leading axes    Q  queries    L  keys
 """
@@ -24,37 +24,37 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-Seen: TypeAlias = Bool[Tensor, "*#X L"] | None  # True where a query may look; None: everywhere
+Seen: TypeAlias = Bool[Tensor, "*#X L"] | None  # True where a query sees a key; None: everywhere
 
 
 @runtime_checkable
 class Distribution(Protocol):
-    """Turns the scores of keys into their weights."""
+    """Turns the scores of keys into weights."""
 
     def __call__(self, scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Tensor, "*X L"]:
-        """Weigh the keys that are seen."""
+        """Return the weights; zero for keys that are not seen."""
         ...
 
 
 @runtime_checkable
 class DistanceDistribution(Protocol):
-    """Turns the scores of keys, and how far they are from the query, into their weights."""
+    """Turns the scores of keys, and their distances from the query, into weights."""
 
     def __call__(
         self, scores_XL: Float[Tensor, "*X L"], distance_XL: Float[Tensor, "*X L"], seen_XL: Seen = None
     ) -> Float[Tensor, "*X L"]:
-        """Weigh the keys that are seen. Distances are those of `l1_distance`."""
+        """Return the weights; zero for keys that are not seen. Distances are those of `l1_distance`."""
         ...
 
 
 def _over_seen(rule: Callable[[Tensor], Tensor], scores_XL: Tensor, seen_XL: Tensor | None) -> Tensor:
-    """Apply a rule that gives minus infinity no weight, in float32 or wider, to what is seen."""
+    """Apply a rule that maps minus infinity to a weight of zero, in float32 or wider, to the keys that are seen."""
     if scores_XL.shape[-1] == 0:
         return scores_XL
     wide_XL = _widened(scores_XL)
     if seen_XL is None:
         return rule(wide_XL).to(scores_XL.dtype)
-    nothing_X1 = ~seen_XL.any(-1, keepdim=True)  # no rule knows what to do with minus infinity alone
+    nothing_X1 = ~seen_XL.any(-1, keepdim=True)  # a row of minus infinity only would give NaN
     shown_XL = wide_XL.masked_fill(~seen_XL, -math.inf).masked_fill(nothing_X1, 0)
     return rule(shown_XL).masked_fill(~seen_XL, 0).to(scores_XL.dtype)
 
@@ -72,30 +72,30 @@ def softmax(scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Ten
 
 
 def normalised_sigmoid(scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Tensor, "*X L"]:
-    """p = sigmoid(x) / sum sigmoid(x): several keys can be at the top at once      Chorowski et al. 2015, smoothing"""
-    # softmax(log sigmoid x) is the same, and still has a sum to divide by where every sigmoid(x) is zero.
+    """p = sigmoid(x) / sum sigmoid(x): several keys can have large weights      Chorowski et al. 2015, smoothing"""
+    # softmax(log sigmoid x) is the same, but works even if every sigmoid(x) underflows to zero.
     return _over_seen(lambda x: F.logsigmoid(x).softmax(-1), scores_XL, seen_XL)
 
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """p = sigmoid(x + b), each key by itself; there is no common sum      Ramapuram et al. 2025, 2
+    """p = sigmoid(x + b), for each key separately, without normalisation      Ramapuram et al. 2025, 2
 
-    b = -log n, for n keys of a usual memory, makes the sum about one when training starts.
+    b = -log n, where n is the usual number of keys, makes the sum about one when training starts.
     """
 
     bias: float = 0.0
 
     def __call__(self, scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Tensor, "*X L"]:
-        """Weigh the keys that are seen."""
+        """Return the weights; zero for keys that are not seen."""
         return _over_seen(lambda x: (x + self.bias).sigmoid(), scores_XL, seen_XL)
 
 
 # --- sparse -----------------------------------------------------------------------------------------------------------
 #
-# Every entmax is p = max(z - t, 0)^(1 / (a - 1)) with z = (a - 1) x and the one threshold t that makes the sum one.
-# Scores are shifted to a maximum of 0. Then -1 <= t < 0: whatever is below -1 may as well be -1, and has no weight,
-# however a long sum of such scores is rounded.
+# Every entmax is p = max(z - t, 0)^(1 / (a - 1)) with z = (a - 1) x and the threshold t that makes the sum one. Scores
+# are shifted to a maximum of 0. Then -1 <= t < 0: scores below -1 have no weight, and are set to -1, so that long sums
+# of them do not lose precision.
 
 _Threshold = Callable[[Tensor, Any], Tensor]  # (z_XL, alpha) -> t_X1
 
@@ -114,7 +114,7 @@ def entmax15(scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Te
 class Entmax:
     """Entmax with any alpha above 1, by bisection      Peters et al. 2019, algorithm 1
 
-    Softmax is the limit of alpha = 1, sparsemax is alpha = 2; the larger, the fewer keys have a weight.
+    Softmax is the limit of alpha = 1, sparsemax is alpha = 2; the larger alpha, the fewer keys have a nonzero weight.
     """
 
     alpha: float = 1.5
@@ -124,14 +124,14 @@ class Entmax:
             raise ValueError(f"entmax has an alpha of {self.alpha:g}; it must be above 1 (at 1 it is softmax)")
 
     def __call__(self, scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Tensor, "*X L"]:
-        """Weigh the keys that are seen."""
+        """Return the weights; zero for keys that are not seen."""
         return _over_seen(lambda x: _entmax(x, self.alpha, _bisected_threshold), scores_XL, seen_XL)
 
 
 class LearnedEntmax(nn.Module):
     """Entmax with a learned alpha for each head, alpha = 1.01 + 0.99 sigmoid(a)      Correia et al. 2019
 
-    The paper has 1 + sigmoid(a). Nearer to 1, and so to softmax, float32 does not tell p^(alpha - 1) from one.
+    The paper has 1 + sigmoid(a). Closer to 1, and so to softmax, float32 cannot distinguish p^(alpha - 1) from 1.
     """
 
     least: Final = 0.01
@@ -148,7 +148,7 @@ class LearnedEntmax(nn.Module):
     def forward(
         self, scores_YHQL: Float[Tensor, "*Y H Q L"], seen_YHQL: Bool[Tensor, "*any L"] | None = None
     ) -> Float[Tensor, "*Y H Q L"]:
-        """Weigh the keys that are seen, each head by its own alpha."""
+        """Return the weights, with the alpha of each head; zero for keys that are not seen."""
         alpha_H11 = self.alpha_H.view(-1, 1, 1)
         return _over_seen(lambda x: _entmax(x, alpha_H11.to(x.dtype), _bisected_threshold), scores_YHQL, seen_YHQL)
 
@@ -159,7 +159,7 @@ def _entmax(x_XL: Tensor, alpha: float | Tensor, threshold: _Threshold) -> Tenso
 
 
 class _Entmax(torch.autograd.Function):
-    """Weights by a threshold, and their gradients from the weights alone.
+    """Weights from a threshold, and gradients from the weights only.
 
     dp / dx = diag(s) - s s^T / sum s,  s = p^(2 - a) where p > 0                        Peters et al. 2019
     dp / da = ((p - r) / (a - 1) + h - r sum h) / (a - 1),  r = s / sum s, h = -p log p  Correia et al. 2019
@@ -169,7 +169,7 @@ class _Entmax(torch.autograd.Function):
     def forward(ctx: Any, x_XL: Tensor, alpha: float | Tensor, threshold: _Threshold) -> Tensor:
         z_XL = ((alpha - 1) * (x_XL - x_XL.amax(-1, keepdim=True))).clamp_(min=-1)
         p_XL = _above(z_XL, threshold(z_XL, alpha), alpha)
-        p_XL /= p_XL.sum(-1, keepdim=True)  # the threshold is rounded
+        p_XL /= p_XL.sum(-1, keepdim=True)  # because the threshold is rounded
         learned = isinstance(alpha, Tensor)
         ctx.save_for_backward(p_XL, alpha if learned else None)
         ctx.fixed = None if learned else alpha
@@ -196,7 +196,7 @@ def _above(z_XL: Tensor, t_X1: Tensor, alpha: float | Tensor) -> Tensor:
 
 
 def _sparsemax_threshold(z_XL: Tensor, _: float) -> Tensor:
-    """t = (sum of the k largest - 1) / k, with the largest k whose k-th key is above it."""
+    """Return t = (sum of the k largest - 1) / k, for the largest k whose k-th key is above t."""
     top_XL = z_XL.sort(-1, descending=True).values
     count_L = torch.arange(1, z_XL.shape[-1] + 1, device=z_XL.device, dtype=z_XL.dtype)
     sums_XL = top_XL.cumsum(-1)
@@ -205,7 +205,7 @@ def _sparsemax_threshold(z_XL: Tensor, _: float) -> Tensor:
 
 
 def _entmax15_threshold(z_XL: Tensor, _: float) -> Tensor:
-    """t = mean - sqrt((1 - sum of squared differences from it) / k) of the k largest, k as in sparsemax."""
+    """Return t = mean - sqrt((1 - sum of squared differences from it) / k) of the k largest, with k as in sparsemax."""
     top_XL = z_XL.sort(-1, descending=True).values
     count_L = torch.arange(1, z_XL.shape[-1] + 1, device=z_XL.device, dtype=z_XL.dtype)
     mean_XL = top_XL.cumsum(-1) / count_L
@@ -216,7 +216,7 @@ def _entmax15_threshold(z_XL: Tensor, _: float) -> Tensor:
 
 
 def _bisected_threshold(z_XL: Tensor, alpha: float | Tensor) -> Tensor:
-    """t is between -1, where the largest key alone weighs one, and -L^(1 - a), where none weighs more than 1 / L."""
+    """Find t between -1, where the largest key alone weighs 1, and -L^(1 - a), where no key weighs more than 1 / L."""
     low_X1 = torch.full_like(z_XL[..., :1], -1)
     width = 1 - z_XL.shape[-1] ** (1 - alpha)
     for _ in range(torch.finfo(z_XL.dtype).bits):
@@ -228,11 +228,11 @@ def _bisected_threshold(z_XL: Tensor, alpha: float | Tensor) -> Tensor:
 
 # --- signed -----------------------------------------------------------------------------------------------------------
 
-_CHUNK_BYTES: Final = 256 * 2**20  # of what a GPU needs on the way back from distances: [queries, keys, width]
+_CHUNK_BYTES: Final = 256 * 2**20  # of what a GPU needs in the backward pass of distances: [queries, keys, width]
 
 
 def l1_distance(q_XQD: Float[Tensor, "*X Q D"], k_XLD: Float[Tensor, "*X L D"]) -> Float[Tensor, "*X Q L"]:
-    """-||q - k||_1 of every query and key, in float32 or wider."""
+    """Return -||q - k||_1 of every query and key, in float32 or wider."""
     q_XQD, k_XLD = _widened(q_XQD), _widened(k_XLD)
     row_bytes = k_XLD.numel() * k_XLD.element_size()
     rows = max(1, _CHUNK_BYTES // max(1, row_bytes))
@@ -241,15 +241,15 @@ def l1_distance(q_XQD: Float[Tensor, "*X Q D"], k_XLD: Float[Tensor, "*X L D"]) 
 
 @dataclass(frozen=True)
 class DeAttention:
-    """w = tanh(a x) * gate(b n), n = -||q - k||_1: keys are added, subtracted or left out      Tay et al. 2019
+    """w = tanh(a x) * gate(b n), n = -||q - k||_1: values are added, subtracted or ignored      Tay et al. 2019
 
-    n is never positive, so sigmoid(b n) alone would stay below 1/2. The paper offers two gates between 0 and 1:
+    n is never positive, so sigmoid(b n) would be at most 1/2. The paper has two gates between 0 and 1:
 
         centred    sigmoid(b (n - mean n))
         otherwise  2 sigmoid(b n)
 
-    The mean here is over the keys that the query sees, not over the whole matrix: what is masked, later or in another
-    sentence must not move a weight. The paper's Transformer divides distances as it does scores: b = 1 / sqrt(D).
+    The mean here is over the keys that the query sees, not over the whole matrix: keys that are masked, later, or in
+    another sentence must not affect a weight. The paper's Transformer scales distances like scores: b = 1 / sqrt(D).
     """
 
     score_factor: float = 1.0
@@ -259,7 +259,7 @@ class DeAttention:
     def __call__(
         self, scores_XL: Float[Tensor, "*X L"], distance_XL: Float[Tensor, "*X L"], seen_XL: Seen = None
     ) -> Float[Tensor, "*X L"]:
-        """Weigh the keys that are seen, between -1 and 1. Distances are those of `l1_distance`."""
+        """Return weights between -1 and 1; zero for keys that are not seen. Distances are those of `l1_distance`."""
         seen = scores_XL.new_ones(scores_XL.shape[-1], dtype=torch.bool) if seen_XL is None else seen_XL
         x_XL, n_XL = (_widened(given).masked_fill(~seen, 0) for given in (scores_XL, distance_XL))
         gate = _centred_gate if self.centred else _doubled_gate
@@ -269,7 +269,7 @@ class DeAttention:
 
 def _centred_gate(n_XL: Tensor, seen_XL: Tensor) -> Tensor:
     count_X1 = seen_XL.sum(-1, keepdim=True).clamp(min=1)
-    return (n_XL - n_XL.sum(-1, keepdim=True) / count_X1).sigmoid()  # what is not seen is zero already
+    return (n_XL - n_XL.sum(-1, keepdim=True) / count_X1).sigmoid()  # n is already zero for keys that are not seen
 
 
 def _doubled_gate(n_XL: Tensor, _: Tensor) -> Tensor:
@@ -280,11 +280,11 @@ def _doubled_gate(n_XL: Tensor, _: Tensor) -> Tensor:
 
 
 class Hard(nn.Module):
-    """One key: drawn by the weights in training, the heaviest at use      Xu et al. 2015, 4.1
+    """One key: sampled by the weights in training, the one with the largest weight otherwise      Xu et al. 2015, 4.1
 
-    Gradients pass straight through, as if the weights themselves had been used (Bengio et al. 2013): biased, but with
-    none of the variance of the paper's REINFORCE. Wants weights that are not negative, and takes them as proportions.
-    Draws come from torch's global generator.
+    Gradients are straight-through, as if the weights themselves had been used (Bengio et al. 2013): biased, but without
+    the variance of the paper's REINFORCE. Weights must not be negative; they are used as proportions. Samples come from
+    torch's global generator.
     """
 
     def __init__(self, distribution: Distribution) -> None:
@@ -292,22 +292,22 @@ class Hard(nn.Module):
         self.distribution = distribution
 
     def forward(self, scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Tensor, "*X L"]:
-        """Give one key the weight one; none where nothing is seen."""
+        """Return a weight of 1 for one key, or for none if no key is seen."""
         weights_XL = self.distribution(scores_XL, seen_XL)
         if weights_XL.shape[-1] == 0:
             return weights_XL
         return self.draw(weights_XL) if self.training else _straight_through(weights_XL, weights_XL.argmax(-1))
 
     def draw(self, weights_XL: Float[Tensor, "*X L"]) -> Float[Tensor, "*X L"]:
-        """Draw one key by these weights."""
-        # The first of several exponential clocks to ring is each one with the probability of its share of the rates.
+        """Sample one key by these weights."""
+        # Of several exponential variables, each is the smallest with a probability proportional to its rate.
         return _straight_through(weights_XL, (weights_XL.detach() / _exponential_draws(weights_XL)).argmax(-1))
 
 
 class GumbelHard(Hard):
     """One key, with the gradient of softmax((log p + g) / t), g ~ Gumbel(0, 1)      Jang et al. 2017, 2.2
 
-    The key is the same draw by the weights; the gradient knows which key was drawn, the better the colder t is.
+    The key is sampled by the weights too; the gradient depends on the sampled key, the more the lower t is.
     """
 
     def __init__(self, distribution: Distribution, temperature: float = 1.0) -> None:
@@ -317,7 +317,7 @@ class GumbelHard(Hard):
         self.temperature = temperature
 
     def draw(self, weights_XL: Float[Tensor, "*X L"]) -> Float[Tensor, "*X L"]:
-        """Draw one key by these weights."""
+        """Sample one key by these weights."""
         wide_XL = _widened(weights_XL)
         possible_XL = wide_XL > 0
         gumbel_XL = -_exponential_draws(wide_XL).log()
@@ -328,11 +328,11 @@ class GumbelHard(Hard):
 
 def _exponential_draws(like: Tensor) -> Tensor:
     draws = _widened(torch.empty_like(like)).exponential_()
-    return draws.clamp_(min=torch.finfo(draws.dtype).tiny)  # 0 / 0 would win every race
+    return draws.clamp_(min=torch.finfo(draws.dtype).tiny)  # avoids 0 / 0
 
 
 def _straight_through(soft_XL: Tensor, key_X: Int[Tensor, "*X"]) -> Tensor:
-    """Forward one key, where any has a weight; backward the soft weights."""
+    """Return one key, if any has a weight, with the gradients of the soft weights."""
     one_X1 = (soft_XL.detach().amax(-1, keepdim=True) > 0).to(soft_XL.dtype)
     hard_XL = torch.zeros_like(soft_XL).scatter(-1, key_X.unsqueeze(-1), one_X1)
     return hard_XL + (soft_XL - soft_XL.detach())
@@ -343,12 +343,12 @@ def _straight_through(soft_XL: Tensor, key_X: Int[Tensor, "*X"]) -> Tensor:
 
 @dataclass(frozen=True)
 class DistributionKind:
-    """How to make a distribution, and what may be built with it."""
+    """How to make a distribution, and its properties."""
 
     make: Callable[..., Distribution | DistanceDistribution]
     normalised: bool = True  # weights are not negative and sum to one
-    needs_distance: bool = False  # it is called with `l1_distance` beside the scores
-    fused: bool = False  # fused attention kernels compute it
+    needs_distance: bool = False  # it is called with `l1_distance` besides the scores
+    fused: bool = False  # fused attention kernels support it
 
 
 DISTRIBUTIONS: Final[Mapping[str, DistributionKind]] = {

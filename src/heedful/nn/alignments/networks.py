@@ -1,6 +1,6 @@
-"""Alignments that are small networks over a query and a key, or over the query alone.
+"""Alignments that are small networks over a query and a key, or over the query only.
 
-`Deep` holds inner values of every pair of query and key: [B, H, Q, C, A], A times the memory of scores.
+`Deep` holds the inner values of every pair of query and key: [B, H, Q, C, A], A times the memory of the scores.
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, gloro
 class Additive(Alignment):
     """score(q, k) = v . tanh(W q + U k)      Bahdanau et al. 2015, A.1.2; "concat" in Luong et al. 2015, 3.1
 
-    `inner` is the width of v: that of queries unless given.
+    `inner` is the width of v, by default that of queries.
     """
 
     def __init__(self, query_width: int, key_width: int, heads: int, inner: int | None = None) -> None:
@@ -32,7 +32,7 @@ class Additive(Alignment):
         values_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
-        """U k."""
+        """Compute U k."""
         return Candidates(project(keys_BHLK, self.key_weight), values_BHLD, keep_BL)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
@@ -46,8 +46,8 @@ class Additive(Alignment):
 class Deep(Alignment):
     """score(q, k) = v . E(depth-1) + b,  E(l) = act(W_l E(l-1) + b_l),  E(1) = act(W_0 k + W_1 q + b_1)
 
-    Pavlopoulos et al. 2017, with ReLU; their classifier attends without a query. `depth` counts the layers, the last
-    one with it; `inner` is their width: that of queries unless given.
+    Pavlopoulos et al. 2017, with ReLU; their classifier attends without a query. `depth` is the number of layers,
+    including the last one; `inner` is their width, by default that of queries.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Deep(Alignment):
     ) -> None:
         super().__init__(query_width, key_width, heads)
         if depth < 2:
-            raise ValueError(f"the depth of a deep alignment must be 2 or more, but is {depth}")
+            raise ValueError(f"the depth of a deep alignment must be at least 2, but is {depth}")
         inner = inner or query_width
         self.activation = ACTIVATIONS[activation]
         self.query_weight = glorot_parameter(heads, inner, query_width)
@@ -78,13 +78,13 @@ class Deep(Alignment):
         values_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
-        """W_0 k + b_1."""
+        """Compute W_0 k + b_1."""
         keys_BHLA = project(keys_BHLK, self.key_weight) + self.key_bias.to(keys_BHLK.dtype)
         return Candidates(keys_BHLA, values_BHLD, keep_BL)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Add every query to every key, and go through the layers."""
-        # Heads in front: each layer is then one batched product, without a copy of its large input.
+        """Add every query to every key, and apply the layers."""
+        # With heads as the first axis, each layer is one batched product, without a copy of its large input.
         queries_HBQA, keys_HBCA = project(q_BHQD, self.query_weight).transpose(0, 1), candidates.keys.transpose(0, 1)
         inner_HBQCA = self.activation(queries_HBQA.unsqueeze(3) + keys_HBCA.unsqueeze(2))
         inner_HNA = inner_HBQCA.flatten(1, 3)
@@ -95,10 +95,10 @@ class Deep(Alignment):
 
 
 class Location(Alignment):
-    """score(q, place) = w_place . q: keys have no say      Luong et al. 2015, eq. 8
+    """score(q, position) = w_position . q, whatever the keys are      Luong et al. 2015, eq. 8
 
-    Places are counted from the memory's beginning, so padding stands behind. Under a causal mask this is the dense
-    synthesizer of Tay et al. 2021.
+    Positions are counted from the start of the memory, so padding must be at the end. With a causal mask this is the
+    dense synthesizer of Tay et al. 2021.
     """
 
     fixed_length: ClassVar[bool] = True
@@ -113,19 +113,19 @@ class Location(Alignment):
         values_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
-        """Keys as they are, if there is a place for each."""
-        self._places(keys_BHLK.shape[2])
+        """Return unchanged keys, if their number is within the limit."""
+        self._positions(keys_BHLK.shape[2])
         return super().prepare(keys_BHLK, values_BHLD, keep_BL)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Ask each query for the places it wants."""
-        return project(q_BHQD, self._places(candidates.keys.shape[2]))
+        """Score the positions for each query."""
+        return project(q_BHQD, self._positions(candidates.keys.shape[2]))
 
-    def _places(self, length: int) -> Float[Tensor, "H L D"]:
+    def _positions(self, length: int) -> Float[Tensor, "H L D"]:
         if length > self.weight.shape[1]:
             raise ValueError(
-                f"the memory has {length} places, but location-based alignment was made for up to "
-                f"{self.weight.shape[1]}: make it with a larger max_length"
+                f"the memory has {length} positions, but the location-based alignment was built for up to "
+                f"{self.weight.shape[1]}: build it with a larger max_length"
             )
         return self.weight[:, :length]
 
@@ -133,5 +133,5 @@ class Location(Alignment):
 def _layer(
     x_HNI: Float[Tensor, "H N I"], weight_HOI: Float[Tensor, "H O I"], bias_H1O: Float[Tensor, "H 1 O"]
 ) -> Float[Tensor, "H N O"]:
-    """W x + b of each head, in the type of x."""
+    """Return W x + b of each head, in the dtype of x."""
     return torch.baddbmm(bias_H1O.to(x_HNI.dtype), x_HNI, weight_HOI.to(x_HNI.dtype).mT)

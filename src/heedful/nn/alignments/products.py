@@ -1,7 +1,7 @@
 """Alignments that multiply: cosine, dot product, and bilinear forms.
 
-The matrix of a bilinear form starts so that vectors of unit variance have scores of unit variance: `tanh` starts far
-from its ends, and `General` starts as spread as the scaled dot product.
+The matrix of a bilinear form is initialized so that vectors of unit variance have scores of unit variance: `tanh` is
+not saturated, and the scores of `General` have the variance of the scaled dot product.
 """
 
 import math
@@ -18,8 +18,8 @@ from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, proje
 class Content(Alignment):
     """score(q, k) = beta(q) * cos(q, k),  beta(q) = softplus(u . q + c)      Graves et al. 2014, 3.3.1
 
-    The paper's controller puts out a key strength beta > 0 at each step; here the query does. It starts at sqrt(D) for
-    every query, which gives random vectors the scores of a scaled dot product.
+    In the paper, the controller emits a key strength beta > 0 at each step; here it is computed from the query. It is
+    initialized to sqrt(D) for every query, which gives random vectors the scores of a scaled dot product.
     """
 
     equal_widths: ClassVar[bool] = True
@@ -35,11 +35,11 @@ class Content(Alignment):
         values_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
-        """Bring keys to length one."""
+        """Normalise keys to length one."""
         return Candidates(_direction(keys_BHLK), values_BHLD, keep_BL)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Compare directions."""
+        """Multiply the cosine by the strength."""
         beta_BHQ1 = F.softplus(project(q_BHQD, self.strength) + self.bias.to(q_BHQD.dtype))
         return beta_BHQ1 * (_direction(q_BHQD) @ candidates.keys.mT)
 
@@ -50,7 +50,7 @@ class Dot(Alignment):
     equal_widths: ClassVar[bool] = True
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Multiply."""
+        """Multiply queries with keys."""
         return q_BHQD @ candidates.keys.mT
 
 
@@ -64,7 +64,7 @@ class ScaledDot(Alignment):
         self.scale = query_width**-0.5
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Multiply and scale; queries are scaled, of which there are fewer values than of scores."""
+        """Multiply scaled queries with keys: there are fewer queries to scale than scores."""
         return q_BHQD * self.scale @ candidates.keys.mT
 
 
@@ -81,7 +81,7 @@ class General(Alignment):
         values_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
-        """Bring keys into the space of queries: W k."""
+        """Map keys to the space of queries: W k."""
         return Candidates(project(keys_BHLK, self.weight), values_BHLD, keep_BL)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
@@ -111,10 +111,10 @@ class ActivatedGeneral(General):
         self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Multiply queries with W k, and bound the score."""
+        """Multiply queries with W k, and apply the activation."""
         return self.activation(super().forward(q_BHQD, candidates) + self.bias.to(q_BHQD.dtype))
 
 
 def _direction(x: Float[Tensor, "*any D"]) -> Float[Tensor, "*any D"]:
-    """x at length one; a vector of almost no length stays short, so that its gradient is no explosion."""
+    """Return x at length one; a vector close to zero stays short, so that its gradient does not explode."""
     return F.normalize(x, dim=-1, eps=1e-6)

@@ -1,7 +1,7 @@
-"""Attention by a kernel of random features, in quadratic and in linear time.
+"""Attention with a kernel of random features, in quadratic and in linear time.
 
-Choromanski et al. 2021 (FAVOR+). `Kernel` is an alignment like the others, Q * L scores. The two functions compute what
-it gives with a softmax, without scores: `linear_attention` over all keys, `causal_linear_attention` over those before.
+Choromanski et al. 2021 (FAVOR+). `Kernel` is an alignment like the others, with Q * L scores. Two functions compute its
+attention with a softmax without scores: `linear_attention` over all keys, `causal_linear_attention` over the past.
 """
 
 import math
@@ -18,9 +18,9 @@ from heedful.nn.alignments.base import Alignment, Candidates, project
 class Kernel(Alignment):
     """score(q, k) = log(phi(q) . phi(k)),  phi_m(x) = exp(w_m . x' - |x'|^2 / 2) / sqrt(M),  x' = x / D^(1/4)
 
-    Lemma 1 of the paper: with w ~ N(0, I) the product's expectation is exp(q . k / sqrt(D)); directions w_m that are
-    orthogonal to each other lower its variance. The logarithm makes a softmax over scores the kernel's own
-    normalisation. The M `features` are drawn once, from `seed`, each head's own: the same recipe draws the same.
+    Lemma 1 of the paper: with w ~ N(0, I) the expectation of the product is exp(q . k / sqrt(D)); mutually orthogonal
+    directions w_m reduce its variance. Because of the logarithm, a softmax over scores is the kernel's own
+    normalisation. The M `features` of each head are drawn once, from `seed`, so that they are the same for a recipe.
     """
 
     equal_widths: ClassVar[bool] = True
@@ -38,41 +38,41 @@ class Kernel(Alignment):
         values_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
-        """log phi(k)."""
+        """Compute log phi(k)."""
         return Candidates(self.log_features(keys_BHLK), values_BHLD, keep_BL)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
-        """Multiply features, with the largest of each vector divided out before exp and added after log."""
+        """Multiply features; the largest one of each vector is factored out before exp and added back after log."""
         queries_BHQM, keys_BHCM = self.log_features(q_BHQD), candidates.keys
         largest_BHQ1, largest_BHC1 = (x.detach().amax(-1, keepdim=True) for x in (queries_BHQM, keys_BHCM))
         sums_BHQC = (queries_BHQM - largest_BHQ1).exp() @ (keys_BHCM - largest_BHC1).exp().mT
-        least = torch.finfo(sums_BHQC.dtype).tiny  # of what fits: a score is a number however far two vectors differ
+        least = torch.finfo(sums_BHQC.dtype).tiny  # keeps scores finite however far apart two vectors are
         return sums_BHQC.clamp(min=least).log() + largest_BHQ1 + largest_BHC1.mT
 
     def log_features(self, x_BHLD: Float[Tensor, "B H L D"]) -> Float[Tensor, "B H L M"]:
-        """log phi(x), in float32 or wider: an error in a logarithm is a factor."""
+        """Return log phi(x), in float32 or wider: an absolute error in a logarithm is a relative error of phi."""
         scaled = x_BHLD.to(torch.promote_types(x_BHLD.dtype, self.directions.dtype)) * x_BHLD.shape[-1] ** -0.25
         halves = scaled.square().sum(-1, keepdim=True) / 2
         return project(scaled, self.directions) - halves - math.log(self.directions.shape[1]) / 2
 
     def query_features(self, q_BHQD: Float[Tensor, "B H Q D"]) -> Float[Tensor, "B H Q M"]:
-        """phi(q) times a factor a query, which linear attention divides out again."""
+        """Return phi(q) times a factor per query, which cancels in linear attention."""
         logs_BHQM = self.log_features(q_BHQD)
         return (logs_BHQM - logs_BHQM.detach().amax(-1, keepdim=True)).exp()
 
     def key_features(
         self, keys_BHLD: Float[Tensor, "B H L D"], keep_BL: Bool[Tensor, "B L"] | None = None
     ) -> Float[Tensor, "B H L M"]:
-        """phi(k) times one factor a memory, which linear attention divides out again; 0 where a key does not count."""
+        """Return phi(k) times a factor per memory, which cancels in linear attention; 0 for keys that are not kept."""
         logs_BHLM = self.log_features(keys_BHLD)
         if keep_BL is not None:
             logs_BHLM = logs_BHLM.masked_fill(~keep_BL[:, None, :, None], -math.inf)
         largest = logs_BHLM.detach().amax((2, 3), keepdim=True)
-        return (logs_BHLM - largest.clamp(min=torch.finfo(largest.dtype).min)).exp()  # where no key counts: finite
+        return (logs_BHLM - largest.clamp(min=torch.finfo(largest.dtype).min)).exp()  # finite even if no key is kept
 
 
 def orthogonal_directions(count: int, width: int, generator: torch.Generator) -> Float[Tensor, "M D"]:
-    """Rows that are each N(0, I), and orthogonal within each block of `width` rows; in float64."""
+    """Draw rows from N(0, I) that are orthogonal within each block of `width` rows, in float64."""
     blocks = []
     for _ in range(math.ceil(count / width)):
         rotation, triangle = torch.linalg.qr(
@@ -89,11 +89,11 @@ def linear_attention(
     v_BHLD: Float[Tensor, "B H L D"],
     keep_BL: Bool[Tensor, "B L"] | None = None,
 ) -> Float[Tensor, "B H Q D"]:
-    """y_i = phi(q_i) . sum_j phi(k_j) v_j / phi(q_i) . sum_j phi(k_j), in time and memory linear in Q and L.
+    """y_i = phi(q_i) . sum_j phi(k_j) v_j / phi(q_i) . sum_j phi(k_j), linear in Q and L in time and memory
 
-    A query that sees nothing gets zeros. Computed in the type of the features, returned in that of the values.
+    A query that sees no key gets zeros. Computed in the dtype of the features, returned in that of the values.
     """
-    k_BHLM, v_BHLX = _counted(phi_k_BHLM, v_BHLD, keep_BL)
+    k_BHLM, v_BHLX = _masked(phi_k_BHLM, v_BHLD, keep_BL)
     return _divide(phi_q_BHQM @ (k_BHLM.mT @ v_BHLX)).to(v_BHLD.dtype)
 
 
@@ -104,13 +104,13 @@ def causal_linear_attention(
     keep_BL: Bool[Tensor, "B L"] | None = None,
     chunk: int = 128,
 ) -> Float[Tensor, "B H L D"]:
-    """The same with sums over j <= i: quadratic inside chunks, and sums of all chunks before.
+    """Linear attention with sums over j <= i: quadratic within chunks, plus the sums over all previous chunks.
 
-    Memory is L * chunk + L / chunk * M * D, where prefix sums of every position would take L * M * D.
+    It takes memory for L * chunk + L / chunk * M * D values; prefix sums at every position would take L * M * D.
     """
     length = v_BHLD.shape[2]
     chunk = min(chunk, length)
-    k_BHLM, v_BHLX = _counted(phi_k_BHLM, v_BHLD, keep_BL)
+    k_BHLM, v_BHLX = _masked(phi_k_BHLM, v_BHLD, keep_BL)
     q_BHCSM, k_BHCSM, v_BHCSX = (
         F.pad(x, (0, 0, 0, -length % chunk)).unflatten(2, (-1, chunk)) for x in (phi_q_BHLM, k_BHLM, v_BHLX)
     )
@@ -120,10 +120,10 @@ def causal_linear_attention(
     return _divide(sums_BHCSX.flatten(2, 3)[:, :, :length]).to(v_BHLD.dtype)
 
 
-def _counted(
+def _masked(
     phi_k_BHLM: Float[Tensor, "B H L M"], v_BHLD: Float[Tensor, "B H L D"], keep_BL: Bool[Tensor, "B L"] | None
 ) -> tuple[Float[Tensor, "B H L M"], Float[Tensor, "B H L X"]]:
-    """Features that are 0 where a key does not count; values with a 1 behind them, whose sum is the divisor."""
+    """Return features that are 0 for keys that are not kept, and values with a 1 appended, whose sum is the divisor."""
     if keep_BL is not None:
         phi_k_BHLM = phi_k_BHLM.masked_fill(~keep_BL[:, None, :, None], 0)
     return phi_k_BHLM, F.pad(v_BHLD.to(phi_k_BHLM.dtype), (0, 1), value=1)

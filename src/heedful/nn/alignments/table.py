@@ -25,7 +25,7 @@ ALIGNMENTS: Final[Mapping[str, type[Alignment]]] = {
 
 
 def make_alignment(name: str, query_width: int, key_width: int, heads: int, **options: Any) -> Alignment:
-    """Make an alignment; its class says which options it has, and what it demands."""
+    """Make an alignment by name; its class declares its options and requirements."""
     if name not in ALIGNMENTS:
         raise ValueError(f"there is no alignment `{name}`: it must be one of {', '.join(ALIGNMENTS)}")
     return ALIGNMENTS[name](query_width, key_width, heads, **options)

@@ -1,1 +1,1 @@
-"""Attention over packed sentences: multi-head, with any alignment, relative positions, windows."""
+"""Attention over packed sentences: multi-head attention with any alignment, relative positions and windows."""

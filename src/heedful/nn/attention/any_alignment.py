@@ -1,9 +1,9 @@
-"""Multi-head attention whose heads score with any alignment and weigh with any distribution.
+"""Multi-head attention with any alignment and any distribution.
 
-    head_i = p(a(q_i, K_i)) V_i,  a an alignment and p a distribution, of each head or the same for all
+    head_i = p(a(q_i, K_i)) V_i,  a an alignment and p a distribution, per head or shared by all heads
 
-Projections, caches and steps are those of `attention`; what a head does with its queries, keys and values is a
-`HeadAttention`. Nothing here is fused: see `attention` for the scaled dot product with a softmax.
+Projections, caches and steps are those of `multi_head`; a `HeadAttention` computes what the heads do with queries, keys
+and values. Nothing here is fused: `multi_head` is faster for the scaled dot product with a softmax.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
 
-_NOWHERE: Final = PositionScheme()  # what attention knows of the places of another sequence: nothing
+_NO_POSITIONS: Final = PositionScheme()  # attention over another sequence does not use positions
 
 
 class HeadAttention(nn.Module):
-    """y = p(a(q, K) + b) V, with b what a position scheme adds, which may add to V as well.
+    """y = p(a(q, K) + b) V, where b is the bias of a position scheme, which may add to V too.
 
-    `distribution` maps scores, and what is seen, to weights. With `distance`, it is given the distances of queries and
-    keys besides: those of single keys, or of areas where the alignment makes areas of keys.
+    `distribution` maps scores and a mask of visible keys to weights. If `distance` is given, it is also passed the
+    distances between queries and keys: single keys, or areas if the alignment groups keys into areas.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class HeadAttention(nn.Module):
         k_BHLD: Float[Tensor, "B H L D"],
         v_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None,
-        positions: PositionScheme = _NOWHERE,
+        positions: PositionScheme = _NO_POSITIONS,
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Float[Tensor, "B H Q D"]:
-        """What queries read; with positions, they stand at the last Q of the L places."""
+        """Return what the queries read. With a position scheme, they are at the last Q of the L positions."""
         bias_BHQL = positions.bias(q_BHQD, k_BHLD.shape[2])
         y_BHQD, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLD, keep_BL, bias_BHQL, causal, dropout)
         return positions.read(y_BHQD, weights_BHQC)
@@ -63,7 +63,7 @@ class HeadAttention(nn.Module):
         v_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None,
     ) -> Float[Tensor, "B H Q L"]:
-        """The factor of each place's value in what queries read."""
+        """Return the factor of the value at each position in what the queries read."""
         _, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLD, keep_BL)
         return self.alignment.position_weights(weights_BHQC, k_BHLD.shape[2])
 
@@ -80,7 +80,7 @@ class HeadAttention(nn.Module):
         candidates = self.alignment.prepare(k_BHLD, v_BHLD, keep_BL)
         distance_BHQC = None
         if self.distance is not None:
-            # Keys as they were: prepared ones need not be of the queries' space. Those of areas are, and have no other.
+            # Unprepared keys: prepared ones may be in another space than queries. Areas exist only as prepared keys.
             distance_BHQC = self.distance(q_BHQD, k_BHLD if self.alignment.one_to_one else candidates.keys)
         return attend(
             self.alignment,
@@ -95,9 +95,9 @@ class HeadAttention(nn.Module):
 
 
 class LinearHeadAttention(HeadAttention):
-    """The same with a kernel's features and a softmax, in time and memory linear in Q and L.
+    """Head attention with the random features of a kernel and a softmax, linear in Q and L in time and memory.
 
-    No weights are formed, so there are none to drop: with dropout of weights it computes, and holds, all of them.
+    It does not compute weights, except with dropout of weights, when it needs all of them.
     """
 
     alignment: Kernel
@@ -111,11 +111,11 @@ class LinearHeadAttention(HeadAttention):
         k_BHLD: Float[Tensor, "B H L D"],
         v_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None,
-        positions: PositionScheme = _NOWHERE,
+        positions: PositionScheme = _NO_POSITIONS,
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Float[Tensor, "B H Q D"]:
-        """What queries read; positions are in queries and keys, if anywhere."""
+        """Return what the queries read. Positions can only be encoded in queries and keys."""
         if dropout:
             return super().forward(q_BHQD, k_BHLD, v_BHLD, keep_BL, positions, causal, dropout)
         attend_linearly = causal_linear_attention if causal else linear_attention
@@ -125,7 +125,7 @@ class LinearHeadAttention(HeadAttention):
 
 
 class AlignedSelfAttention(SelfAttention):
-    """Self-attention that reads with any alignment and any distribution."""
+    """Self-attention with any alignment and any distribution."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class AlignedSelfAttention(SelfAttention):
 
     @property
     def in_slots(self) -> bool:
-        """No kernel reads like this."""
+        """Whether a step in slots computes the same: it does not, as there is no kernel for it."""
         return False
 
     def _attend(
@@ -151,9 +151,9 @@ class AlignedSelfAttention(SelfAttention):
         v_NHD: Float[Tensor, "N H D"],
         layout: Layout,
     ) -> Float[Tensor, "N H D"]:
-        q_BHLD, k_BHLD, v_BHLD = (_padded(x, layout) for x in (q_NHD, k_NHD, v_NHD))
+        q_BHLD, k_BHLD, v_BHLD = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHD))
         dropout = self.dropout if self.training else 0.0
-        y_BHLD = self.reading(q_BHLD, k_BHLD, v_BHLD, _kept(layout), self.positions, self.causal, dropout)
+        y_BHLD = self.reading(q_BHLD, k_BHLD, v_BHLD, _key_mask(layout), self.positions, self.causal, dropout)
         return unpad(y_BHLD.transpose(1, 2), layout)
 
     def _attend_past(
@@ -170,10 +170,10 @@ class AlignedSelfAttention(SelfAttention):
 
 
 class AlignedCrossAttention(CrossAttention):
-    """Attention over a memory that reads with any alignment and any distribution.
+    """Attention over a memory with any alignment and any distribution.
 
-    A step prepares the memory's keys again: what alignments make of them differs in width and number, so that no cache
-    of one shape could hold it, and the work is small beside a step's own projections.
+    Every step prepares the keys of the memory again: prepared keys differ in width and number between alignments, so a
+    cache of one shape could not hold them, and the work is small compared to the projections of a step.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class AlignedCrossAttention(CrossAttention):
 
     @property
     def in_slots(self) -> bool:
-        """No kernel reads like this."""
+        """Whether a step in slots computes the same: it does not, as there is no kernel for it."""
         return False
 
     def step_weights(
@@ -193,13 +193,13 @@ class AlignedCrossAttention(CrossAttention):
         memory_2BHLD: Float[Tensor, "2 B H L D"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R L"]:
-        """The share of each place in what `step` reads, mean over heads: a row sums to 1 and is 0 in padding.
+        """Return the share of each position in what `step` reads, averaged over heads: rows sum to 1, padding has 0.
 
-        That is the weights themselves where they sum to one, place by place. Others, such as those of areas, of a
-        sigmoid or with signs, count by their size: see `position_shares`.
+        These are the weights themselves if there is one per position and they sum to one. Other weights, such as those
+        of areas, of a sigmoid, or with signs, count by their absolute value: see `position_shares`.
         """
         keys, values = memory_2BHLD
-        keep_BL = _unmasked(keep)
+        keep_BL = _drop_mask_axes(keep)
         factors_BHKL = self.reading.factors(self._queries(x_RE, keys), keys, values, keep_BL)
         return position_shares(factors_BHKL, keep_BL).flatten(0, 1)
 
@@ -211,9 +211,13 @@ class AlignedCrossAttention(CrossAttention):
         layout: Layout,
         memory_layout: Layout,
     ) -> Float[Tensor, "N H D"]:
-        q_BHQD, k_BHLD, v_BHLD = _padded(q_NHD, layout), _padded(k_MHD, memory_layout), _padded(v_MHD, memory_layout)
+        q_BHQD, k_BHLD, v_BHLD = (
+            _pad_heads(q_NHD, layout),
+            _pad_heads(k_MHD, memory_layout),
+            _pad_heads(v_MHD, memory_layout),
+        )
         dropout = self.dropout if self.training else 0.0
-        y_BHQD = self.reading(q_BHQD, k_BHLD, v_BHLD, _kept(memory_layout), dropout=dropout)
+        y_BHQD = self.reading(q_BHQD, k_BHLD, v_BHLD, _key_mask(memory_layout), dropout=dropout)
         return unpad(y_BHQD.transpose(1, 2), layout)
 
     def _attend_memory(
@@ -223,24 +227,24 @@ class AlignedCrossAttention(CrossAttention):
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "B H K D"]:
         keys, values = memory_2BHLD
-        y_BHKD: Tensor = self.reading(q_BHKD, keys, values, _unmasked(keep))
+        y_BHKD: Tensor = self.reading(q_BHKD, keys, values, _drop_mask_axes(keep))
         return y_BHKD
 
 
-def _padded(x_NHD: Float[Tensor, "N H D"], layout: Layout) -> Float[Tensor, "B H L D"]:
+def _pad_heads(x_NHD: Float[Tensor, "N H D"], layout: Layout) -> Float[Tensor, "B H L D"]:
     return pad(x_NHD, layout).transpose(1, 2)
 
 
-def _kept(layout: Layout) -> Bool[Tensor, "B L"] | None:
+def _key_mask(layout: Layout) -> Bool[Tensor, "B L"] | None:
     return None if layout.even else layout.keep
 
 
-def _unmasked(keep: Bool[Tensor, "B 1 1 L"] | None) -> Bool[Tensor, "B L"] | None:
+def _drop_mask_axes(keep: Bool[Tensor, "B 1 1 L"] | None) -> Bool[Tensor, "B L"] | None:
     return None if keep is None else keep[:, 0, 0]
 
 
 def _own_past(cache_2BHSD: Float[Tensor, "2 B H S D"], keep: Bool[Tensor, "B 1 K S"]) -> Float[Tensor, "2 R H T D"]:
-    """What each row descends from, in the order of positions: of the K places of each position it keeps one."""
+    """Return the keys and values that each row descends from, in order: one of the K entries of each position."""
     sentences, _, beams, places = keep.shape
     sentence_B11 = torch.arange(sentences, device=keep.device)[:, None, None]
     kept_BKT = keep[:, 0].unflatten(2, (-1, beams)).int().argmax(3)

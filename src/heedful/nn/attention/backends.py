@@ -1,10 +1,10 @@
-"""Ways to compute the same attention over packed sentences, chosen by device, type and length.
+"""Backends that compute attention over packed sentences, chosen by device, dtype and length.
 
-    attend(q, k, v) = softmax(q k^T / sqrt(D)) v, each sentence by itself      Vaswani et al. 2017, 3.2.1
+    attend(q, k, v) = softmax(q k^T / sqrt(D)) v, sentence by sentence      Vaswani et al. 2017, 3.2.1
 
-Those that pad also know softmax(q k^T / sqrt(D) + bias) v; those on the packed layout refuse a bias.
+Backends that pad can also compute softmax(q k^T / sqrt(D) + bias) v; those on the packed layout refuse a bias.
 
-A backend is a function with the signature of `Backend`; all agree within stated tolerances, in a test over all.
+A backend is a function with the signature of `Backend`; a test checks that all agree within stated tolerances.
 """
 
 import math
@@ -20,8 +20,8 @@ from heedful.nn.kernels import kernels_enabled, use_kernels
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
 
-_SHORT: Final = 256  # tokens: bounds of sentences up to which a kernel of our own is faster than flash attention
-_NARROW: Final = 128  # widths of heads up to which its blocks fit the shared memory of every GPU
+_SHORT: Final = 256  # longest sentence for which the `short` kernel is faster than flash attention
+_NARROW: Final = 128  # widest head for which its blocks fit in the shared memory of every GPU
 
 
 @runtime_checkable
@@ -39,9 +39,9 @@ class Backend(Protocol):
         dropout: float,
         bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
     ) -> Float[Tensor, "N H D"]:
-        """Attend. `dropout` is the share of weights to drop: zero outside training.
+        """Attend. `dropout` is the fraction of weights to drop: zero outside training.
 
-        `bias` is added to the scores, on padded rows; a backend that cannot add one refuses it.
+        `bias` is added to the padded scores; a backend that cannot add one refuses it.
         """
         ...
 
@@ -56,17 +56,17 @@ def padded(
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
-    """PyTorch's fused attention on padded rows.
+    """Attend with PyTorch's fused attention on padded rows.
 
-    On the CPU always in float32 or wider: its bfloat16 backward pass is several times slower.
+    On a CPU it always computes in float32 or wider, because the bfloat16 backward pass is several times slower.
     """
     kernel_type = torch.promote_types(q_NHD.dtype, torch.float32) if q_NHD.device.type == "cpu" else q_NHD.dtype
     q_BHLD, k_BHLD, v_BHLD = (
         pad(x, layout).to(kernel_type).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHD, keys))
     )
-    # Causal rows need no mask: what stands behind a sentence's end is seen by nothing inside it.
+    # Causal attention needs no mask: no token sees the padding after the end of its sentence.
     mask = None if causal else _visible_keys(keys)
-    if bias_BHLL is not None:  # then they do: the kernel takes a mask or knows by itself what is past, never both
+    if bias_BHLL is not None:  # the bias is a mask, and the kernel takes either a mask or `is_causal`
         mask, causal = masked_bias(bias_BHLL.to(kernel_type), _past(queries.bound, keys) if causal else mask), False
     y_BHLD = F.scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD, attn_mask=mask, dropout_p=dropout, is_causal=causal)
     return unpad(y_BHLD.transpose(1, 2), queries).to(q_NHD.dtype)
@@ -82,15 +82,15 @@ def varlen(
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
-    """Flash attention straight on the packed layout: CUDA, 16-bit types, no dropout of weights."""
-    from torch.nn.attention.varlen import varlen_attn  # pulls in the compiler: seconds that a CPU need not wait
+    """Attend with flash attention on the packed layout: CUDA, 16-bit dtypes, no dropout of weights."""
+    from torch.nn.attention.varlen import varlen_attn  # imports the compiler, which takes seconds: not on a CPU
 
     if dropout:
-        raise ValueError("varlen attention drops no weights")
+        raise ValueError("varlen attention cannot drop weights")
     if bias_BHLL is not None:
-        raise ValueError("varlen attention adds no bias to the scores")
+        raise ValueError("varlen attention cannot add a bias to the scores")
     window = (-1, 0) if causal else (-1, -1)
-    return varlen_attn(  # type: ignore[return-value]  # a pair only when `return_aux` is asked for
+    return varlen_attn(  # type: ignore[return-value]  # a pair only with `return_aux`
         q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, queries.bound, keys.bound, window_size=window
     )
 
@@ -105,11 +105,11 @@ def short(
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
-    """A kernel of our own for many short sentences: CUDA, any type, with dropout of weights."""
+    """Attend with a custom kernel for many short sentences: CUDA, any dtype, with dropout of weights."""
     from heedful.nn.kernels.short_attention import short_attention
 
     if bias_BHLL is not None:
-        raise ValueError("short attention adds no bias to the scores")
+        raise ValueError("short attention cannot add a bias to the scores")
     seed = torch.randint(2**62, (1,), device=q_NHD.device) if dropout else queries.offsets[:1]
     bound = max(queries.bound, keys.bound)
     y_NHD, _ = short_attention(q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, seed, causal, dropout, bound)
@@ -126,7 +126,7 @@ def explicit(
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
-    """The equation as written, with its weights at hand: slow, and the reference for the others."""
+    """Attend by the equation as written, with explicit weights: slow, and the reference for the other backends."""
     weights_BHLL = F.dropout(attention_weights(q_NHD, k_MHD, queries, keys, causal, bias_BHLL), dropout)
     y_BHLD = weights_BHLL @ pad(v_MHD, keys).transpose(1, 2)
     return unpad(y_BHLD.transpose(1, 2), queries)
@@ -140,7 +140,7 @@ def attention_weights(
     causal: bool,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "B H Lq Lk"]:
-    """softmax(q k^T / sqrt(D) + bias), padded; rows behind a sentence's end are arbitrary."""
+    """Return softmax(q k^T / sqrt(D) + bias), padded; rows after the end of a sentence are arbitrary."""
     q_BHLD, k_BHLD = pad(q_NHD, queries).transpose(1, 2), pad(k_MHD, keys).transpose(1, 2)
     scores_BHLL = q_BHLD @ k_BHLD.transpose(2, 3) / math.sqrt(q_BHLD.shape[-1])
     if bias_BHLL is not None:
@@ -163,7 +163,7 @@ def automatic(
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
 ) -> Float[Tensor, "N H D"]:
-    """The fastest backend for this device, type and length; of those that add a bias where there is one."""
+    """Attend with the fastest backend for this device, dtype and length that supports what is asked of it."""
     width = q_NHD.shape[2]
     if bias_BHLL is not None or not q_NHD.is_cuda or not supports_packed(q_NHD.dtype, width, dropout):
         backend = padded
@@ -175,19 +175,19 @@ def automatic(
 
 
 def masked_bias(bias_BHQK: Float[Tensor, "#B H Q K"], keep: Bool[Tensor, "*any"] | None) -> Float[Tensor, "..."]:
-    """A bias for fused kernels, which says also what may be seen."""
+    """Return the bias with minus infinity where a key is not visible, as a mask for fused kernels."""
     return bias_BHQK if keep is None else bias_BHQK.where(keep, -math.inf)
 
 
 def supports_packed(dtype: torch.dtype, head_width: int, dropout: float) -> bool:
-    """Whether a GPU attends straight on the packed layout: heads of this type and width, with such a share dropped."""
+    """Return whether a GPU can attend on the packed layout with this dtype, head width and dropout of weights."""
     if dtype not in (torch.bfloat16, torch.float16) or head_width % 8 or head_width > 256:
         return False
     return dropout == 0 or (kernels_enabled() and head_width <= _NARROW)
 
 
 def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:
-    """True where a key is a token; None where all are. An empty sentence keeps one key: no softmax over nothing."""
+    """Return True where a key is a token, None if all are. Empty sentences keep one key, for the softmax to work on."""
     if keys.even:
         return None
     first = torch.arange(keys.bound, device=keys.offsets.device) == 0
@@ -195,7 +195,7 @@ def _visible_keys(keys: Layout) -> Bool[Tensor, "B 1 1 L"] | None:
 
 
 def _past(length: int, keys: Layout) -> Bool[Tensor, "Lq Lk"]:
-    """True where a key stands no later than its query."""
+    """Return True where a key is not after the query."""
     return torch.ones(length, keys.bound, dtype=torch.bool, device=keys.offsets.device).tril()
 
 

@@ -1,6 +1,6 @@
-"""Co-attention: two sequences, such as a question and a picture, each attended to with the other in mind.
+"""Co-attention: two sequences, such as a question and a picture, each attended to in view of the other.
 
-Shape letters of this file: L, A  tokens and width of the first sequence    M, C  of the second    F  inner width
+Shape letters of this file: L, A  length and width of the first sequence    M, C  of the second    F  inner width
 """
 
 import torch
@@ -14,7 +14,7 @@ from heedful.nn.layers.linear import Linear
 class CoAttention(nn.Module):
     """Parallel co-attention of sequences a and b      Lu et al. 2016, 3.3
 
-    C   = tanh(a W_c b^T)                       how each token of a goes with each token of b
+    C   = tanh(a W_c b^T)                       affinity of each token of a and each token of b
     H_a = tanh(a W_a + C (b W_b)),              p_a = softmax(H_a w_a),  a_pooled = p_a . a
     H_b = tanh(b W_b + C^T (a W_a)),            p_b = softmax(H_b w_b),  b_pooled = p_b . b
     """
@@ -32,9 +32,9 @@ class CoAttention(nn.Module):
         b_BMC: Float[Tensor, "B M C"],
         keep_BM: Bool[Tensor, "B M"],
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B C"]]:
-        """Pool what is kept of both."""
+        """Pool the tokens that `keep` marks in both sequences."""
         weights_BL, weights_BM = self.weights(a_BLA, keep_BL, b_BMC, keep_BM)
-        return _pooled(weights_BL, _kept(a_BLA, keep_BL)), _pooled(weights_BM, _kept(b_BMC, keep_BM))
+        return _pool(weights_BL, _zero_padding(a_BLA, keep_BL)), _pool(weights_BM, _zero_padding(b_BMC, keep_BM))
 
     def weights(
         self,
@@ -43,8 +43,11 @@ class CoAttention(nn.Module):
         b_BMC: Float[Tensor, "B M C"],
         keep_BM: Bool[Tensor, "B M"],
     ) -> tuple[Float[Tensor, "B L"], Float[Tensor, "B M"]]:
-        """How much of each token is in the two pooled vectors."""
-        a_BLA, b_BMC = _kept(a_BLA, keep_BL), _kept(b_BMC, keep_BM)  # so that their affinity is tanh(0) = 0
+        """Return the weight of each token in the two pooled vectors."""
+        a_BLA, b_BMC = (
+            _zero_padding(a_BLA, keep_BL),
+            _zero_padding(b_BMC, keep_BM),
+        )  # so that the affinity of padding is tanh(0) = 0
         affinity_BLM = (a_BLA @ self.affinity(b_BMC).transpose(1, 2)).tanh()
         a_BLF, b_BMF = self.into_a(a_BLA), self.into_b(b_BMC)
         seen_a_BLF = (a_BLF + affinity_BLM @ b_BMF).tanh()
@@ -54,10 +57,10 @@ class CoAttention(nn.Module):
         return weights_BL, weights_BM
 
 
-def _kept(x_BLE: Tensor, keep_BL: Tensor) -> Tensor:
-    """Zero where nothing is kept: not even a gradient may meet what padding holds."""
+def _zero_padding(x_BLE: Tensor, keep_BL: Tensor) -> Tensor:
+    """Set padding to zero: neither values nor gradients may depend on its content."""
     return x_BLE.masked_fill(~keep_BL.unsqueeze(2), 0)
 
 
-def _pooled(weights_BL: Tensor, x_BLE: Tensor) -> Tensor:
+def _pool(weights_BL: Tensor, x_BLE: Tensor) -> Tensor:
     return torch.einsum("bl,ble->be", weights_BL, x_BLE)

@@ -1,8 +1,8 @@
-"""Attention with any alignment and any distribution: the equation as written, with its weights at hand.
+"""Attention with any alignment and any distribution: the equation as written, with explicit weights.
 
     y = p(a(q, K)) V,  a an alignment, p a distribution
 
-For fused attention with the scaled dot product and a softmax see `backends`.
+Fused attention with the scaled dot product and a softmax is in `backends`.
 """
 
 from collections.abc import Callable
@@ -26,13 +26,14 @@ def attend(
     distance_BHQC: Float[Tensor, "B H Q C"] | None = None,
     dropout: float = 0.0,
 ) -> tuple[Float[Tensor, "B H Q V"], Float[Tensor, "B H Q C"]]:
-    """What each query reads from the candidates' values, and the weights it reads them with.
+    """Return what each query reads from the values of the candidates, and the weights.
 
-    `distribution` maps scores, and True where a candidate is seen (None: everywhere), to weights. `causal`: the query
-    at place i sees what ends there or before. Scores become weights in float32 or wider; values keep their type.
+    `distribution` maps scores, and a mask that is True where a candidate is visible (None: everywhere), to weights.
+    `causal`: the query at position i sees the candidates that end at or before i. Scores become weights in float32 or
+    wider; values keep their dtype.
 
-    `bias` is added to the scores. `distance` is for distributions that ask for one: it stands between the scores and
-    what is seen. `dropout` is the share of weights to drop, zero outside training: what was dropped is returned as 0.
+    `bias` is added to the scores. `distance` is passed between scores and mask to distributions that need it. `dropout`
+    is the fraction of weights to drop, zero outside training; dropped weights are returned as 0.
     """
     scores_BHQC = alignment(q_BHQD, candidates)
     scores_BHQC = scores_BHQC.to(torch.promote_types(scores_BHQC.dtype, torch.float32))
@@ -50,11 +51,11 @@ def attend(
 def position_shares(
     factors_BHQL: Float[Tensor, "B H Q L"], keep_BL: Bool[Tensor, "B L"] | None = None
 ) -> Float[Tensor, "B Q L"]:
-    """How much of what each query reads comes from each place: a row sums to 1, and is 0 where `keep` is False.
+    """Return the share of each position in what each query reads: rows sum to 1, and are 0 where `keep` is False.
 
-    Factors are those of `Alignment.position_weights`, 0 where `keep` is False. They need not sum to one, and may be
-    negative: what counts is their size, mean over the heads, as a share of the sum over places. A query that reads
-    nothing prefers no place: it has the same share of all that are kept.
+    Factors are those of `Alignment.position_weights`, 0 where `keep` is False. They need not sum to one and may be
+    negative: a share is the absolute value, averaged over heads, relative to the sum over positions. A query that reads
+    nothing has equal shares of all positions that are kept.
     """
     sizes_BQL = factors_BHQL.abs().mean(1)
     sums_BQ1 = sizes_BQL.sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""A projection's parts (queries, keys, values) as views, split into heads."""
+"""Splits a projection into queries, keys and values per head, as views."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def split_heads(projected: Float[Tensor, "N PHD"], parts: int, heads: int) -> tuple[Tensor, ...]:
-    """The parts of a projection, [N, H, D] each."""
+    """Return the parts of a projection, [N, H, D] each."""
     if projected.requires_grad and projected.is_cuda and not torch.compiler.is_compiling():
         split: tuple[Tensor, ...] = _Split.apply(projected, parts, heads)  # type: ignore[no-untyped-call]
         return split
@@ -16,7 +16,7 @@ def split_heads(projected: Float[Tensor, "N PHD"], parts: int, heads: int) -> tu
 
 
 class _Split(torch.autograd.Function):
-    """Splits without a copy, and joins the gradients without one where a kernel wrote them side by side."""
+    """Splits without a copy, and joins the gradients without one if a kernel wrote them next to each other."""
 
     @staticmethod
     def forward(ctx: Any, projected: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:

@@ -1,9 +1,9 @@
-"""Multi-head attention over packed sentences, and one step of it over cached keys.
+"""Multi-head attention over packed sentences, and single decoding steps over cached keys.
 
 MultiHead(Q, K, V) = Concat(head_1 .. head_H) W_O,  head_i = attend(Q W_i^Q, K W_i^K, V W_i^V)
                                                                                     Vaswani et al. 2017, 3.2.2
 
-Shape letter beside the project's: W  width of a memory
+Shape letter of this file: W  width of a memory
 """
 
 import math
@@ -22,9 +22,9 @@ from heedful.packed import Layout
 
 
 class SelfAttention(nn.Module):
-    """Q = K = V = x; one matrix projects all three. `causal`: a token sees itself and what stands before it.
+    """Q = K = V = x; one matrix projects all three. `causal`: a token sees itself and the tokens before it.
 
-    `positions`: what attention knows of where tokens stand, where the embeddings do not say it.
+    `positions` is the position scheme, for models whose embeddings do not contain positions.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class SelfAttention(nn.Module):
 
     @property
     def in_slots(self) -> bool:
-        """Whether a step in slots computes the same: its kernels are fused, and know no positions but placed ones."""
+        """Whether a step in slots computes the same: its kernels are fused, with positions in queries and keys only."""
         return self.backend is not explicit and self.positions.in_slots
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
-        """Attend over all tokens of each sentence at once."""
+        """Attend from all tokens of each sentence at once."""
         q, k, v = self._heads(x_NE, layout.positions, layout.bound)
         return self.output(self._attend(q, k, v, layout).flatten(1))
 
@@ -58,13 +58,14 @@ class SelfAttention(nn.Module):
         cache_2BHSD: Float[Tensor, "2 B H S D"],
         keep: Bool[Tensor, "B 1 K S"] | None,
     ) -> Float[Tensor, "R E"]:
-        """Attend from one new token a row over the cached ones and itself, which is written to the cache's last places.
+        """Attend from one new token per row over the cached tokens and itself, and write it to the end of the cache.
 
-        The K rows of a sentence share its cache, K places a position; `keep` is what each row descends from.
+        The K rows of a sentence share its cache, with K entries per position; `keep` marks those that a row descends
+        from.
         """
         sentences, places = cache_2BHSD.shape[1], cache_2BHSD.shape[3]
         beams = x_RE.shape[0] // sentences
-        count = places // beams  # of positions, the new one included
+        count = places // beams  # positions, including the new one
         positions_R = torch.full((x_RE.shape[0],), count - 1, device=x_RE.device)
         q_BHKD, k_BHKD, v_BHKD = (
             heads.unflatten(0, (sentences, beams)).transpose(1, 2) for heads in self._heads(x_RE, positions_R, count)
@@ -81,7 +82,7 @@ class SelfAttention(nn.Module):
         ancestors_SKP: Int[Tensor, "S K P"],
         positions_S: Int[Tensor, "S"],
     ) -> Float[Tensor, "R E"]:
-        """The same from buffers that never move, each slot at a position of its own: see `models.transformer.slots`."""
+        """Take a step on fixed buffers, with each slot at its own position: see `models.transformer.slots`."""
         beams, room = ancestors_SKP.shape[1:]
         q, k, v = self._heads(x_RE, positions_S.unsqueeze(1).expand(-1, beams), room)
         return self.output(attend_past(q, k, v, cache_2SPKHD, ancestors_SKP, positions_S).flatten(1))
@@ -113,7 +114,7 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Q = x; K = V = the memory of another sequence; one matrix projects keys and values."""
+    """Q = x; K = V = the memory of another sequence; one matrix projects both keys and values."""
 
     def __init__(
         self,
@@ -137,13 +138,13 @@ class CrossAttention(nn.Module):
     def forward(
         self, x_NE: Float[Tensor, "N E"], layout: Layout, memory_MW: Float[Tensor, "M W"], memory_layout: Layout
     ) -> Float[Tensor, "N E"]:
-        """Attend from all tokens of each sentence over the same sentence's memory."""
+        """Attend from all tokens of each sentence over the memory of that sentence."""
         q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
         k, v = self.keys_and_values(memory_MW)
         return self.output(self._attend(q, k, v, layout, memory_layout).flatten(1))
 
     def keys_and_values(self, memory_MW: Float[Tensor, "M W"]) -> tuple[Tensor, ...]:
-        """The memory's keys and values, [M, H, D] each."""
+        """Return the keys and values of the memory, [M, H, D] each."""
         return split_heads(self.project_memory(memory_MW), 2, self.heads)
 
     def step(
@@ -152,7 +153,7 @@ class CrossAttention(nn.Module):
         memory_2BHLD: Float[Tensor, "2 B H L D"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R E"]:
-        """Attend from one new token a row. The K rows of a sentence are K queries over one copy of its memory."""
+        """Attend from one new token per row. The K rows of a sentence are K queries over one copy of its memory."""
         y_BHKD = self._attend_memory(self._queries(x_RE, memory_2BHLD[0]), memory_2BHLD, keep)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 
@@ -163,7 +164,7 @@ class CrossAttention(nn.Module):
         starts_S: Int[Tensor, "S"],
         lengths_S: Int[Tensor, "S"],
     ) -> Float[Tensor, "R E"]:
-        """The same over packed memories, of which each slot has its own: see `models.transformer.slots`."""
+        """Take a step over packed memories, one per slot: see `models.transformer.slots`."""
         q = self.project_query(x_RE).unflatten(1, (self.heads, -1))
         keys, values = memory_M2HD.unbind(1)
         return self.output(attend_memory(q, keys, values, starts_S, lengths_S).flatten(1))
@@ -174,7 +175,7 @@ class CrossAttention(nn.Module):
         memory_2BHLD: Float[Tensor, "2 B H L D"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R L"]:
-        """The weights that `step` attends with, which its kernel does not give: the mean over heads, 0 in padding."""
+        """Return the weights of `step`, which its kernel does not return: averaged over heads, 0 for padding."""
         keys = memory_2BHLD[0]
         scores_BHKL = self._queries(x_RE, keys) @ keys.transpose(2, 3) / math.sqrt(keys.shape[-1])
         scores_BHKL = scores_BHKL.to(torch.promote_types(scores_BHKL.dtype, torch.float32))

@@ -1,11 +1,11 @@
-"""What self-attention itself knows of where tokens stand: position schemes, which take the place of position vectors.
+"""Position schemes: positions inside self-attention, instead of position vectors added to embeddings.
 
-A scheme is handed to `SelfAttention`. Memory that is attended to from another sequence has no place in it.
+A scheme is an argument of `SelfAttention`; attention over the memory of another sequence does not use it.
 
-A scheme attends by itself with the scaled dot product and a softmax. Attention of another kind asks it for the terms:
+A scheme implements attention with the scaled dot product and a softmax. Other kinds of attention use its terms:
 `encode` for queries and keys, `bias` for scores, `read` for what is read.
 
-Shape letters of this file: C  clipped distances    P  pairs of a head's columns    S  cached places (positions * K)
+Shape letters of this file: C  clipped distances    P  pairs of a head's columns    S  cache entries (positions * K)
 """
 
 import math
@@ -23,12 +23,11 @@ from heedful.packed import Layout
 
 
 class PositionScheme(nn.Module):
-    """No positions in attention: they are in what it reads, if anywhere. The schemes below say more.
+    """No positions in attention, and the base class of the schemes below. It works with every backend."""
 
-    Any backend will do, so that this is as fast as the backend.
-    """
-
-    in_slots: ClassVar[bool] = True  # whether `encode` is all that a scheme does: search in slots asks for no more
+    in_slots: ClassVar[bool] = (
+        True  # whether the scheme only encodes queries and keys: all that search in slots supports
+    )
 
     def encode(
         self,
@@ -37,7 +36,7 @@ class PositionScheme(nn.Module):
         positions: Int[Tensor, "*rows"],
         bound: int,
     ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
-        """Queries and keys of tokens at these positions: N in all, row by row, and all of them below `bound`."""
+        """Encode positions in queries and keys: N positions, row by row, all below `bound`."""
         return q_NHD, k_NHD
 
     def attend(
@@ -50,7 +49,7 @@ class PositionScheme(nn.Module):
         causal: bool,
         dropout: float,
     ) -> Float[Tensor, "N H D"]:
-        """Attend over whole sentences with placed queries and keys."""
+        """Attend over whole sentences with encoded queries and keys."""
         return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout)
 
     def attend_past(
@@ -60,31 +59,31 @@ class PositionScheme(nn.Module):
         v_BHSD: Float[Tensor, "B H S D"],
         keep: Bool[Tensor, "B 1 K S"] | None,
     ) -> Float[Tensor, "B H K D"]:
-        """Attend from the last of the cached positions over all of them, K places each."""
+        """Attend from the last cached position over all of them, with K entries per position."""
         return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=keep)
 
     def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
-        """What is added to the scores that queries at the last Q of so many places give to all of them, if anything."""
+        """Return what is added to the scores of queries at the last Q of `places` positions, or None."""
         return None
 
     def read(
         self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
     ) -> Float[Tensor, "B H Q D"]:
-        """What such queries read from values with these weights, and from what the scheme adds to values."""
+        """Add to y what the queries read, with these weights, from what the scheme adds to values."""
         return y_BHQD
 
 
 class Rotary(PositionScheme):
     """score_ij = (R_i q_i) . (R_j k_j) / sqrt(D) = q_i . R_(j-i) k_j / sqrt(D)      Su et al. 2021, 3.2 (RoPE)
 
-    R_p turns the columns 2c and 2c+1 of a head, as a plane, by the angle p / 10000^(2c/D). What was turned is a query
-    or a key like others: every backend takes it, and a cache holds turned keys. 16-bit types are turned in float32 and
-    rounded once. There is no longest sentence.
+    R_p rotates columns 2c and 2c+1 of a head, as a plane, by the angle p / 10000^(2c/D). Rotated queries and keys work
+    with every backend, and a cache holds rotated keys. 16-bit dtypes are rotated in float32 and rounded once. The
+    length of a sentence is not limited.
     """
 
     def __init__(self, head_width: int) -> None:
         super().__init__()
-        self.waves = Sinusoidal(head_width, halves=True)  # the sines and cosines of these very angles
+        self.waves = Sinusoidal(head_width, halves=True)  # the sines and cosines of these angles
 
     def encode(
         self,
@@ -93,10 +92,10 @@ class Rotary(PositionScheme):
         positions: Int[Tensor, "*rows"],
         bound: int,
     ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
-        """Turn queries and keys by their positions."""
+        """Rotate queries and keys by their positions."""
         sin_N1P, cos_N1P = self.waves(positions.flatten(), bound).unsqueeze(1).chunk(2, dim=2)
         phases_N1P = torch.complex(cos_N1P, sin_N1P)
-        return _turned(q_NHD, phases_N1P), _turned(k_NHD, phases_N1P)
+        return _rotate(q_NHD, phases_N1P), _rotate(k_NHD, phases_N1P)
 
 
 class LinearBias(PositionScheme):
@@ -124,7 +123,7 @@ class LinearBias(PositionScheme):
         causal: bool,
         dropout: float,
     ) -> Float[Tensor, "N H D"]:
-        """Attend with the bias of all pairs of places."""
+        """Attend with the bias of all pairs of positions."""
         bias_1HLL = self._bias(_distances(layout.bound, layout.bound, q_NHD.device))
         return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout, bias_1HLL)
 
@@ -135,12 +134,12 @@ class LinearBias(PositionScheme):
         v_BHSD: Float[Tensor, "B H S D"],
         keep: Bool[Tensor, "B 1 K S"] | None,
     ) -> Float[Tensor, "B H K D"]:
-        """Attend with the bias of every cached place."""
+        """Attend with the bias of every cache entry."""
         bias_1H1S = self._bias(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)).to(q_BHKD.dtype)
         return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=masked_bias(bias_1H1S, keep))
 
     def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
-        """-m |i - j|, the same for all sentences."""
+        """Return -m |i - j|, the same for all sentences."""
         return self._bias(_distances(q_BHQD.shape[2], places, q_BHQD.device))
 
     def _bias(self, distances_QK: Int[Tensor, "Q K"]) -> Float[Tensor, "1 H Q K"]:
@@ -150,8 +149,8 @@ class LinearBias(PositionScheme):
 class RelativeVectors(PositionScheme):
     """score_ij = q_i . (k_j + a_ij) / sqrt(D),   y_i = sum_j p_ij (v_j + b_ij)      Shaw et al. 2018, 3.2
 
-    a_ij and b_ij are trained vectors, one of each for every distance clip(j - i, -k, k), and shared by the heads (3.3).
-    No backend knows them: this is the equation on padded rows, with the weights at hand, and slow beside fused kernels.
+    a_ij and b_ij are learned vectors, one of each per distance clip(j - i, -k, k), shared by the heads (3.3). Backends
+    do not support them: this is the equation on padded rows, with explicit weights, and slower than fused kernels.
     """
 
     in_slots = False
@@ -173,7 +172,7 @@ class RelativeVectors(PositionScheme):
         causal: bool,
         dropout: float,
     ) -> Float[Tensor, "N H D"]:
-        """Attend, whatever the backend."""
+        """Attend by the equation; the backend is not used."""
         q_BHLD, v_BHLD = (pad(x, layout).transpose(1, 2) for x in (q_NHD, v_NHD))
         bias_BHLL = self.bias(q_BHLD, layout.bound)
         weights_BHLL = F.dropout(attention_weights(q_NHD, k_NHD, layout, layout, causal, bias_BHLL), dropout)
@@ -186,7 +185,7 @@ class RelativeVectors(PositionScheme):
         v_BHSD: Float[Tensor, "B H S D"],
         keep: Bool[Tensor, "B 1 K S"] | None,
     ) -> Float[Tensor, "B H K D"]:
-        """Attend from one position, for which every cached place has one vector."""
+        """Attend from one position, relative to which every cache entry has one vector."""
         distances_1S = _distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)
         scores_BHKS = q_BHKD @ k_BHSD.transpose(2, 3) / math.sqrt(q_BHKD.shape[-1])
         scores_BHKS = scores_BHKS + self._scores(q_BHKD, distances_1S)
@@ -196,41 +195,41 @@ class RelativeVectors(PositionScheme):
         return weights_BHKS @ v_BHSD + self._values(weights_BHKS, distances_1S)
 
     def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
-        """q . a / sqrt(D), in float32 or wider."""
+        """Return q . a / sqrt(D), in float32 or wider."""
         return self._scores(q_BHQD, _distances(q_BHQD.shape[2], places, q_BHQD.device))
 
     def read(
         self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
     ) -> Float[Tensor, "B H Q D"]:
-        """Add the vectors b of all places, as they weigh."""
+        """Add the weighted vectors b of all positions."""
         queries, places = weights_BHQL.shape[2:]
         distances_QL = _distances(queries, places, y_BHQD.device)
         return y_BHQD + self._values(weights_BHQL, distances_QL).to(y_BHQD.dtype)
 
-    # Distances are looked up in [B, H, Q, C]: no tensor of vectors has two places.
+    # Distances are looked up in [B, H, Q, C]: no tensor has a vector per pair of positions.
 
     def _scores(self, q_BHQD: Float[Tensor, "B H Q D"], distances_QL: Int[Tensor, "#Q L"]) -> Float[Tensor, "B H Q L"]:
         scores_BHQC = _wide(q_BHQD @ self.keys.to(q_BHQD.dtype).T) / math.sqrt(q_BHQD.shape[3])
-        return scores_BHQC.gather(3, self._clipped(distances_QL).expand(*q_BHQD.shape[:3], -1))
+        return scores_BHQC.gather(3, self._clip(distances_QL).expand(*q_BHQD.shape[:3], -1))
 
     def _values(
         self, weights_BHQL: Float[Tensor, "B H Q L"], distances_QL: Int[Tensor, "#Q L"]
     ) -> Float[Tensor, "B H Q D"]:
-        wide_BHQL = _wide(weights_BHQL)  # many places share a distance: 16 bits sum badly
+        wide_BHQL = _wide(weights_BHQL)  # many positions share a distance: 16-bit sums would be inaccurate
         none_BHQC = wide_BHQL.new_zeros(*wide_BHQL.shape[:3], len(self.values))
-        shares_BHQC = none_BHQC.scatter_add(3, self._clipped(distances_QL).expand_as(wide_BHQL), wide_BHQL)
+        shares_BHQC = none_BHQC.scatter_add(3, self._clip(distances_QL).expand_as(wide_BHQL), wide_BHQL)
         return shares_BHQC.to(weights_BHQL.dtype) @ self.values.to(weights_BHQL.dtype)
 
-    def _clipped(self, distances_QK: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
-        """The row of each distance among the trained vectors."""
+    def _clip(self, distances_QK: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
+        """Return the row of each distance in the tables of vectors."""
         return distances_QK.clamp(-self.max_distance, self.max_distance) + self.max_distance
 
 
 def alibi_slopes(heads: int) -> list[float]:
-    """m_h = 2^(-8h/H) for h = 1 .. H, where H is a power of two.
+    """Return m_h = 2^(-8h/H) for h = 1 .. H, if H is a power of two.
 
-    Else, as in the paper's released program: the slopes of the power of two below, then every second one of the power
-    of two above.
+    Otherwise, as in the paper's released code: the slopes for the next lower power of two, followed by every second
+    slope for the next higher one.
     """
     power = 1 << (heads.bit_length() - 1)
     regular = [2 ** (-8 * head / power) for head in range(1, power + 1)]
@@ -238,8 +237,8 @@ def alibi_slopes(heads: int) -> list[float]:
     return regular + between[: heads - power]
 
 
-def _turned(x_NHD: Float[Tensor, "N H D"], phases_N1P: Complex[Tensor, "N 1 P"]) -> Float[Tensor, "N H D"]:
-    """Two columns are a complex number, and to turn it is one product."""
+def _rotate(x_NHD: Float[Tensor, "N H D"], phases_N1P: Complex[Tensor, "N 1 P"]) -> Float[Tensor, "N H D"]:
+    """Rotate pairs of columns: each pair is a complex number, and a rotation is one product."""
     pairs_NHP2 = _wide(x_NHD).unflatten(2, (-1, 2))
     turned_NHP = torch.view_as_complex(pairs_NHP2) * phases_N1P
     return torch.view_as_real(turned_NHP).flatten(2).to(x_NHD.dtype)
@@ -250,10 +249,10 @@ def _wide(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
 
 
 def _distances(queries: int, keys: int, device: torch.device) -> Int[Tensor, "Q K"]:
-    """j - i: how far behind query i key j stands, of queries at the last places of the keys."""
+    """Return j - i for query i and key j, with queries at the last positions of the keys."""
     return torch.arange(keys, device=device) - torch.arange(keys - queries, keys, device=device).unsqueeze(1)
 
 
 def _distances_back(places: int, rows: int, device: torch.device) -> Int[Tensor, "1 S"]:
-    """j - i from the last position i to every cached place, of which each position j has one a row."""
+    """Return j - i from the last position i to every cache entry; each position j has one entry per row."""
     return (torch.arange(places, device=device) // rows - (places // rows - 1)).unsqueeze(0)

@@ -1,10 +1,10 @@
-"""Local attention: a query looks at a window of keys, around its own place or around a predicted one.
+"""Local attention: a query sees a window of keys, around its own position or around a predicted one.
 
     local-m   p_t = t
     local-p   p_t = S sigmoid(v . tanh(W h_t)),  weights times exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2
-    window    [p_t - D, p_t + D], as far as it is inside the sentence          Luong et al. 2015, 3.2
+    window    [p_t - D, p_t + D], within the sentence                          Luong et al. 2015, 3.2
 
-Positions s count from 0; S is the length of the sentence and D half the width of the window.
+Positions s start at 0; S is the length of the sentence, and D is half the width of the window.
 
 Shape letters of this file: Q  queries    L  keys
 """
@@ -21,7 +21,7 @@ from heedful.nn.layers.linear import Linear
 
 @dataclass(frozen=True)
 class Window:
-    """The keys at most `half_width` from a position."""
+    """The keys at a distance of at most `half_width` from a position."""
 
     half_width: int
 
@@ -32,23 +32,23 @@ class Window:
     def around(
         self, positions_BQ: Real[Tensor, "B Q"], lengths_B: Int[Tensor, "B"], keys: int
     ) -> Bool[Tensor, "B Q {keys}"]:
-        """True at the keys of each sentence that are in the window of each position."""
+        """Return True for the keys of each sentence that are in the window of each position."""
         place_L = torch.arange(keys, device=positions_BQ.device)
         near_BQL = (place_L - positions_BQ.unsqueeze(2)).abs() <= self.half_width
         return near_BQL & (place_L < lengths_B[:, None, None])
 
     def monotone(self, step: int, lengths_B: Int[Tensor, "B"], keys: int) -> Bool[Tensor, "B {keys}"]:
-        """local-m: the window of one step of the decoder.
+        """Return the window of one decoder step in local-m.
 
-        A target can be longer than its source. Behind the source's end the window stays around the last key: the paper
-        would have nothing left to look at.
+        A target can be longer than its source. Past the end of the source, the window stays around the last key: the
+        window of the paper would be empty.
         """
         position_B1 = (lengths_B - 1).clamp(max=step).unsqueeze(1)
         return self.around(position_B1, lengths_B, keys).squeeze(1)
 
 
 class PredictedWindow(nn.Module):
-    """local-p: where to look is predicted from the decoder's state h."""
+    """local-p: the position to attend to is predicted from the decoder's state h."""
 
     def __init__(self, width: int, half_width: int) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class PredictedWindow(nn.Module):
         self.out = Linear(width, 1, bias=False)
 
     def positions(self, h_BQE: Float[Tensor, "B Q E"], lengths_B: Int[Tensor, "B"]) -> Float[Tensor, "B Q"]:
-        """p = S sigmoid(v . tanh(W h)), in float32 or wider: 16 bits do not tell far positions apart."""
+        """Return p = S sigmoid(v . tanh(W h)), in float32 or wider: 16 bits cannot distinguish high positions."""
         score_BQ = self.out(self.inner(h_BQE).tanh()).squeeze(2)
         wide = torch.promote_types(h_BQE.dtype, torch.float32)
         return lengths_B.unsqueeze(1) * score_BQ.to(wide).sigmoid()
@@ -67,7 +67,7 @@ class PredictedWindow(nn.Module):
     def forward(
         self, h_BQE: Float[Tensor, "B Q E"], lengths_B: Int[Tensor, "B"], keys: int
     ) -> tuple[Bool[Tensor, "B Q {keys}"], Float[Tensor, "B Q {keys}"]]:
-        """The window of every query, and the Gaussian to multiply its weights by; only that has gradients."""
+        """Return the window of every query, and the Gaussian that multiplies its weights; only that has gradients."""
         position_BQ = self.positions(h_BQE, lengths_B)
         place_L = torch.arange(keys, device=h_BQE.device)
         sigma = self.window.half_width / 2
@@ -75,7 +75,7 @@ class PredictedWindow(nn.Module):
         return self.window.around(position_BQ.detach(), lengths_B, keys), gaussian_BQL.to(h_BQE.dtype)
 
 
-# --- what the queries of a decoder see --------------------------------------------------------------------------------
+# --- which keys the queries of a decoder see --------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -89,9 +89,9 @@ class View(Protocol):
         lengths_B: Int[Tensor, "B"],
         keys: int,
     ) -> tuple[Bool[Tensor, "B Q L"] | None, Float[Tensor, "B Q L"] | None]:
-        """What is seen (None: all of the sentence), and the factors of the weights (None: one).
+        """Return a mask of visible keys (None: the whole sentence), and factors of their weights (None: 1).
 
-        Positions are those of the queries among the decoder's steps.
+        The position of a query is its decoder step.
         """
         ...
 
@@ -106,7 +106,7 @@ class GlobalView(nn.Module):
         lengths_B: Int[Tensor, "B"],
         keys: int,
     ) -> tuple[None, None]:
-        """All of it."""
+        """Return no mask and no factors."""
         return None, None
 
 
@@ -124,13 +124,13 @@ class MonotoneView(nn.Module):
         lengths_B: Int[Tensor, "B"],
         keys: int,
     ) -> tuple[Bool[Tensor, "B Q {keys}"], None]:
-        """A window around each query's own position."""
+        """Return a window around the position of each query."""
         positions_BQ = torch.minimum(positions_Q, lengths_B.unsqueeze(1) - 1)
         return self.window.around(positions_BQ, lengths_B, keys), None
 
 
 class PredictedView(nn.Module):
-    """local-p: a query sees the window around the position that it predicts, the middle of it most."""
+    """local-p: a query sees the window around the position that it predicts, with the largest weight at its centre."""
 
     def __init__(self, width: int, half_width: int) -> None:
         super().__init__()
@@ -143,6 +143,6 @@ class PredictedView(nn.Module):
         lengths_B: Int[Tensor, "B"],
         keys: int,
     ) -> tuple[Bool[Tensor, "B Q {keys}"], Float[Tensor, "B Q {keys}"]]:
-        """A window around each predicted position, and its Gaussian."""
+        """Return a window around each predicted position, and its Gaussian."""
         seen, gaussian = self.predicted(q_BQE, lengths_B, keys)
         return seen, gaussian

@@ -1,12 +1,12 @@
-"""One step of beam search in slots, on buffers that never move: rank, finish, go on, and say who is done.
+"""One step of beam search in slots, on fixed buffers: rank, finish and continue hypotheses, and mark slots as done.
 
     score(y) = log P(y | x) / penalty(length of y)      Wu et al. 2016, 7
 
-The rules are those of `decode.frontiers.beam`. What was chosen is kept as pointers: at every length, the token of each
-row and the row that it goes on from. So nothing is copied when rows change places, and a finished hypothesis is its
-last row and its length.
+The rules are those of `decode.frontiers.beam`. Hypotheses are kept as pointers: at every length, the token of each row
+and the row that it continues. So nothing is copied when rows are reordered, and a finished hypothesis is just its last
+row and its length.
 
-Shape letters of this file: S  slots    P  positions that a slot has room for    C  candidates of a row
+Shape letters of this file: S  slots    P  positions that a slot has room for    C  candidates per row
                             W  ranked continuations (2K)    J  best finished hypotheses that are kept
 """
 
@@ -28,10 +28,10 @@ def beam_step(
     tokens_RC: Int[Tensor, "R C"],
     sums_R: Float[Tensor, "R"],
 ) -> None:
-    """Grow every slot that is not done by one token, in place.
+    """Extend every slot that is not done by one token, in place.
 
-    Candidates are scores with tokens, in any order: the best 2K of each row are among them, none twice; `sums` is the
-    log of the sum of exponentials of all scores of a row.
+    Candidates are scores with tokens, in any order and without duplicates, and include the best 2K of each row; `sums`
+    is the log of the sum of exponentials of all scores of a row.
     """
     if use_kernels(scores_RC):
         from heedful.nn.kernels.beam_step import beam_step_kernel
@@ -47,16 +47,16 @@ def beam_step_reference(
     tokens_RC: Int[Tensor, "R C"],
     sums_R: Float[Tensor, "R"],
 ) -> None:
-    """What `beam_step` means."""
+    """Define `beam_step` in plain PyTorch."""
     slots, beams = state.log_p_SK.shape
     best = state.score_SJ.shape[1]
     log_p_RC = state.log_p_SK.view(-1, 1) + (scores_RC - sums_R.unsqueeze(1))
-    log_p_RC = log_p_RC.where(log_p_RC == log_p_RC, -math.inf)  # what is not a number is no continuation
+    log_p_RC = log_p_RC.where(log_p_RC == log_p_RC, -math.inf)  # NaN is not a continuation
     log_p_SW, places_SW = log_p_RC.view(slots, -1).topk(2 * beams, dim=1)
     rows_SW = (places_SW // scores_RC.shape[1]).to(torch.int32)
     last_SW = tokens_RC.view(slots, -1).gather(1, places_SW)
     alive_S = ~state.done_S
-    going_S = alive_S & (log_p_SW[:, 0] != -math.inf)  # where nothing may follow, what stands is all there is
+    going_S = alive_S & (log_p_SW[:, 0] != -math.inf)  # without a possible continuation the slot is done
     length_S1 = (state.length_S + going_S).unsqueeze(1)
     ends_SW = last_SW == state.end
 
@@ -99,7 +99,7 @@ def beam_step_reference(
 def trace(
     state: BeamState, slots: Int[Tensor, "A"], rows_AI: Int[Tensor, "A I"], lengths_AI: Int[Tensor, "A I"]
 ) -> NDArray[np.int64]:
-    """The tokens [A, I, T] of hypotheses that end in these rows with these lengths; 0 behind a hypothesis' end."""
+    """Return the tokens [A, I, T] of hypotheses with these last rows and lengths; 0 after the end of a hypothesis."""
     row_AI, length_AI = rows_AI.cpu().numpy(), lengths_AI.cpu().numpy()
     longest = max(0, int(length_AI.max(initial=0)))
     found_AIT = np.zeros((*row_AI.shape, longest), np.int64)

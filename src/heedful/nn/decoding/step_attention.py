@@ -1,10 +1,11 @@
-"""Attention of one decoding step: a query a row, over what was decoded so far and over the memory.
+"""Attention of one decoding step: one query per row, over the tokens decoded so far and over the memory.
 
     y = sum_j p_j v_j,   p_j = softmax_j(q . k_j / sqrt(D)),   row by row, head by head
 
-S slots decode a sentence each with K beams: row r = s * K + k. Every slot stands at a position of its own. The grids
-depend on shapes alone; positions, starts and lengths are read from the device, so that a step can be captured in a CUDA
-graph. More shape letters: S slots, P positions that a slot has room for.
+Each of S slots decodes one sentence with K beams: row r = s * K + k. Every slot has its own position. Grids depend on
+shapes only; positions, starts and lengths are read from the device, so that a step can be captured in a CUDA graph.
+
+Shape letters of this file: S  slots    P  positions that a slot has room for
 """
 
 import torch
@@ -22,11 +23,11 @@ def attend_past(
     ancestors_SKP: Int[Tensor, "S K P"],
     positions_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
-    """Attend to the row's own new key and to the keys of its history; write the new key and value into the cache.
+    """Attend to the new key of a row and to the keys of its history; write the new key and value to the cache.
 
-    Place (s, p, k) of the cache holds the key and value that row k of slot s computed at position p. Nothing there
-    moves when beams change places: for each position t before the slot's own, `ancestors` names the row that computed
-    what row k has at t. Of a slot that stands beyond its room nothing is written.
+    Entry (s, p, k) of the cache holds the key and value that row k of slot s computed at position p. Nothing moves when
+    beams are reordered: for each earlier position t, `ancestors` is the row that computed the entry of row k at t.
+    Nothing is written for a slot whose position exceeds its room.
     """
     if use_kernels(q_RHD):
         from heedful.nn.kernels.step_attention import attend_past_kernel
@@ -42,7 +43,7 @@ def attend_memory(
     starts_S: Int[Tensor, "S"],
     lengths_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
-    """Attend with the rows of slot s to lengths[s] rows of the memory, from starts[s] on; no rows give zeros."""
+    """Attend from the rows of slot s to lengths[s] rows of the memory, starting at starts[s]; none give zeros."""
     if use_kernels(q_RHD):
         from heedful.nn.kernels.step_attention import attend_memory_kernel
 
@@ -58,7 +59,7 @@ def attend_past_reference(
     ancestors_SKP: Int[Tensor, "S K P"],
     positions_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
-    """What `attend_past` means, over the whole room."""
+    """Define `attend_past` in plain PyTorch, over all positions that a slot has room for."""
     _, slots, room, beams, _, width = cache_2SPKHD.shape
     slot_S, time_P = (torch.arange(size, device=q_RHD.device) for size in (slots, room))
     new_2SKHD = torch.stack((k_RHD, v_RHD)).unflatten(1, (slots, beams))
@@ -67,11 +68,11 @@ def attend_past_reference(
     cache_2SPKHD[:, slot_S, place_S] = torch.where(there_S111, new_2SKHD, cache_2SPKHD[:, slot_S, place_S])
 
     past_SP = time_P < positions_S[:, None]
-    origin_SKP = ancestors_SKP.long().where(past_SP[:, None], 0)  # names nothing from the slot's position on
+    origin_SKP = ancestors_SKP.long().where(past_SP[:, None], 0)  # undefined from the slot's position on
     gathered_2SKPHD = cache_2SPKHD[:, slot_S[:, None, None], time_P, origin_SKP].float()
     k_SKTHD, v_SKTHD = torch.cat((gathered_2SKPHD, new_2SKHD[:, :, :, None].float()), 3)
     seen_SKT = torch.nn.functional.pad(past_SP, (0, 1), value=True)[:, None].expand(-1, beams, -1)
-    y_RHD = _attended(q_RHD[:, None], k_SKTHD.flatten(0, 1), v_SKTHD.flatten(0, 1), seen_SKT.flatten(0, 1), width**-0.5)
+    y_RHD = _attend(q_RHD[:, None], k_SKTHD.flatten(0, 1), v_SKTHD.flatten(0, 1), seen_SKT.flatten(0, 1), width**-0.5)
     return y_RHD[:, 0].to(q_RHD.dtype)
 
 
@@ -82,26 +83,24 @@ def attend_memory_reference(
     starts_S: Int[Tensor, "S"],
     lengths_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
-    """What `attend_memory` means, slot by slot over the whole memory."""
+    """Define `attend_memory` in plain PyTorch, slot by slot over the whole memory."""
     slots, width = starts_S.shape[0], q_RHD.shape[-1]
     q_SKHD, row_M = q_RHD.unflatten(0, (slots, -1)), torch.arange(k_MHD.shape[0], device=q_RHD.device)
     attended = [
-        _attended(
-            q_KHD[None], k_MHD[None], v_MHD[None], ((row_M >= start) & (row_M < start + length))[None], width**-0.5
-        )
+        _attend(q_KHD[None], k_MHD[None], v_MHD[None], ((row_M >= start) & (row_M < start + length))[None], width**-0.5)
         for q_KHD, start, length in zip(q_SKHD, starts_S, lengths_S, strict=True)
     ]
     return torch.cat(attended, 1)[0].to(q_RHD.dtype)
 
 
-def _attended(
+def _attend(
     q_BQHD: Float[Tensor, "B Q H D"],
     k_BLHD: Float[Tensor, "B L H D"],
     v_BLHD: Float[Tensor, "B L H D"],
     seen_BL: Tensor,
     scale: float,
 ) -> Float[Tensor, "B Q H D"]:
-    """Attention in float32 to the keys that are seen; zeros where none is. What is not seen may hold anything."""
+    """Attend in float32 to the keys that are seen; zeros if there are none. Other keys may contain anything."""
     seen_BLHD, seen_BHQL = seen_BL[:, :, None, None], seen_BL[:, None, None, :]
     scores_BHQL = torch.einsum("bqhd,blhd->bhql", q_BQHD.float(), k_BLHD.float()) * scale
     weights_BHQL = scores_BHQL.masked_fill(~seen_BHQL, -1.0e30).softmax(-1).masked_fill(~seen_BHQL, 0.0)

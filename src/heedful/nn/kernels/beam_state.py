@@ -13,25 +13,27 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class BeamState:
-    """K hypotheses of each slot that go on, best first, and the J best that ended."""
+    """The K open hypotheses of each slot, best first, and its J best finished ones."""
 
     last_SK: Int[Tensor, "S K"]
     log_p_SK: Float[Tensor, "S K"]
     length_S: Int[Tensor, "S"]  # tokens decoded
-    limit_S: Int[Tensor, "S"]  # the most of them, `</s>` counted
-    ceiling_S: Float[Tensor, "S"]  # the greatest penalty up to there
-    tokens_SPK: Int[Tensor, "S P K"]  # the token that made a row so long
-    parents_SPK: Int[Tensor, "S P K"]  # the row that it went on from
-    score_SJ: Float[Tensor, "S J"]  # of those that ended, best first; minus infinity where there is none
+    limit_S: Int[Tensor, "S"]  # maximum number of tokens, including `</s>`
+    ceiling_S: Float[Tensor, "S"]  # the largest penalty up to that length
+    tokens_SPK: Int[Tensor, "S P K"]  # the token of each row at each position
+    parents_SPK: Int[Tensor, "S P K"]  # the row of the previous position that it continues
+    score_SJ: Float[Tensor, "S J"]  # of finished hypotheses, best first; minus infinity for none
     ended_log_p_SJ: Float[Tensor, "S J"]
-    ended_row_SJ: Int[Tensor, "S J"]  # the row that `</s>` followed
-    ended_length_SJ: Int[Tensor, "S J"]  # with `</s>`
-    count_S: Int[Tensor, "S"]  # how many ended in all
-    done_S: Bool[Tensor, "S"]  # and idle slots
-    ends_R: Bool[Tensor, "R"]  # whether `</s>` may follow
+    ended_row_SJ: Int[Tensor, "S J"]  # the row before `</s>`
+    ended_length_SJ: Int[Tensor, "S J"]  # including `</s>`
+    count_S: Int[Tensor, "S"]  # number of hypotheses that have finished
+    done_S: Bool[Tensor, "S"]  # True for idle slots too
+    ends_R: Bool[Tensor, "R"]  # whether `</s>` is allowed
     ancestors_SKP: Int[Tensor, "S K P"]  # of the decoder's slots: see `models.transformer.slots`
     positions_S: Int[Tensor, "S"]
-    penalties: Float[Tensor, "lengths"]  # by length, from 0 to P + 1; float64, as strong penalties are tiny or huge
+    penalties: Float[
+        Tensor, "lengths"
+    ]  # by length, from 0 to P + 1; float64, because strong penalties are tiny or huge
     min_length: int
     end: int
 
@@ -45,7 +47,7 @@ class BeamState:
         min_length: int,
         end: int,
     ) -> "BeamState":
-        """Buffers for these slots of a decoder, none of which is in use."""
+        """Make buffers for these slots of a decoder, all of them idle."""
         slots, beams, room = ancestors_SKP.shape
         device = ancestors_SKP.device
 
@@ -80,7 +82,7 @@ class BeamState:
     def begin(
         self, slots: Int[Tensor, "A"], limits: Int[Tensor, "A"], ceilings: Float[Tensor, "A"], first: int
     ) -> None:
-        """Begin in these slots with one hypothesis, the token `first`, and K - 1 impossible ones."""
+        """Start these slots with one hypothesis, the token `first`, and K - 1 impossible ones."""
         beams = self.log_p_SK.shape[1]
         rows_K = torch.arange(beams, device=slots.device)
         self.log_p_SK[slots] = torch.where(rows_K == 0, 0.0, -math.inf)

@@ -1,4 +1,4 @@
-"""The kernel of `nn.decoding.beam_step`: a program a slot, and a step of the search is one launch instead of eighty."""
+"""The kernel of `nn.decoding.beam_step`: one program per slot, and one launch per search step instead of eighty."""
 
 from typing import Final
 
@@ -9,12 +9,12 @@ from torch import Tensor
 from heedful.nn.kernels.beam_state import BeamState
 from heedful.nn.kernels.sizes import next_power_of_two
 
-_ANCESTORS: Final = 64  # positions of a block
+_ANCESTORS: Final = 64  # positions per block
 
 
 @triton.jit
 def _at(values, places, place):
-    """The value at a place of a row of values."""
+    """Return the value at an index of a row of values."""
     return tl.sum(tl.where(places == place, values, 0), 0)
 
 
@@ -38,7 +38,7 @@ def _step(
         total = tl.load(sums + row, row_there, 0.0)
         where = row[:, None].to(tl.int64) * width + candidate[None, :]
         values = own[:, None] + (tl.load(scores + where, there, -float("inf")) - total[:, None])
-        values = tl.where(values == values, values, -float("inf"))  # what is not a number is no continuation
+        values = tl.where(values == values, values, -float("inf"))  # NaN is not a continuation
         names = tl.load(candidates + where, there, 0).to(tl.int32)
 
         # The best 2K, best first.
@@ -55,13 +55,13 @@ def _step(
             name = tl.where(turn == i, tl.sum(tl.sum(tl.where(here, names, 0), 1), 0), name)
             values = tl.where(here, -float("inf"), values)
 
-        if _at(top, turn, 0) == -float("inf"):  # nothing may follow: what stands is all there is
+        if _at(top, turn, 0) == -float("inf"):  # no continuation is possible: the slot is done
             tl.store(done + slot, 1)
         else:
             now = before + 1
             ending = (name == END) & (turn < 2 * BEAMS)
 
-            # Those of the best K that end are finished; the J best of all finished ones are kept.
+            # Hypotheses among the best K that end are finished; the J best finished ones are kept.
             new_log_p = tl.where(ending & (turn < BEAMS), top, -float("inf"))
             new_score = (new_log_p / tl.load(penalties + now)).to(tl.float32)
             kept_there, kept_place = kept < BEST, slot * BEST + kept
@@ -96,7 +96,7 @@ def _step(
             tl.store(ended_length + kept_place, out_length, kept_there)
             tl.store(count + slot, finished)
 
-            # The best K that do not end go on: they stand in order already.
+            # The best K that do not end are continued: they are already in order.
             open_turn = ((name != END) & (turn < 2 * BEAMS)).to(tl.int32)
             rank = tl.cumsum(open_turn, 0) - 1
             chosen = (rank[None, :] == beam[:, None]) & (open_turn[None, :] != 0)
@@ -126,18 +126,18 @@ def _step(
                     past = row_there[:, None] & (start + time < position)[None, :]
                     inherited = tl.load(theirs[:, None] + (start + time)[None, :], past, 0)
                     inherited = tl.where((start + time == position)[None, :], parent[:, None], inherited)
-                    tl.debug_barrier()  # all rows are read before one is written
+                    tl.debug_barrier()  # all rows must be read before any is written
                     written = row_there[:, None] & (start + time <= position)[None, :]
                     tl.store(mine[:, None] + (start + time)[None, :], inherited, written)
                 tl.store(positions + slot, position + 1)
 
 
 def beam_step_kernel(state: BeamState, scores_RC: Tensor, tokens_RC: Tensor, sums_R: Tensor) -> None:
-    """Grow every slot that is not done by one token, in place."""
+    """Extend every slot that is not done by one token, in place."""
     slots, beams = state.log_p_SK.shape
     width, best = scores_RC.shape[1], state.score_SJ.shape[1]
     beam_room, candidate_room = next_power_of_two(beams, 2), next_power_of_two(width, 2)
-    warps = max(1, min(16, beam_room * candidate_room // 1024))  # wide beams would not fit the registers of one
+    warps = max(1, min(16, beam_room * candidate_room // 1024))  # wide beams do not fit in the registers of one warp
     _step[(slots,)](
         scores_RC, tokens_RC, sums_R, state.last_SK, state.log_p_SK, state.length_S, state.limit_S, state.ceiling_S,
         state.tokens_SPK, state.parents_SPK, state.score_SJ, state.ended_log_p_SJ, state.ended_row_SJ,

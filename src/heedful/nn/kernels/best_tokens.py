@@ -1,8 +1,8 @@
-"""The kernel of `nn.decoding.best_tokens`: the first of top-k's two stages, and the sum of exponentials.
+"""The kernel of `nn.decoding.best_tokens`: the first of two stages of top-k, and the sum of exponentials.
 
-`torch.topk` sorts what a search never looks at, and log-softmax writes the vocabulary once more. Here a program reads a
-block of a row once, keeps it in registers and takes its best out, one after the other; the few candidates of all blocks
-go to the caller, who ranks those of a whole sentence.
+`torch.topk` sorts more than a search needs, and log-softmax writes the whole vocabulary again. Here a program reads one
+block of a row once, keeps it in registers and extracts its best tokens one by one; the caller ranks the few candidates
+of all blocks of a sentence.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ import triton.language as tl
 from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 
-BLOCK: Final = 4096  # tokens of a block
+BLOCK: Final = 4096  # tokens per block
 
 
 @triton.jit
@@ -21,11 +21,11 @@ def _best(
     logits, allowed, ends, scores, tokens, sums, end, size, row_step, blocks,
     NARROW: tl.constexpr, COUNT: tl.constexpr, COUNT_ROOM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The best tokens of one block of one row.
+    """Find the best tokens of one block of one row.
 
-    Logit and place become one integer that sorts as the logit does, so that a round is one maximum and no two are
-    alike: the bits of a negative number are turned round, and the place, counted from the block's end, stands below
-    them. A bfloat16 leaves 16 of 32 bits for the place; anything wider takes 64.
+    Logit and index are combined into one integer that sorts like the logit, so that each round is a single maximum,
+    without ties: the bits of a negative number are inverted, and the index, counted from the end of the block, is in
+    the low bits. A bfloat16 leaves 16 of 32 bits for the index; wider dtypes use 64 bits.
     """
     block, row = tl.program_id(0) % blocks, tl.program_id(0) // blocks
     place = tl.arange(0, BLOCK)
@@ -62,7 +62,7 @@ def _best(
         high = (kept >> 32).to(tl.int32)
         found = tl.where(high < 0, high ^ 0x7FFFFFFF, high)
         found_place = BLOCK - 1 - (kept & 0xFFFF).to(tl.int32)
-    found_token = tl.minimum(block * BLOCK + found_place, size - 1)  # beyond the vocabulary there is nothing
+    found_token = tl.minimum(block * BLOCK + found_place, size - 1)  # stay within the vocabulary
     out = tl.program_id(0).to(tl.int64) * COUNT + turn
     tl.store(scores + out, found.to(tl.float32, bitcast=True), turn < COUNT)
     tl.store(tokens + out, found_token.to(tl.int64), turn < COUNT)
@@ -70,7 +70,7 @@ def _best(
 
 @triton.jit
 def _whole_sum(sums, lse, blocks, ROOM: tl.constexpr):
-    """The sum of a row from those of its blocks, all as logs."""
+    """Combine the sums of the blocks of a row, all as logarithms."""
     row, block = tl.program_id(0), tl.arange(0, ROOM)
     parts = tl.load(sums + row.to(tl.int64) * blocks + block, block < blocks, -float("inf"))
     top = tl.max(parts, 0)
@@ -86,9 +86,9 @@ def best_tokens_kernel(
     end: int,
     block: int = BLOCK,
 ) -> tuple[Float32[Tensor, "R C"], Int64[Tensor, "R C"], Float32[Tensor, "R"]]:
-    """`best_tokens` with a program for every row and block of the vocabulary: `count` candidates from each.
+    """Compute `best_tokens` with one program per row and block of the vocabulary, and `count` candidates from each.
 
-    The logits are read once; `block` is a power of two from `count` to 65,536.
+    The logits are read once; `block` is a power of two between `count` and 65,536.
     """
     rows, size = logits_RV.shape
     blocks = triton.cdiv(size, block)

@@ -1,20 +1,20 @@
-"""The sum of a skip connection and the layer norm behind it, each in one pass over memory (Triton, CUDA).
+"""The sum of a skip connection and the layer norm after it, in one pass over memory (Triton, CUDA).
 
     z = x + m f / (1 - p),   m ~ Bernoulli(1 - p)                      Srivastava et al. 2014
     y = (z - mean(z)) r w + b,   r = 1 / sqrt(variance(z) + epsilon)   Ba et al. 2016
 
-A program holds whole rows in registers, so that the forward pass reads x and f once and writes y once, and z where a
-backward pass is to come. That one reads dy and z once and writes dx and df once:
+A program holds whole rows in registers, so that the forward pass reads x and f once and writes y once, and z if there
+will be a backward pass. The backward pass reads dy and z once and writes dx and df once:
 
     n = (z - mean(z)) r                  g = w dy
     dz = r (g - mean(g) - n mean(g n))   dx = dz   df = m dz / (1 - p)   dw = sum over rows dy n   db = sum over rows dy
 
-Arithmetic is float32 whatever the type of the values; z is rounded to the type of x before its norm is taken, so that
-both passes see the same z. The sums over rows use no atomics: each of a fixed number of programs adds its rows up in
-one order, so that a run repeats bit for bit.
+Arithmetic is in float32 whatever the dtype of the values; z is rounded to the dtype of x before it is normalised, so
+that both passes see the same z. Sums over rows do not use atomics: each of a fixed number of programs adds its rows in
+a fixed order, so that runs are reproducible bit by bit.
 
-What is dropped is a function of (seed, row, column) and is never stored: the backward pass draws it again. One Philox
-call (Salmon et al. 2011) gives eight draws of 16 bits, for eight neighbouring columns.
+The dropout mask is a function of (seed, row, column) and is never stored: the backward pass draws it again. One Philox
+call (Salmon et al. 2011) gives eight draws of 16 bits, for eight adjacent columns.
 """
 
 from typing import Any
@@ -28,13 +28,13 @@ from torch import Tensor
 from heedful.nn.kernels.sizes import count_multiprocessors, next_power_of_two
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
-_WIDEST = 8192  # a row has to fit the registers of one program
-_VALUES = 2048  # of one program: 16 a thread with four warps, enough bytes on their way to hide the way
-_PROGRAMS = 4  # of one multiprocessor in the backward pass: as many as the registers of 16 values a thread allow
+_WIDEST = 8192  # a row has to fit in the registers of one program
+_VALUES = 2048  # per program: 16 per thread with four warps, enough bytes in flight to hide the latency of memory
+_PROGRAMS = 4  # per multiprocessor in the backward pass: as many as registers allow with 16 values per thread
 
 
 def supports(x: Float[Tensor, "*any E"]) -> bool:
-    """Whether the kernels are made for values of this type and width."""
+    """Return whether the kernels support values of this dtype and width."""
     return x.dtype in _TYPES and x.shape[-1] <= _WIDEST
 
 
@@ -46,7 +46,7 @@ def norm_of_sum(
     epsilon: float,
     share: float,
 ) -> Float[Tensor, "N E"]:
-    """Return the layer norm of x + f, a share of f dropped."""
+    """Return the layer norm of x + f, with dropout of f."""
     return _norm(x_NE, f_NE.to(x_NE.dtype), weight_E, bias_E, epsilon, share)
 
 
@@ -58,20 +58,20 @@ def layer_norm(
 
 
 def dropped_sum(x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"], share: float) -> Float[Tensor, "N E"]:
-    """Return x + f, a share of f dropped."""
+    """Return x + f, with dropout of f."""
     seed = _seed(x_NE, share)
     return x_NE + f_NE if seed is None else residual_sum(x_NE, f_NE.to(x_NE.dtype), seed, share)
 
 
 def keep_mask(seed: Int[Tensor, "1"], rows: int, width: int, share: float) -> Bool[Tensor, "N E"]:
-    """Return True where the kernels keep a value that they drop by this seed."""
+    """Return True where the kernels keep a value with this seed."""
     keep = torch.empty((rows, width), dtype=torch.int8, device=seed.device)
     (dropped, _), tile = _dropping(share), _tile(width)
     _mask[(triton.cdiv(rows, tile["ROWS"]),)](seed, keep, rows, dropped, **tile)
     return keep.bool()
 
 
-# --- plain references -------------------------------------------------------------------------------------------------
+# --- references in plain PyTorch --------------------------------------------------------------------------------------
 
 
 def reference_dropped_sum(
@@ -103,15 +103,15 @@ def reference_norm_of_sum(
     return reference_layer_norm(reference_dropped_sum(x_NE, f_NE, keep_NE, share), weight_E, bias_E, epsilon)
 
 
-# --- what Triton compiles ---------------------------------------------------------------------------------------------
+# --- Triton kernels ---------------------------------------------------------------------------------------------------
 
 
 @triton.jit
 def _keep(seed, row, dropped, ROOM: tl.constexpr, ROWS: tl.constexpr):
-    """True where a value is kept: where its draw of 16 bits is not among the lowest `dropped`."""
+    """Return True where a value is kept: where its 16-bit draw is at least `dropped`."""
     place = tl.zeros((ROWS, ROOM // 8), tl.int32)
     group = place + tl.arange(0, ROOM // 8)[None, :]
-    # Seven rounds are the fewest that pass every test of BigCrush (Salmon et al. 2011, table 2).
+    # Seven is the smallest number of rounds that passes all tests of BigCrush (Salmon et al. 2011, table 2).
     first, second, third, fourth = tl.philox(seed, group, place + row[:, None], place, place, 7)
     draws = tl.interleave(tl.interleave(first, third), tl.interleave(second, fourth))
     return tl.interleave((draws & 0xFFFF).to(tl.int32), (draws >> 16).to(tl.int32)) >= dropped
@@ -119,7 +119,7 @@ def _keep(seed, row, dropped, ROOM: tl.constexpr, ROWS: tl.constexpr):
 
 @triton.jit
 def _places(block, count, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr):
-    """The rows of a block, where their values stand in memory, and whether there are such values."""
+    """Return the rows of a block, the addresses of their values, and whether these are inside the matrix."""
     row, column = block * ROWS + tl.arange(0, ROWS), tl.arange(0, ROOM)
     there = (row[:, None] < count) & (column[None, :] < WIDTH)
     return row, row[:, None].to(tl.int64) * WIDTH + column[None, :], there
@@ -182,11 +182,11 @@ def _backward(
     column = tl.arange(0, ROOM)
     weights = tl.load(weight + column, column < WIDTH, 0.0).to(tl.float32)
     drawn = tl.load(seed) if DROPS else 0
-    dweight = tl.zeros((ROWS, ROOM), tl.float32)  # rows are added up once, behind the loop
+    dweight = tl.zeros((ROWS, ROOM), tl.float32)  # rows are added once, after the loop
     dbias = tl.zeros((ROWS, ROOM), tl.float32)
     for block in range(program, tl.cdiv(count, ROWS), programs):
         row, place, there = _places(block, count, WIDTH, ROOM, ROWS)
-        slope = tl.load(dy + place, there, 0.0).to(tl.float32)  # 0 where there is no value: it adds to no sum
+        slope = tl.load(dy + place, there, 0.0).to(tl.float32)  # 0 outside the matrix
         values = tl.load(z + place, there, 0.0).to(tl.float32)
         mean = tl.load(means + row, row < count, 0.0)
         inverse = tl.load(inverses + row, row < count, 0.0)
@@ -205,7 +205,7 @@ def _backward(
     tl.store(partial_sums + (programs + program) * WIDTH + column, tl.sum(dbias, 0), column < WIDTH)
 
 
-# --- operators that autograd, compilers and CUDA graphs know ----------------------------------------------------------
+# --- operators for autograd, compilers and CUDA graphs ----------------------------------------------------------------
 
 
 def _launch_norm(
@@ -218,9 +218,9 @@ def _launch_norm(
     share: float,
     saves: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return y and, where `saves` asks for them, z (if it is not x) and each row's mean and 1 / standard deviation.
+    """Return y and, if `saves` is set, z (unless it is x) and the mean and 1 / standard deviation of each row.
 
-    `seed` is one int64 on the device; without one nothing is dropped. What was not asked for is empty.
+    `seed` is one int64 on the device; without it nothing is dropped. Results that are not needed are empty.
     """
     y, z, means, inverses = _norm_shapes(x_NE, f_NE, weight_E, bias_E, seed, epsilon, share, saves)
     rows, tile = x_NE.shape[0], _tile(x_NE.shape[1])
@@ -266,7 +266,7 @@ def residual_norm_backward(
     seed: Tensor | None,
     share: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return dz, df (empty where nothing was dropped: it is dz then), and the float32 dweight and dbias in two rows."""
+    """Return dz, df (empty without dropout, when it equals dz), and the float32 dweight and dbias as two rows."""
     dz, df, _ = _gradient_shapes(dy_NE, z_NE, means_N, inverses_N, weight_E, seed, share)
     (rows, width), tile = z_NE.shape, _tile(z_NE.shape[1])
     programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS * count_multiprocessors(z_NE.device))
@@ -301,7 +301,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tenso
     _, z, means, inverses = output
     ctx.save_for_backward(x if f is None else z, means, inverses, weight, seed)
     ctx.adds, ctx.share, ctx.bias_type = f is not None, share, bias.dtype
-    ctx.set_materialize_grads(False)  # or a z full of zeros would be written for the z that nobody differentiates
+    ctx.set_materialize_grads(False)  # otherwise zeros would be written as the unused gradient of z
 
 
 def _differentiate(ctx: Any, dy: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -316,7 +316,7 @@ residual_norm.register_autograd(_differentiate, setup_context=_save)
 
 @torch.library.custom_op("heedful::residual_sum", mutates_args=())
 def residual_sum(x_NE: Tensor | None, f_NE: Tensor, seed: Tensor, share: float) -> Tensor:
-    """Return x + m f / (1 - share), or without x the second term alone; `seed` is one int64 on the device."""
+    """Return x + m f / (1 - share), or only the second term without x; `seed` is one int64 on the device."""
     z = _sum_shape(x_NE, f_NE, seed, share)
     rows, tile = f_NE.shape[0], _tile(f_NE.shape[1])
     _sum[(triton.cdiv(rows, tile["ROWS"]),)](
@@ -349,26 +349,26 @@ residual_sum.register_autograd(_differentiate_sum, setup_context=_save_seed)
 
 
 def _norm(x_NE: Tensor, f_NE: Tensor | None, weight_E: Tensor, bias_E: Tensor, epsilon: float, share: float) -> Tensor:
-    """Normalise, and save what the backward pass needs if there can be one."""
+    """Normalise, and save what a backward pass needs, if there can be one."""
     inputs = (x_NE, weight_E, bias_E) if f_NE is None else (x_NE, f_NE, weight_E, bias_E)
     saves = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
-    # An operator costs the host some 20 microseconds a call: in a step of decoding, more than the kernel itself.
+    # An operator takes about 20 microseconds per call: in a decoding step, more than the kernel itself.
     norm = residual_norm if saves or torch.compiler.is_compiling() else _launch_norm
     return norm(x_NE, f_NE, weight_E, bias_E, _seed(x_NE, share), epsilon, share, saves)[0]
 
 
 def _seed(like: Tensor, share: float) -> Tensor | None:
-    """Draw where the draws of one call begin; the generator of the device decides it, in a CUDA graph too."""
+    """Draw the seed of one call from the generator of the device, which works in CUDA graphs too."""
     return torch.randint(2**62, (1,), device=like.device) if share > 0 else None
 
 
 def _dropping(share: float) -> tuple[int, float]:
-    """How many of 65536 draws drop a value, and what the others are multiplied by."""
+    """Return how many of 65536 possible draws drop a value, and the factor of values that are kept."""
     return min(round(share * 65536), 65535), 1 / (1 - share)
 
 
 def _tile(width: int) -> dict[str, int]:
-    """The sizes of one program: several rows where they are short, more warps where one row is long."""
+    """Return the sizes of one program: several rows if they are short, more warps if they are long."""
     room = next_power_of_two(width, 16)
     warps = max(4, room // 512)
     return {"WIDTH": width, "ROOM": room, "ROWS": max(1, _VALUES // room), "num_warps": warps}

@@ -1,16 +1,16 @@
-"""The loss of every row of scores, and the scores' gradients in the scores' own memory (Triton, CUDA).
+"""The loss of every row of scores, and the gradients of the scores in the same memory (Triton, CUDA).
 
     loss = lse - (1 - s) z_y - s mean_v z_v        d loss / d z_v = p_v - q_v = exp(z_v - lse) - s / V - (1 - s) [v = y]
-         = (lse - z_y) - s mean_v (z_v - z_y)      the form computed: differences, which float32 holds well
+         = (lse - z_y) - s mean_v (z_v - z_y)      the form that is computed: differences are precise in float32
 
-One program a row, two walks over the vocabulary in blocks. The first finds the greatest score, the sum of exponentials
-and the sum of differences; the second overwrites each score with its gradient, in the type that the matrix products
-after it want. It walks backwards: what was read last comes first, while caches still hold it. A row is read from memory
-once and written once, as long as the rows under way fit into the second-level cache (rows of 32,000 scores of 16 bits
-do).
+One program per row makes two passes over the vocabulary in blocks. The first finds the largest score, the sum of
+exponentials and the sum of differences; the second overwrites each score with its gradient, in the dtype that the
+following matrix products need. It runs backwards, because the blocks read last are still in the cache. A row is read
+from memory once and written once, as long as the rows in flight fit in the second-level cache (rows of 32,000 scores of
+16 bits do).
 
-Rows whose label is ignored are not read; their losses and gradients are 0. Every row has a place of its own for its
-results: nothing is added atomically, and two runs agree in every bit. A label outside of the vocabulary makes them NaN.
+Rows whose label is ignored are not read; their losses and gradients are 0. Every row has its own results: nothing is
+added atomically, and runs are reproducible bit by bit. A label outside the vocabulary makes the results NaN.
 """
 
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from heedful.packed import IGNORED
 
-BLOCK = 4096  # scores of a block: 16 a thread, two loads of 16 bytes at 16 bits
+BLOCK = 4096  # scores per block: 16 per thread, two loads of 16 bytes with 16-bit scores
 WARPS = 8
 
 
@@ -29,7 +29,7 @@ def _replace(
     scores, labels, losses, misses, words, step, smoothing,
     IGNORED: tl.constexpr, WANTED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)  # row * step may pass 2^31
+    row = tl.program_id(0).to(tl.int64)  # row * step may exceed 2^31
     first = scores + row * step
     label = tl.load(labels + row)
     place = tl.arange(0, BLOCK)
@@ -41,10 +41,10 @@ def _replace(
             for start in range(0, words, BLOCK):
                 tl.store(first + start + place, nothing, start + place < step)
     else:
-        # Read before the first reduction, at which all threads wait: none overwrites it before another has read it.
+        # Read before the first reduction, which synchronizes all threads: none overwrites it before all have read it.
         of_label = tl.load(first + label, (label >= 0) & (label < words), float("nan")).to(tl.float32)
         greatest = -float("inf")
-        exponentials = tl.zeros((BLOCK,), tl.float32)  # a sum for each place of a block: one reduction at the end
+        exponentials = tl.zeros((BLOCK,), tl.float32)  # one sum per column of a block, reduced at the end
         differences = tl.zeros((BLOCK,), tl.float32)
         for start in range(0, words, BLOCK):
             columns = start + place
@@ -63,7 +63,7 @@ def _replace(
             for block in range(0, blocks):
                 columns = (blocks - 1 - block) * BLOCK + place
                 z = tl.load(first + columns, columns < step, 0.0).to(tl.float32)
-                z = tl.where(columns < words, z, -float("inf"))  # what is no score may be anything
+                z = tl.where(columns < words, z, -float("inf"))  # padding may contain anything
                 gradient = tl.exp(z - greatest) * share - spread
                 gradient = tl.where(columns == label, gradient - (1.0 - smoothing), gradient)
                 tl.store(first + columns, gradient.to(scores.dtype.element_ty), columns < step)
@@ -74,9 +74,9 @@ def score_gradients(
 ) -> tuple[Tensor, Tensor]:
     """Return the smoothed loss and the negative log-likelihood of each row, in float32.
 
-    A row of the room begins with its scores, one a word; what stands behind them has no meaning, before or after. Where
-    gradients are wanted they take the place of the scores, rounded to their type, and what is behind them is finite.
-    Rows of a multiple of 16 places are read and written 16 bytes at a time, whatever the number of words.
+    A row of `room` starts with its scores, one per word, followed by padding, which is ignored. If gradients are
+    wanted, they overwrite the scores, rounded to their dtype, and the padding becomes finite. If the length of rows is
+    a multiple of 16, they are read and written 16 bytes at a time, whatever the number of words.
     """
     rows, step = room_NS.shape
     losses = torch.empty(rows, dtype=torch.float32, device=room_NS.device)
@@ -90,7 +90,7 @@ def score_gradients(
 
 
 def reference(room_NS: Tensor, words: int, labels_N: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor]:
-    """The same by PyTorch's own parts, in float32 or wider."""
+    """Compute the same in plain PyTorch, in float32 or wider."""
     scores_NV = room_NS[:, :words]
     counts = labels_N != IGNORED
     target = labels_N.masked_fill(~counts, 0).unsqueeze(1)

@@ -1,18 +1,18 @@
-"""Attention of many short sequences, straight on the packed layout.
+"""Attention for many short sequences, on the packed layout.
 
     y_i = sum_j p_ij v_j,   p_ij = softmax_j(q_i . k_j / sqrt(D)),   sentence by sentence, head by head
 
 Flash attention works in blocks of 128 queries: a sentence of 27 tokens leaves most of a block empty. Here a program
-owns one sentence and some of its heads. A sentence of up to 32 tokens is one block of 32, one of up to 64 is one block
-of 64, and longer ones are walked over in blocks of 64, shared out among programs; each kind has a launch of its own, in
-which the others' programs end at once. Scores are never written to memory: the backward pass computes them again.
+computes one sentence and some of its heads. A sentence of up to 32 tokens is one block of 32, one of up to 64 is one
+block of 64, and longer ones are processed in blocks of 64, distributed among programs; each class has its own launch,
+which skips the sentences of the others. Scores are never written to memory: the backward pass computes them again.
 
     dv_j = sum_i p_ij dy_i        dp_ij = dy_i . v_j          ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij) / sqrt(D)
     dk_j = sum_i ds_ij q_i        dq_i = sum_j ds_ij k_j      (sum_j p_ij dp_ij = dy_i . y_i)
 
-The grid depends on shapes alone, so that a launch can be captured in a CUDA graph. Dropped weights are drawn from
-(seed, head, query, key): the backward pass draws the same again. Nothing is added up by two programs: results are the
-same to the bit.
+The grid depends on shapes only, so that a launch can be captured in a CUDA graph. The dropout mask is a function of
+(seed, head, query, key): the backward pass draws it again. No sum is split between programs: results are reproducible
+bit by bit.
 
 The reference is `backends.explicit`.
 """
@@ -26,32 +26,32 @@ from torch import Tensor
 
 from heedful.nn.kernels.sizes import next_power_of_two, strides
 
-# For sentences of one block of so many tokens: the heads of a program, and how it is compiled. Measured on an H200.
+# By the tokens of a block that holds a whole sentence: heads per program, and compile options. Measured on an H200.
 _WHOLE: Final[dict[int, dict[str, int]]] = {
     32: {"EACH": 4, "num_warps": 1, "num_stages": 1},
     64: {"EACH": 4, "num_warps": 4, "num_stages": 1},
 }
 _WALKED: Final[dict[str, int]] = {"BLOCK": 64, "num_warps": 4, "num_stages": 1}
-_PART: Final = 128  # tokens of a long sentence for which a program answers
-_FEWEST: Final = 24  # tokens a sentence, as programs are counted: where sentences are shorter, programs take several
+_PART: Final = 128  # tokens of a long sentence per program
+_FEWEST: Final = 24  # tokens per sentence when programs are counted: if sentences are shorter, programs take several
 
 
 @triton.jit
 def _keep(seed, head, rows, columns, heads, dropped):
-    """True where a weight is kept; `rows` and `columns` are places in the packed batch, and in the keys' sentence.
+    """Return True where a weight is kept; `rows` index the packed batch, `columns` the sentence of the keys.
 
-    A hash of the place instead of Philox, which takes ten times as many operations: a row's key is mixed once, and with
-    every column once more.
+    It hashes the indices, because Philox takes ten times as many operations: the key of a row is mixed once, and once
+    more with every column.
     """
-    drawn = _mixed(seed.to(tl.uint32)) ^ (seed >> 32).to(tl.uint32)
-    key = _mixed((rows * heads + head).to(tl.uint32) ^ drawn)
-    draws = _mixed(key[:, None] + columns.to(tl.uint32)[None, :] * 0x9E3779B9)
+    drawn = _mix(seed.to(tl.uint32)) ^ (seed >> 32).to(tl.uint32)
+    key = _mix((rows * heads + head).to(tl.uint32) ^ drawn)
+    draws = _mix(key[:, None] + columns.to(tl.uint32)[None, :] * 0x9E3779B9)
     return (draws >> 1).to(tl.int32) >= dropped
 
 
 @triton.jit
-def _mixed(x):
-    """A bijection of 32 bits by which each bit flips half of the others; constants found by Wellons, "lowbias32"."""
+def _mix(x):
+    """Apply a bijection on 32 bits in which each bit flips about half of the others ("lowbias32" by Wellons)."""
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     return x ^ (x >> 16)
@@ -62,7 +62,7 @@ def _weights(
     q_block, k_block, rows, keys, q_count, k_count, scale,
     CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """The weights of a block that holds a whole sentence, and the greatest score and the sum of each row."""
+    """Return the weights of a block that holds a whole sentence, and the log of each row's sum of exponentials."""
     seen = (keys[None, :] < k_count) & (rows[:, None] < q_count)
     if CAUSAL:
         seen = seen & (keys[None, :] <= rows[:, None])
@@ -82,7 +82,7 @@ def _whole_forward(
     CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
     ABOVE: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr,
 ):  # fmt: skip
-    """Sentences of more than ABOVE and up to BLOCK tokens on their longer side."""
+    """Attend in sentences of more than ABOVE and up to BLOCK tokens on their longer side."""
     place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
     inside = column[None, :] < WIDTH
     drawn = tl.load(seed) if DROPS else 0
@@ -120,7 +120,7 @@ def _whole_backward(
     CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
     ABOVE: tl.constexpr, BLOCK: tl.constexpr, EACH: tl.constexpr,
 ):  # fmt: skip
-    """The same sentences. Their weights are all at hand: neither y nor the sums are read."""
+    """Differentiate in the same sentences. All weights are computed again: neither y nor the sums are read."""
     place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
     inside = column[None, :] < WIDTH
     drawn = tl.load(seed) if DROPS else 0
@@ -169,7 +169,7 @@ def _walked_forward(
     CAUSAL: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr,
     ABOVE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Sentences of more than ABOVE tokens on their longer side; of their blocks a program owns every so many-th."""
+    """Attend in sentences of more than ABOVE tokens on their longer side; programs take their blocks in turn."""
     head, part, parts = tl.program_id(0), tl.program_id(2) * BLOCK, tl.num_programs(2) * BLOCK
     place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
     inside = column[None, :] < WIDTH
@@ -280,7 +280,7 @@ def _walked_backward(
 def _queries(
     q, y, dy, sums, rows, q_first, q_count, head, q_row, q_head, y_row, y_head, dy_row, dy_head, heads, column, inside,
 ):  # fmt: skip
-    """A block of queries: they themselves, the gradients of their results, the logs of their sums, and dy . y."""
+    """Load a block of queries, the gradients of their results, the logs of their sums, and dy . y."""
     there = (rows[:, None] < q_count) & inside
     q_block = tl.load(q + (q_first + rows)[:, None] * q_row + head * q_head + column[None, :], there, 0.0)
     y_block = tl.load(y + (q_first + rows)[:, None] * y_row + head * y_head + column[None, :], there, 0.0)
@@ -294,7 +294,7 @@ def _slopes(
     q_block, dy_block, log_sum, row_sum, k_block, v_block, rows, keys, q_first, q_count, k_count, head,
     drawn, scale, dropped, enlarged, heads, CAUSAL: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
-    """The weights of a block of queries and keys, and the gradients of their scores."""
+    """Return the weights of a block of queries and keys, and the gradients of their scores."""
     seen = (keys[None, :] < k_count) & (rows[:, None] < q_count)
     if CAUSAL:
         seen = seen & (keys[None, :] <= rows[:, None])
@@ -310,7 +310,7 @@ def _slopes(
     return used.to(q_block.dtype), dscores.to(q_block.dtype)
 
 
-# --- operators that autograd, compilers and CUDA graphs know ----------------------------------------------------------
+# --- operators for autograd, compilers and CUDA graphs ----------------------------------------------------------------
 
 
 @torch.library.custom_op("heedful::short_attention", mutates_args=())
@@ -325,7 +325,7 @@ def short_attention(
     dropout: float,
     bound: int,
 ) -> tuple[Tensor, Tensor]:
-    """Return the attended values and the log of each row's sum of exponentials.
+    """Return the result of attention, and the log of the sum of exponentials of each row.
 
     `seed` is one int64 on the device; no sentence is longer than `bound`.
     """
@@ -382,8 +382,8 @@ def short_attention_backward(
     dropout: float,
     bound: int,
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients as they stand in the projections: dq, dk and dv in one tensor where q, k and v are views of
-    one, else dq in the first and dk and dv in the second."""
+    """Return the gradients in the layout of the projections: dq, dk and dv in one tensor if q, k and v are views of
+    one, otherwise dq in the first, and dk and dv in the second."""
     first, second = _gradient_shapes(
         dy, q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, causal, dropout, bound
     )
@@ -432,14 +432,14 @@ def _gradient_shapes(
 
 
 def _gradients(first: Tensor, second: Tensor) -> tuple[Tensor, ...]:
-    """dq, dk and dv, as views."""
+    """Return dq, dk and dv, as views."""
     return first.unbind(1) if second.numel() == 0 else (*first.unbind(1), *second.unbind(1))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     q, k, v, query_offsets, key_offsets, seed, ctx.causal, ctx.dropout, ctx.bound = inputs
     ctx.save_for_backward(q, k, v, *output, query_offsets, key_offsets, seed)
-    ctx.set_materialize_grads(False)  # or zeros would be written for the sums, which nobody differentiates
+    ctx.set_materialize_grads(False)  # otherwise zeros would be written as the unused gradient of the sums
 
 
 def _differentiate(ctx: Any, dy: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -458,15 +458,15 @@ def _widths(width: int) -> dict[str, int]:
 
 
 def _programs(sentences: int, tokens: int, above: int) -> int:
-    """As many as there can be sentences of more tokens than `above`: most programs of the others find nothing to do."""
+    """Return the largest possible number of sentences with more tokens than `above`, so that few programs are idle."""
     return max(1, min(sentences, triton.cdiv(tokens, max(above + 1, _FEWEST))))
 
 
 def _parts(bound: int) -> int:
-    """Among how many programs the blocks of a long sentence are shared out, so that all finish at about one time."""
+    """Return the number of programs that share the blocks of a long sentence, to finish at about the same time."""
     return triton.cdiv(bound, _PART)
 
 
 def _dropping(dropout: float) -> tuple[int, float]:
-    """How many of 2^31 draws drop a weight, and what the others are multiplied by."""
+    """Return how many of 2^31 possible draws drop a weight, and the factor of weights that are kept."""
     return min(round(dropout * 2**31), 2**31 - 1), 1 / (1 - dropout)

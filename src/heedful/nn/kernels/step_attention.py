@@ -1,6 +1,6 @@
-"""The kernels of `nn.decoding.step_attention`: one decoding step's attention, captured in a CUDA graph.
+"""The kernels of `nn.decoding.step_attention`: the attention of one decoding step, for use in CUDA graphs.
 
-The grids depend on shapes alone; positions, starts and lengths are read from the device.
+Grids depend on shapes only; positions, starts and lengths are read from the device.
 """
 
 from typing import Final
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from heedful.nn.kernels.sizes import next_power_of_two, strides
 
-TILE: Final = 2048  # numbers of a block of past keys: what two warps hold in registers, with the values beside them
-KEYS: Final = 32  # memory keys of a block
+TILE: Final = 2048  # elements of a block of past keys: two warps hold them in registers together with the values
+KEYS: Final = 32  # memory keys per block
 
 
 @triton.jit
@@ -24,7 +24,10 @@ def _past(
     cache_slot, cache_place, cache_beam, cache_head, ancestor_slot, ancestor_beam, heads, beams, room,
     WIDTH: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    head, row = tl.program_id(0) % heads, tl.program_id(0) // heads  # heads side by side: so they lie in the cache
+    head, row = (
+        tl.program_id(0) % heads,
+        tl.program_id(0) // heads,
+    )  # adjacent programs read adjacent heads of the cache
     slot, beam = row // beams, row % beams
     position = tl.load(positions + slot).to(tl.int32)
     place, column = tl.arange(0, BLOCK), tl.arange(0, ROOM)
@@ -105,10 +108,10 @@ def attend_past_kernel(
     ancestors_SKP: Int[Tensor, "S K P"],
     positions_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
-    """`attend_past` with a program for every row and head.
+    """Compute `attend_past` with one program per row and head.
 
-    The new key and value are read and written once. A row reads its history once, up to the slot's position: a long
-    room costs nothing.
+    The new key and value are read and written once. A row reads its history once, up to the position of the slot:
+    unused room costs nothing.
     """
     rows, heads, width = q_RHD.shape
     _, _, room, beams, _, _ = cache_2SPKHD.shape
@@ -130,7 +133,7 @@ def attend_memory_kernel(
     starts_S: Int[Tensor, "S"],
     lengths_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
-    """`attend_memory` with a program for every slot and head: its beams share one reading of the keys and values."""
+    """Compute `attend_memory` with one program per slot and head: its beams share one read of keys and values."""
     rows, heads, width = q_RHD.shape
     slots = starts_S.shape[0]
     beams = rows // slots

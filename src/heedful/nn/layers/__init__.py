@@ -1,1 +1,1 @@
-"""Position-wise layers: embeddings, feed-forward networks, residuals, norms, dropout, pools."""
+"""Position-wise layers: embeddings, feed-forward networks, residual connections, norms, dropout and pooling."""

@@ -1,4 +1,4 @@
-"""Dropout with masks that are cheap on a CPU.
+"""Dropout with masks that are cheap to draw on a CPU.
 
 y = x * m / (1 - p), m ~ Bernoulli(1 - p)      Srivastava et al. 2014
 """
@@ -12,27 +12,27 @@ _LANES = 4  # 16-bit draws in one 64-bit random number
 
 
 def dropout_mask(like: Float[Tensor, "*shape"], share: float) -> Float[Tensor, "*shape"]:
-    """Draw 0 with probability `share`, else 1 / (1 - share), in the shape and type of `like`.
+    """Draw 0 with probability `share`, otherwise 1 / (1 - share), in the shape and dtype of `like`.
 
-    torch draws one 32-bit number an element, on one thread; four 16-bit draws from each 64-bit number take a sixth of
-    the time. The probability is exact to 1/65536.
+    torch draws one 32-bit number per element, on one thread; taking four 16-bit draws from each 64-bit number takes a
+    sixth of the time. The probability is exact to 1/65536.
     """
     count = like.numel()
     draws = torch.empty((count + _LANES - 1) // _LANES, dtype=torch.int64).random_(-(2**63), None)
     lanes = draws.view(torch.int16)[:count].view(like.shape)
-    dropped = min(round(share * 65536), 65535)  # of 65536 draws; all of them would not fit 16 bits
+    dropped = min(round(share * 65536), 65535)  # of 65536 possible draws; at most 65535, to fit in 16 bits
     return (lanes >= dropped - 32768).to(like.dtype).mul_(1 / (1 - share))
 
 
 class Dropout(nn.Module):
-    """Zero a share of the values in training, and scale the others up."""
+    """Sets a fraction of the values to zero in training, and scales the others up."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
         self.share = share
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Drop, in training."""
+        """Apply dropout in training; otherwise return x."""
         if not self.training or self.share == 0:
             return x
         if x.device.type == "cpu":

@@ -1,4 +1,4 @@
-"""From token ids to vectors, and from vectors to scores over the vocabulary."""
+"""Embeddings, from token ids to vectors, and the output layer, from vectors to scores over the vocabulary."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from heedful.packed import Layout
 
 
 class EmbeddingParts(TypedDict, total=False):
-    """What an embedding may have beside its matrix, positions and dropout."""
+    """The optional parts of an embedding, besides its matrix, positions and dropout."""
 
     scaled: bool
     segments: nn.Parameter | None
@@ -29,9 +29,9 @@ class Embedding(nn.Module):
     c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5
     c = 1, segments, N = norm                   Devlin et al. 2019, 3
 
-    D drops single values, and D_w the vectors of whole words (Iyyer et al. 2015): what is said without them must do.
-    Without `positions` nothing is added: attention then knows where tokens stand by itself, as in
-    `nn.attention.relative_positions`. Values leave in `precision`, and all that follows computes in its input's type.
+    D drops single values, and D_w the vectors of whole words (Iyyer et al. 2015). Without `positions` nothing is added:
+    attention can have positions of its own, as in `nn.attention.relative_positions`. Values are returned in
+    `precision`, and all later modules compute in the dtype of their input.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Embedding(nn.Module):
     def forward(
         self, tokens_N: Int[Tensor, "N"], layout: Layout, segments_N: Int[Tensor, "N"] | None = None
     ) -> Float[Tensor, "N E"]:
-        """Embed packed tokens, of the first segment where nothing else is said."""
+        """Embed packed tokens; without `segments` all are in the first segment."""
         return self.at(tokens_N, layout.positions, layout.bound, segments_N)
 
     def step(self, tokens_R: Int[Tensor, "R"], position: int) -> Float[Tensor, "R E"]:
-        """Embed one token a row, all at the same position."""
+        """Embed one token per row, all at the same position."""
         return self.at(tokens_R, torch.full_like(tokens_R, position), position + 1)
 
     def at(
@@ -68,7 +68,7 @@ class Embedding(nn.Module):
         bound: int,
         segments_N: Int[Tensor, "N"] | None = None,
     ) -> Float[Tensor, "N E"]:
-        """Embed tokens at given positions, all of them below `bound`."""
+        """Embed tokens at given positions, all below `bound`."""
         x = self.rows(tokens_N) * self.scale
         if self.training and self.drop_words.share:
             x = x * self.drop_words(x.new_ones(x.shape[0], 1))
@@ -80,15 +80,15 @@ class Embedding(nn.Module):
         return dropped
 
     def rows(self, tokens_N: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
-        """W[token]"""
+        """Return W[token]."""
         return F.embedding(tokens_N, self.weight)
 
 
 class MixedEmbedding(Embedding):
     """x = D(sqrt(E) * mix_i(W_i[token]) + P(position)): several matrices, mixed by attention      Kiela et al. 2018
 
-    See `MetaEmbedding`. The first matrix is `weight`, which an output layer may share, and gives the width; the others
-    may have widths of their own.
+    See `MetaEmbedding`. The first matrix is `weight`, which an output layer may share, and determines the width; the
+    others may have other widths.
     """
 
     def __init__(
@@ -101,32 +101,32 @@ class MixedEmbedding(Embedding):
         super().__init__(tables[0], positions, dropout, **parts)
         sizes = [table.shape[0] for table in tables]
         if len(set(sizes)) > 1:
-            raise ValueError(f"embeddings of {sizes} words to mix; all must be of one vocabulary")
+            raise ValueError(f"embeddings of {sizes} words cannot be mixed: all must have the same vocabulary")
         self.others = nn.ParameterList(tables[1:])
         self.mix = MetaEmbedding([table.shape[1] for table in tables], out_width=tables[0].shape[1])
 
     def rows(self, tokens_N: Int[Tensor, "N"]) -> Float[Tensor, "N E"]:
-        """What is mixed of the token's rows."""
+        """Mix the rows of each token."""
         mixed: Tensor = self.mix([F.embedding(tokens_N, table) for table in (self.weight, *self.others)])
         return mixed
 
 
 def make_table(size: int, width: int) -> nn.Parameter:
-    """A matrix of vectors of unit length, on average, drawn from torch's global generator."""
+    """Make a matrix of random vectors with an average length of one, from torch's global generator."""
     return nn.Parameter(torch.randn(size, width) * width**-0.5)
 
 
 def make_embedding(
     tables: Sequence[nn.Parameter], positions: nn.Module | None, dropout: float, **parts: Unpack[EmbeddingParts]
 ) -> Embedding:
-    """An embedding of one matrix, or one that mixes several."""
+    """Make an embedding from one matrix, or one that mixes several."""
     if len(tables) == 1:
         return Embedding(tables[0], positions, dropout, **parts)
     return MixedEmbedding(tables, positions, dropout, **parts)
 
 
 class Output(nn.Module):
-    """logits = x W^T + b, with W often the embedding's own matrix      Press and Wolf 2017"""
+    """logits = x W^T + b, where W may be the matrix of the embedding      Press and Wolf 2017"""
 
     def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None = None) -> None:
         super().__init__()

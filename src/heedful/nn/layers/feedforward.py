@@ -1,4 +1,4 @@
-"""Position-wise networks: the same two maps for every token."""
+"""Position-wise feed-forward networks, applied to each token separately."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -29,9 +29,9 @@ class FeedForward(nn.Module):
         return self.out(self.drop(self._inner(x_NE)))
 
     def _inner(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N F"]:
-        """act(x W_1 + b_1), with a ReLU that is part of the product on a GPU."""
+        """Return act(x W_1 + b_1); on a GPU a ReLU is fused with the product."""
         if self.activation is F.relu and use_kernels(x_NE):
-            from heedful.nn.layers import linear_gpu  # not before: a CPU has no use for Triton
+            from heedful.nn.layers import linear_gpu  # imports Triton, which a CPU does not need
 
             if linear_gpu.supports(x_NE):
                 return linear_gpu.linear_relu(x_NE, self.into.weight, self.into.bias)

@@ -1,7 +1,7 @@
-"""Linear maps and norms that keep float32 weights and compute in the type of what flows through them.
+"""Linear maps and norms with float32 weights that compute in the dtype of their input.
 
-A model's precision is the type its embeddings put out: every module after them follows the values. So bfloat16
-training keeps float32 master weights, without autocast and without a second copy of the model.
+The precision of a model is the dtype that its embeddings return: all later modules follow it. So bfloat16 training has
+float32 master weights, without autocast and without a second copy of the model.
 """
 
 import torch.nn.functional as F
@@ -12,12 +12,12 @@ from heedful.nn.kernels import use_kernels
 
 
 class Linear(nn.Linear):
-    """y = x W^T + b, computed in the type of x."""
+    """y = x W^T + b, computed in the dtype of x"""
 
     def forward(self, input: Float[Tensor, "*any in"]) -> Float[Tensor, "*any out"]:
-        """Apply the map; its gradient by kernels of our own where there are some."""
+        """Apply the map; on a GPU the gradient uses custom kernels."""
         if use_kernels(input):
-            from heedful.nn.layers import linear_gpu  # not before: a CPU has no use for Triton
+            from heedful.nn.layers import linear_gpu  # imports Triton, which a CPU does not need
 
             if linear_gpu.supports(input):
                 y_NF = linear_gpu.linear(input.reshape(-1, self.in_features), self.weight, self.bias)
@@ -29,17 +29,17 @@ class Linear(nn.Linear):
 class LayerNorm(nn.LayerNorm):
     """y = (x - mean) / sqrt(variance + epsilon) * w + b over the last axis      Ba et al. 2016
 
-    Statistics and weights are float32 (or wider) whatever the type of x.
+    Statistics and weights are float32 (or wider) whatever the dtype of x.
     """
 
     def forward(self, input: Float[Tensor, "*any E"]) -> Float[Tensor, "*any E"]:
-        """Normalise, by a kernel that reads and writes memory once where there is one."""
+        """Normalise; on a GPU by a kernel that reads and writes memory once."""
         if use_kernels(input):
-            from heedful.nn.kernels import residual_norm  # not before: a CPU has no use for Triton
+            from heedful.nn.kernels import residual_norm  # imports Triton, which a CPU does not need
 
             if residual_norm.supports(input):
                 y_NE = residual_norm.layer_norm(input.reshape(-1, input.shape[-1]), self.weight, self.bias, self.eps)
                 return y_NE.view(input.shape)
-        # The CPU's kernel mixes bfloat16 values with float32 weights; elsewhere a compiler fuses the conversions.
+        # On a CPU the kernel accepts bfloat16 values with float32 weights; elsewhere a compiler fuses the conversions.
         values = input if input.device.type == "cpu" else input.to(self.weight.dtype)
         return F.layer_norm(values, self.normalized_shape, self.weight, self.bias, self.eps).to(input.dtype)

@@ -1,11 +1,11 @@
-"""Linear maps on a GPU, with gradients that pass over memory as seldom as can be.
+"""Linear maps on a GPU, with gradients that read and write memory as little as possible.
 
     y = x W^T + b           dx = dy W      dW = dy^T x      db = sum over rows dy
-    y = max(0, x W^T + b)   the same of dh = dy where y > 0, else 0
+    y = max(0, x W^T + b)   the same with dh instead of dy,  dh = dy where y > 0, else 0
 
-The gradient of float32 weights comes in float32 straight out of the product of 16-bit values: the product adds up in
-float32 anyway, and nothing is rounded and widened again. That of a bias is a kernel of our own, which applies the
-gradient of the ReLU on the way. Bias and ReLU are part of the product in the forward pass.
+The gradient of float32 weights is returned in float32 directly from the product of 16-bit values: the product adds in
+float32 anyway, so that nothing is rounded and widened again. The gradient of a bias is a custom kernel, which also
+applies the gradient of the ReLU. In the forward pass, bias and ReLU are fused with the product.
 """
 
 from typing import Any, Final
@@ -24,15 +24,15 @@ Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
 def supports(x: Float[Tensor, "*any E"]) -> bool:
-    """Whether the maps are made for values of this type."""
+    """Return whether the maps support values of this dtype."""
     return x.dtype in _TYPES
 
 
 def linear(
     x_NE: Float[Tensor, "N E"], weight_FE: Float[Tensor, "F E"], bias_F: Float[Tensor, "F"] | None
 ) -> Float[Tensor, "N F"]:
-    """Return x W^T + b in the type of x."""
-    if _learns(x_NE, weight_FE, bias_F):
+    """Return x W^T + b in the dtype of x."""
+    if _needs_gradients(x_NE, weight_FE, bias_F):
         return _Linear.apply(x_NE, weight_FE, bias_F)  # type: ignore[no-untyped-call]
     return _product(x_NE, weight_FE.to(x_NE.dtype), bias_F)
 
@@ -40,8 +40,8 @@ def linear(
 def linear_relu(
     x_NE: Float[Tensor, "N E"], weight_FE: Float[Tensor, "F E"], bias_F: Float[Tensor, "F"]
 ) -> Float[Tensor, "N F"]:
-    """Return max(0, x W^T + b) in the type of x."""
-    if _learns(x_NE, weight_FE, bias_F):
+    """Return max(0, x W^T + b) in the dtype of x."""
+    if _needs_gradients(x_NE, weight_FE, bias_F):
         return _LinearReLU.apply(x_NE, weight_FE, bias_F)  # type: ignore[no-untyped-call]
     return _product_relu(x_NE, weight_FE.to(x_NE.dtype), bias_F)
 
@@ -57,7 +57,7 @@ class _Linear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> Gradients:
         x, weight = ctx.saved_tensors
-        dy = dy.contiguous()  # once, for all that read it
+        dy = dy.contiguous()  # once, for all its uses
         db = column_sums(dy).to(ctx.bias_type) if ctx.needs_input_grad[2] else None
         return *_product_gradients(dy, x, weight, ctx.weight_type), db
 
@@ -80,7 +80,7 @@ class _LinearReLU(torch.autograd.Function):
 
 
 def _save(ctx: Any, x: Tensor, weight: Tensor, cast: Tensor, bias: Tensor | None, *outputs: Tensor) -> None:
-    """Keep what the backward pass reads, and no more: x for dW, the weight in the type of x for dx."""
+    """Save only what the backward pass needs: x for dW, the weight in the dtype of x for dx."""
     wants_dx, wants_dW, _ = ctx.needs_input_grad
     ctx.save_for_backward(x if wants_dW else None, cast if wants_dx else None, *outputs)
     ctx.weight_type, ctx.bias_type = weight.dtype, None if bias is None else bias.dtype
@@ -91,26 +91,26 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _product_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    # Private, but the one call by which cuBLASLt adds the bias and cuts at 0 before it writes its product; public
-    # functions write the product first, and read and write it once more for the ReLU. What it computes is the same.
+    # Private, but the only call by which cuBLASLt adds the bias and applies the ReLU before it writes the product;
+    # public functions write the product first, and read and write it again for the ReLU. The result is the same.
     return torch._addmm_activation(bias.to(x.dtype), x, weight.T, use_gelu=False)
 
 
 def _product_gradients(
     dy: Tensor, x: Tensor | None, weight: Tensor | None, weight_type: torch.dtype
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return dx = dy W and dW = dy^T x, each where what it is made of was kept."""
+    """Return dx = dy W and dW = dy^T x, or None for one whose input was not saved."""
     dx = None if weight is None else dy @ weight
     return dx, None if x is None else _product_in(weight_type, dy.T, x)
 
 
 def _product_in(dtype: torch.dtype, left: Tensor, right: Tensor) -> Tensor:
-    """Return left @ right without rounding it to anything narrower than this type."""
+    """Return left @ right in this dtype, without rounding to a narrower one in between."""
     if left.is_cuda and dtype == torch.float32 != left.dtype:
-        return torch.mm(left, right, out_dtype=dtype)  # which CPUs do not know
+        return torch.mm(left, right, out_dtype=dtype)  # not implemented on CPUs
     wide = torch.promote_types(dtype, left.dtype)
     return torch.mm(left.to(wide), right.to(wide)).to(dtype)
 
 
-def _learns(*inputs: Tensor | None) -> bool:
+def _needs_gradients(*inputs: Tensor | None) -> bool:
     return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)

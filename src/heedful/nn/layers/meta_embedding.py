@@ -1,4 +1,4 @@
-"""Attention over several representations of one token, instead of over tokens."""
+"""Attention over several embeddings of one token, instead of over tokens."""
 
 from collections.abc import Sequence
 
@@ -20,14 +20,14 @@ class MetaEmbedding(nn.Module):
     def __init__(self, widths: Sequence[int], out_width: int, distribution: Distribution = softmax) -> None:
         super().__init__()
         self.project = nn.ModuleList(Linear(width, out_width) for width in widths)
-        self.score = Linear(out_width, 1, bias=distribution is not softmax)  # which one addend to all does not change
+        self.score = Linear(out_width, 1, bias=distribution is not softmax)  # softmax ignores a common addend
         self.distribution = distribution
 
     def forward(self, embeddings: Sequence[Float[Tensor, "N _"]]) -> Float[Tensor, "N E"]:
         """Mix the embeddings of each token."""
         if len(embeddings) != len(self.project):
             raise ValueError(
-                f"{len(embeddings)} embeddings to mix; there must be {len(self.project)}, one for each width"
+                f"{len(embeddings)} embeddings cannot be mixed: there must be {len(self.project)}, one per width"
             )
         mixed = [project(embedding) for project, embedding in zip(self.project, embeddings, strict=True)]
         projected_NIE = torch.stack(mixed, dim=1)

@@ -1,4 +1,4 @@
-"""Where a token stands in its sentence, as a vector."""
+"""Positions of tokens in a sentence, as vectors."""
 
 import math
 
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 class Sinusoidal(nn.Module):
     """P(p, 2i) = sin(p / 10000^(2i/E)),  P(p, 2i+1) = cos(p / 10000^(2i/E))      Vaswani et al. 2017, 3.5
 
-    `halves` puts all sines before all cosines, as the paper's own program did. There is no longest sentence: the table
-    grows when a longer one comes.
+    `halves` puts all sines before all cosines, as the paper's released code did. The length of a sentence is not
+    limited: the table grows as needed.
     """
 
     def __init__(self, width: int, halves: bool = False, expected: int = 512) -> None:
@@ -20,10 +20,12 @@ class Sinusoidal(nn.Module):
         self.width, self.halves = width, halves
         self.register_buffer("table", self._rows(expected), persistent=False)
         self.table: Tensor
-        self._outgrown: list[Tensor] = []  # a recorded CUDA graph may still read them; together they are smaller
+        self._outgrown: list[
+            Tensor
+        ] = []  # recorded CUDA graphs may still read them; together they are smaller than `table`
 
     def forward(self, positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
-        """Look up positions, all of them below `bound`."""
+        """Look up positions, all below `bound`."""
         if bound > self.table.shape[0]:
             self._outgrown.append(self.table)
             self.table = self._rows(2 * bound).to(self.table)
@@ -38,7 +40,7 @@ class Sinusoidal(nn.Module):
 
 
 class Learned(nn.Module):
-    """P(p) = row p of a trained matrix      Gehring et al. 2017"""
+    """P(p) = row p of a learned matrix      Gehring et al. 2017"""
 
     def __init__(self, width: int, limit: int) -> None:
         super().__init__()
@@ -46,5 +48,5 @@ class Learned(nn.Module):
         self.weight = nn.Parameter(torch.empty(limit, width))
 
     def forward(self, positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
-        """Look up positions; one past the limit is an error of the caller, who knows the sentence."""
-        return F.embedding(positions_N, self.weight)  # its gradient sums equal positions faster than that of an index
+        """Look up positions; the caller, who knows the sentence, must check the limit."""
+        return F.embedding(positions_N, self.weight)  # its gradient is faster than that of indexing

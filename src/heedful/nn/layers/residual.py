@@ -1,4 +1,4 @@
-"""Skip connections: where the norm stands is data, not a branch."""
+"""Skip connections: the position of the norm is data, not a branch."""
 
 from collections.abc import Callable
 
@@ -24,10 +24,10 @@ class Residual(nn.Module):
         self.before, self.after, self.drop = before, after, Dropout(dropout)
 
     def forward(self, x_NE: Float[Tensor, "N E"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "N E"]:
-        """Add the sublayer's answer to its input."""
+        """Add the output of the sublayer to its input."""
         f_NE = sublayer(self.before(x_NE))
         if use_kernels(x_NE):
-            from heedful.nn.kernels import residual_norm  # not before: a CPU has no use for Triton
+            from heedful.nn.kernels import residual_norm  # imports Triton, which a CPU does not need
 
             if residual_norm.supports(x_NE):
                 return self._in_one_pass(x_NE, f_NE)
@@ -35,7 +35,7 @@ class Residual(nn.Module):
         return y_NE
 
     def _in_one_pass(self, x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
-        """M(x + D(f)) by kernels that read and write memory once."""
+        """Return M(x + D(f)), by kernels that read and write memory once."""
         from heedful.nn.kernels.residual_norm import dropped_sum, norm_of_sum
 
         share = self.drop.share if self.drop.training else 0.0

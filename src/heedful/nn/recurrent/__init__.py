@@ -1,1 +1,1 @@
-"""Recurrent cells, stacks of them, and attention inside their loop over time."""
+"""Recurrent cells, stacks of cells, and attention inside their loop over time."""

@@ -1,10 +1,10 @@
-"""Attention of a recurrent decoder: one head, whose queries are the decoder's states.
+"""Attention of a recurrent decoder: a single head whose queries are the states of the decoder.
 
     r(t) = sum_s w(t, s) v(s),  w = g * p(a(q(t), K))
 
-a is an alignment, p a distribution, and a window says what p sees and, by a factor g, how much of it counts.
+a is an alignment, p a distribution, and a window determines which keys p sees, and a factor g of their weights.
 
-Shape letters beside the project's: Q queries, C candidates.
+Shape letters of this file: Q  queries    C  candidates
 """
 
 from collections.abc import Callable
@@ -25,20 +25,20 @@ from heedful.packed import Layout, Packed
 
 @dataclass(frozen=True, eq=False)
 class AttendedMemory:
-    """The memories of B sentences, prepared once for all that is read from them."""
+    """The memories of B sentences, prepared once for all queries."""
 
     candidates: Candidates  # of one head
     lengths_B: Int[Tensor, "B"]
-    places: int  # L: of the longest memory
+    places: int  # L, the length of the longest memory
     dtype: torch.dtype  # of what is read
-    keys_BLE: Float[Tensor, "B L E"] | None = None  # as they are, where their distances are asked for
+    keys_BLE: Float[Tensor, "B L E"] | None = None  # unprepared keys, if distances to them are needed
 
     def select(self, sentences: Int[Tensor, "A"]) -> "AttendedMemory":
-        """The memories of these sentences."""
+        """Return the memories of these sentences."""
         return self._each(lambda tensor: tensor.index_select(0, sentences))
 
     def first(self, rows: int) -> "AttendedMemory":
-        """The memories of the first sentences, without a copy."""
+        """Return the memories of the first `rows` sentences, without a copy."""
         return self if rows == len(self.lengths_B) else self._each(lambda tensor: tensor[:rows])
 
     def _each(self, choose: Callable[[Tensor], Tensor]) -> "AttendedMemory":
@@ -51,10 +51,10 @@ class AttendedMemory:
 
 
 class RecurrentAttention(nn.Module):
-    """Reads memories with any alignment, distribution and window.
+    """Attends to memories with any alignment, distribution and window.
 
-    With `distance`, the distribution is given the distances of queries and keys besides the scores: those of single
-    keys, or of areas where the alignment makes areas of keys.
+    If `distance` is given, the distribution is also passed the distances between queries and keys: single keys, or
+    areas if the alignment groups keys into areas.
     """
 
     def __init__(
@@ -71,28 +71,28 @@ class RecurrentAttention(nn.Module):
     def prepare(
         self, memory: Packed, values_MD: Float[Tensor, "M D"] | None = None, time: TimeMajor | None = None
     ) -> AttendedMemory:
-        """Do what needs no query. What is read are the memory's own vectors unless other `values` are given.
+        """Compute what does not depend on queries. Values are the vectors of the memory unless `values` are given.
 
-        With `time`, the sentences come in its order.
+        If `time` is given, the sentences are in its order.
         """
         keys_ME, layout = memory.values, memory.layout
         values_MD = keys_ME if values_MD is None else values_MD
         keep_BL = None if layout.even else _in_order(layout.keep, time)
-        if self.alignment.one_to_one and not self.alignment.fixed_length:  # before padding, which needs no work then
+        if self.alignment.one_to_one and not self.alignment.fixed_length:  # prepare before padding, to do less work
             packed = self.alignment.prepare(keys_ME[None, None], values_MD[None, None])
-            keys, values = (_padded(x[0, 0], layout, time).unsqueeze(1) for x in (packed.keys, packed.values))
+            keys, values = (_pad(x[0, 0], layout, time).unsqueeze(1) for x in (packed.keys, packed.values))
             candidates = Candidates(keys, values, keep_BL)
         else:
-            keys, values = (_padded(x, layout, time).unsqueeze(1) for x in (keys_ME, values_MD))
+            keys, values = (_pad(x, layout, time).unsqueeze(1) for x in (keys_ME, values_MD))
             candidates = self.alignment.prepare(keys, values, keep_BL)
         measured = self.distance is not None and self.alignment.one_to_one
-        own_keys = _padded(keys_ME, layout, time) if measured else None
+        own_keys = _pad(keys_ME, layout, time) if measured else None
         return AttendedMemory(candidates, _in_order(layout.lengths, time), layout.bound, keys_ME.dtype, own_keys)
 
     def forward(
         self, q_BQE: Float[Tensor, "B Q E"], readable: AttendedMemory, positions_Q: Int[Tensor, "Q"]
     ) -> tuple[Float[Tensor, "B Q D"], Float[Tensor, "B Q C"]]:
-        """What each query reads, and the candidates' weights; positions are those of the queries in their target."""
+        """Return what each query reads, and the weights of the candidates; `positions` are those in the target."""
         q_BQE = q_BQE.to(readable.candidates.keys.dtype)
         scores_BQC = self.alignment(q_BQE.unsqueeze(1), readable.candidates).squeeze(1)
         weights_BQC = self.weigh(scores_BQC, q_BQE, readable, positions_Q)
@@ -106,7 +106,7 @@ class RecurrentAttention(nn.Module):
         readable: AttendedMemory,
         positions_Q: Int[Tensor, "Q"],
     ) -> Float[Tensor, "B Q C"]:
-        """From scores to weights, in float32 or wider."""
+        """Turn scores into weights, in float32 or wider."""
         keep = readable.candidates.keep
         scores = scores_BQC.to(torch.promote_types(scores_BQC.dtype, torch.float32)).unsqueeze(1)
         near_BQC, factor_BQC = self.view(q_BQE, positions_Q, readable.lengths_B, scores.shape[3])
@@ -117,7 +117,7 @@ class RecurrentAttention(nn.Module):
         return weights if factor_BQC is None else weights * factor_BQC
 
     def shares(self, weights_BQC: Float[Tensor, "B Q C"], readable: AttendedMemory) -> Float[Tensor, "B Q L"]:
-        """How much of what each query reads comes from each place: see `position_shares`."""
+        """Return the share of each position in what each query reads: see `position_shares`."""
         places = readable.places
         keep_BL = torch.arange(places, device=weights_BQC.device) < readable.lengths_B.unsqueeze(1)
         return position_shares(self.alignment.position_weights(weights_BQC.unsqueeze(1), places), keep_BL)
@@ -129,12 +129,12 @@ class RecurrentAttention(nn.Module):
 
 
 def _in_order(x_B: Shaped[Tensor, "B *rest"], time: TimeMajor | None) -> Shaped[Tensor, "B *rest"]:
-    """One row a sentence, in the order of time where there is one."""
+    """Return one row per sentence, in the order of `time` if it is given."""
     return x_B if time is None else x_B.index_select(0, time.longest_first)
 
 
 class _PadInOrder(torch.autograd.Function):
-    """`pad` with the sentences in the order of time."""
+    """Pads with the sentences in the order of `time`."""
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, layout: Layout, time: TimeMajor) -> Tensor:
@@ -150,11 +150,11 @@ class _PadInOrder(torch.autograd.Function):
         return gradients[0].flatten(0, 1).index_select(0, places), None, None
 
 
-def _padded(x_MD: Tensor, layout: Layout, time: TimeMajor | None) -> Tensor:
+def _pad(x_MD: Tensor, layout: Layout, time: TimeMajor | None) -> Tensor:
     padded: Tensor
     if time is None:
         padded = pad(x_MD, layout)
     else:
         padded = _PadInOrder.apply(x_MD, layout, time)  # type: ignore[no-untyped-call]
-    # A CPU multiplies 16 bits with a single row at half the speed of 32, and compiles a kernel for each number of rows.
+    # For a single row, a CPU multiplies 16 bits at half the speed of 32, and compiles a kernel per number of rows.
     return padded.to(torch.promote_types(x_MD.dtype, torch.float32)) if x_MD.device.type == "cpu" else padded

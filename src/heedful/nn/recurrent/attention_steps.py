@@ -1,6 +1,6 @@
-"""Reading one memory at every step of a loop; gradients of the memory are computed once for all steps.
+"""Attention to one memory at every step of a loop; the gradients of the memory are computed once for all steps.
 
-Sentences are in the order of time, the longest first, so that step t reads for the first of them.
+Sentences are in the order of time, the longest first: step t has one query for each of the first sizes[t] sentences.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from heedful.nn.recurrent.step_products import StepProducts
 
 
 class AttentionSteps:
-    """What one query a row reads, step by step."""
+    """Attends with one query per row, step by step."""
 
     def __init__(self, reader: RecurrentAttention, readable: AttendedMemory, time: TimeMajor) -> None:
         self._reader, self._readable = reader, readable
@@ -29,7 +29,7 @@ class AttentionSteps:
         self._reads = _Reads(readable.candidates.values.squeeze(1), time)
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R D"]:
-        """Read at one step."""
+        """Return what the queries of one step read."""
         scores_R1C = self._scores(step, q_RE).unsqueeze(1)
         position = torch.full((1,), step, device=q_RE.device)
         weights_R1C = self._reader.weigh(scores_R1C, q_RE.unsqueeze(1), self._readable.first(len(q_RE)), position)
@@ -42,7 +42,7 @@ class _Reads:
     def __init__(self, values_BCD: Float[Tensor, "B C D"], time: TimeMajor) -> None:
         sizes = time.sizes.tolist()
         self._values = values_BCD.detach()
-        self._weights = weights = [self._values] * len(sizes)  # until the steps put theirs there
+        self._weights = weights = [self._values] * len(sizes)  # replaced by each step
 
         def gradient(g_ND: Tensor) -> tuple[Tensor]:
             return (torch.bmm(time.padded(torch.cat(weights)).mT, time.padded(g_ND)),)
@@ -61,30 +61,30 @@ class _Reads:
 
 
 class StepScores(Protocol):
-    """Scores the candidates of each row for one query a row, step by step."""
+    """Scores the candidates of each row for one query per row, step by step."""
 
     def __init__(self, alignment: Alignment, readable: AttendedMemory, time: TimeMajor) -> None: ...
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
-        """The scores of one step."""
+        """Return the scores of one step."""
         ...
 
 
 class AnyScores:
-    """Any alignment, by its own equation at every step: the definition that the others are compared with."""
+    """Any alignment, by its own equation at every step: the reference for the others."""
 
     def __init__(self, alignment: Alignment, readable: AttendedMemory, time: TimeMajor) -> None:
         self._alignment, self._readable = alignment, readable
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
-        """The scores of one step."""
+        """Return the scores of one step."""
         candidates = self._readable.first(len(q_RE)).candidates
         scores: Tensor = self._alignment(q_RE[:, None, None].to(candidates.keys.dtype), candidates)
         return scores[:, 0, 0]
 
 
 class ProductScores:
-    """q(t) . k;  dk = sum_t s'(t) q(t)      of alignments that multiply queries, as they are, with what was prepared"""
+    """q(t) . k;  dk = sum_t s'(t) q(t)      for alignments that multiply queries with prepared keys"""
 
     def __init__(self, alignment: Alignment, readable: AttendedMemory, time: TimeMajor) -> None:
         keys_BCE, sizes = readable.candidates.keys.squeeze(1), time.sizes.tolist()
@@ -98,7 +98,7 @@ class ProductScores:
         self._slots = slots_NC.split(sizes)
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
-        """The scores of one step."""
+        """Return the scores of one step."""
         q_RE = q_RE.to(self._keys.dtype)
         self._queries[step] = q_RE.detach()
         scores_R1C = torch.bmm(q_RE.unsqueeze(1), self._keys[: len(q_RE)].mT)
@@ -124,7 +124,7 @@ class AdditiveScores:
         self._slots = slots_NC.split(sizes)
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
-        """The scores of one step."""
+        """Return the scores of one step."""
         q_RA = self._projected(step, q_RE).to(self._keys.dtype)
         self._queries[step] = q_RA.detach()
         scores_R1C = additive_step(q_RA.unsqueeze(1), self._keys[: len(q_RE)], self._vector)

@@ -1,6 +1,6 @@
-"""What cells do with their sums, with gradients written out: less work for a CPU than what autograd makes of it.
+"""Element-wise functions of cells with explicit gradients, which are faster on a CPU than those of autograd.
 
-Values keep their type. A CPU's tanh of 16 bits takes four times as long as that of 32, so it is computed in these.
+Values keep their dtype. tanh is computed in float32 or wider, because it is four times slower in 16 bits on a CPU.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def tanh(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """tanh(x), computed in float32 or wider."""
+    """Return tanh(x), computed in float32 or wider."""
     y: Tensor = _Tanh.apply(x)  # type: ignore[no-untyped-call]
     return y
 
@@ -19,7 +19,7 @@ def tanh(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
 def gru_update(
     x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], h_RE: Float[Tensor, "R E"]
 ) -> Float[Tensor, "R E"]:
-    """h' = Z * h + (1 - Z) * tanh(x_n + R * u_n),  R, Z = sigmoid(x + u); x is of the input, u of the state."""
+    """h' = Z * h + (1 - Z) * tanh(x_n + R * u_n),  R, Z = sigmoid(x + u);  x from the input, u from the state"""
     new_RE: Tensor = _GRUUpdate.apply(x_RG, sum_RG, h_RE)  # type: ignore[no-untyped-call]
     return new_RE
 

@@ -2,12 +2,12 @@
 
     h(t) = f(x(t), h(t-1))
 
-A cell computes with the very tensors of torch.nn.RNN, LSTM and GRU: the matrices of all gates stacked in rows,
-[gates * E, I] for inputs (`weight_ih_l0`) and [gates * E, E] for states (`weight_hh_l0`), in the order of the class's
-`gates`. A vector is a row, so W x of the papers is x W^T here. The library keeps two biases; only their sum counts,
-except in the candidate of a GRU.
+A cell uses the tensors of torch.nn.RNN, LSTM and GRU: the matrices of all gates stacked in rows, [gates * E, I] for
+inputs (`weight_ih_l0`) and [gates * E, E] for states (`weight_hh_l0`), in the order of the class's `gates`. Vectors are
+rows, so W x of the papers is x W^T here. The library has two biases; only their sum matters, except in the candidate of
+a GRU.
 
-Beside the project's letters, I is the width of an input, G of all gates together, and S counts layers * directions.
+Shape letters of this file: I  input width    G  width of all gates    S  layers * directions
 """
 
 from abc import ABC, abstractmethod
@@ -24,15 +24,15 @@ from heedful.nn.layers.dropout import Dropout
 from heedful.nn.recurrent.cell_gradients import gru_update, tanh
 from heedful.nn.recurrent.step_products import StepProducts
 
-CellState = tuple[Tensor, ...]  # what one layer remembers in one direction, [R, E] each: h, or h and the LSTM's c
-Watch = Callable[[int, Tensor], None]  # is told of each step and its h
+CellState = tuple[Tensor, ...]  # state of one layer in one direction, [R, E] each: h, or h and c for an LSTM
+Watch = Callable[[int, Tensor], None]  # called with each step and its h
 
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState:
-    """What a stack remembers of each row: h of every layer and direction, and c where it is an LSTM.
+    """The state of a stack: h of every layer and direction, and c for an LSTM.
 
-    The first axis is that of torch's library: layer by layer, in each the forward direction first.
+    The first axis is ordered as in torch: by layer, then the forward direction first.
     """
 
     hidden: Float[Tensor, "S R E"]
@@ -40,13 +40,13 @@ class RecurrentState:
 
     @classmethod
     def zeros(cls, like: Tensor, layers: int, rows: int, width: int, cell: bool = False) -> "RecurrentState":
-        """The state before the first step, of the type and on the device of `like`. Count each direction as a layer."""
+        """Return the state before the first step, with the dtype and device of `like`; directions count as layers."""
         hidden = like.new_zeros(layers, rows, width)
         return cls(hidden, torch.zeros_like(hidden) if cell else None)
 
     @classmethod
     def of(cls, parts: Sequence[Float[Tensor, "S R E"]]) -> "RecurrentState":
-        """The state of these parts: h, or h and c."""
+        """Make a state from its parts: h, or h and c."""
         return cls(*parts)
 
     @property
@@ -55,25 +55,25 @@ class RecurrentState:
         return (self.hidden,) if self.cell is None else (self.hidden, self.cell)
 
     def select(self, rows_A: Int[Tensor, "A"]) -> "RecurrentState":
-        """The states of these rows, in this order; a row may be chosen more than once."""
+        """Return the states of these rows, in this order; rows may repeat."""
         return self.of([part.index_select(1, rows_A) for part in self.parts])
 
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "RecurrentState":
-        """Row k of a sentence goes on from that sentence's row parents[k]."""
+        """Continue row k of each sentence from the row parents[k] of that sentence."""
         sentences, beams = parents_BK.shape
         first = torch.arange(0, sentences * beams, beams, device=parents_BK.device).unsqueeze(1)
         return self.select((first + parents_BK).flatten())
 
     def detach(self) -> "RecurrentState":
-        """The same numbers without their history: back-propagation through time is truncated here."""
+        """Return the same values without their history, to truncate back-propagation through time."""
         return self.of([part.detach() for part in self.parts])
 
     def to(self, dtype: torch.dtype) -> "RecurrentState":
-        """The same state in another type."""
+        """Return the same state in another dtype."""
         return self.of([part.to(dtype) for part in self.parts])
 
     def top(self, directions: int = 1) -> Float[Tensor, "R O"]:
-        """The last layer's h; of two directions side by side. Each has read its sentence whole."""
+        """Return h of the last layer, with both directions concatenated. Each has read the whole sentence."""
         return self.hidden[-directions:].transpose(0, 1).flatten(1)
 
 
@@ -82,7 +82,7 @@ class RecurrentState:
 
 @dataclass(frozen=True, eq=False)
 class Cell(ABC):
-    """One layer in one direction: x W_x^T + b is of the input alone, h W_h^T is added to it at every step."""
+    """One layer in one direction: x W_x^T + b depends on the input only, h W_h^T is added to it at every step."""
 
     weight_x: Float[Tensor, "G I"]
     weight_h: Float[Tensor, "G E"]
@@ -98,47 +98,47 @@ class Cell(ABC):
         bias_x: Float[Tensor, "G"],
         bias_h: Float[Tensor, "G"],
     ) -> "Cell":
-        """The cell that computes with the library's four tensors."""
+        """Make a cell from torch's four tensors."""
         return cls(weight_x, weight_h, bias_x + bias_h)
 
     def step(
         self, x_RI: Float[Tensor, "R I"], state: CellState, mask_RE: Float[Tensor, "R E"] | None = None
     ) -> CellState:
-        """Take one step a row; the new state's first part is the output. `mask` is of the state's recurrent dropout."""
+        """Take one step per row; the first part of the new state is the output. `mask` is for recurrent dropout."""
         x_RG = self.project(x_RI)
         sum_RG = torch.addmm(self.addend(x_RG), self.recurrent_input(state, mask_RE), self.weight_h.t())
         return self.update(x_RG, sum_RG, state)
 
     def project(self, x_NI: Float[Tensor, "N I"]) -> Float[Tensor, "N G"]:
-        """x W_x^T + b: all that needs no state, so that one product serves all steps."""
+        """Return x W_x^T + b: it does not depend on the state, so that one product serves all steps."""
         return F.linear(x_NI, self.weight_x, self.bias)
 
     def addend(self, x_NG: Float[Tensor, "N G"]) -> Float[Tensor, "N G"]:
-        """What the product with the state is added to."""
+        """Return what the product with the state is added to."""
         return x_NG
 
     def recurrent_input(self, state: CellState, mask_RE: Float[Tensor, "R E"] | None) -> Float[Tensor, "R E"]:
-        """What of the last step is multiplied by W_h: its h."""
+        """Return what is multiplied by W_h: h of the previous step."""
         return state[0] if mask_RE is None else state[0] * mask_RE
 
     def products(self, sizes: Sequence[int]) -> StepProducts:
-        """The products with the state, for inputs that are not known before the step."""
+        """Return the products with the state, for inputs that are not known before the step."""
         return StepProducts(self.weight_h, sizes)
 
     def combine(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
-        """The sum for `update`, from the projected input and such a product."""
+        """Return the sum that `update` needs, from the projected input and such a product."""
         return x_RG + product_RG
 
     @abstractmethod
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
-        """The new state, from the projected input, from what it became with the product added, and from the old."""
+        """Return the new state, from the projected input, its sum with the product, and the old state."""
 
 
 class TanhCell(Cell):
     """h(t) = tanh(W_x x(t) + W_h h(t-1) + b)      Elman 1990"""
 
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
-        """Squash."""
+        """Apply tanh."""
         return (tanh(sum_RG),)
 
 
@@ -146,14 +146,14 @@ class ReluCell(Cell):
     """h(t) = max(0, W_x x(t) + W_h h(t-1) + b)      Le et al. 2015"""
 
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
-        """Rectify."""
+        """Apply the ReLU."""
         return (torch.relu(sum_RG),)
 
 
 class LSTMCell(Cell):
-    """A memory c behind gates      Hochreiter and Schmidhuber 1997; the forget gate is of Gers et al. 2000
+    """A memory c with gates      Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000
 
-    I, F, O = sigmoid(W x(t) + U h(t-1) + b), each with a W, U and b of its own
+    I, F, O = sigmoid(W x(t) + U h(t-1) + b), each with its own W, U and b
     candidate = tanh(W_c x(t) + U_c h(t-1) + b_c)
     c(t) = F * c(t-1) + I * candidate
     h(t) = O * tanh(c(t))
@@ -162,7 +162,7 @@ class LSTMCell(Cell):
     gates: ClassVar[tuple[str, ...]] = ("input", "forget", "candidate", "output")
 
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
-        """Forget, write, read."""
+        """Forget, write to and read from the memory."""
         i, f, candidate, o = sum_RG.chunk(4, dim=1)
         c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * tanh(candidate)
         return torch.sigmoid(o) * tanh(c), c
@@ -170,14 +170,14 @@ class LSTMCell(Cell):
 
 @dataclass(frozen=True, eq=False)
 class GRUCell(Cell):
-    """A gate between old and new      Cho et al. 2014
+    """A gate between the old state and a candidate      Cho et al. 2014
 
-    R, Z = sigmoid(W x(t) + U h(t-1) + b), each with a W, U and b of its own
+    R, Z = sigmoid(W x(t) + U h(t-1) + b), each with its own W, U and b
     candidate = tanh(W_n x(t) + b_n + R * (U_n h(t-1) + d_n))
     h(t) = Z * h(t-1) + (1 - Z) * candidate
 
-    The paper's reset gate stands inside the product, U_n (R * h(t-1)). Behind it, as in cuDNN and torch, one product
-    serves all gates.
+    The paper applies the reset gate before the product, U_n (R * h(t-1)). Applied after it, as in cuDNN and torch, one
+    product serves all gates.
     """
 
     bias_h: Float[Tensor, "G"]
@@ -192,23 +192,23 @@ class GRUCell(Cell):
         bias_x: Float[Tensor, "G"],
         bias_h: Float[Tensor, "G"],
     ) -> "GRUCell":
-        """The cell that computes with the library's four tensors, the biases apart."""
+        """Make a cell from torch's four tensors, with separate biases."""
         return cls(weight_x, weight_h, bias_x, bias_h)
 
     def addend(self, x_NG: Float[Tensor, "N G"]) -> Float[Tensor, "N G"]:
-        """The state's own bias: the reset gate must see the product before the input is added."""
+        """Return the bias of the state: the reset gate applies to the product before the input is added."""
         return self.bias_h.expand_as(x_NG)
 
     def products(self, sizes: Sequence[int]) -> StepProducts:
-        """The products with the state, its own bias added."""
+        """Return the products with the state, including its bias."""
         return StepProducts(self.weight_h, sizes, self.bias_h.expand(sum(sizes), -1))
 
     def combine(self, x_RG: Float[Tensor, "R G"], product_RG: Float[Tensor, "R G"]) -> Float[Tensor, "R G"]:
-        """The product alone, for the reset gate."""
+        """Return the product only, for the reset gate."""
         return product_RG
 
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
-        """Reset, then mix old and new."""
+        """Apply the reset gate, then mix the old state and the candidate."""
         return (gru_update(x_RG, sum_RG, state[0]),)
 
 
@@ -224,11 +224,11 @@ def unroll(
     mask_BE: Float[Tensor, "B E"] | None = None,
     watch: Watch | None = None,
 ) -> tuple[Float[Tensor, "N E"], CellState]:
-    """Run a cell over sentences in order of time; return the outputs and each sentence's last state.
+    """Run a cell over sentences in the order of time; return the outputs and the last state of each sentence.
 
-    `x` holds the first token of every sentence, then the second of those that have one, and so on; sentences are
-    sorted, the longest first. So step t takes the next sizes[t] rows, which belong to the first sizes[t] sentences, and
-    nothing is padded. `backward` reads each sentence from its own end.
+    `x` holds the first token of every sentence, then the second token of those that have one, and so on; sentences are
+    sorted, the longest first. Step t takes the next sizes[t] rows, one for each of the first sizes[t] sentences: there
+    is no padding. `backward` reads each sentence from its end.
     """
     x_NG = cell.project(x_NI)
     inputs, products = x_NG.split(list(sizes)), StepProducts(cell.weight_h, sizes, cell.addend(x_NG))
@@ -236,10 +236,10 @@ def unroll(
     state, ended, outputs = tuple(part[:rows] for part in initial), [], [x_NI] * len(sizes)
     for step in reversed(range(len(sizes))) if backward else range(len(sizes)):
         before, rows = rows, sizes[step]
-        if rows < before:  # the shortest sentences are over
+        if rows < before:  # the shortest sentences have ended
             ended.append(tuple(part[rows:] for part in state))
             state = tuple(part[:rows] for part in state)
-        elif rows > before:  # from the end: shorter sentences begin
+        elif rows > before:  # reading backwards: shorter sentences start
             state = tuple(torch.cat([part, first[before:rows]]) for part, first in zip(state, initial, strict=True))
         fed_back = cell.recurrent_input(state, None if mask_BE is None else mask_BE[:rows])
         state = cell.update(inputs[step], products(step, fed_back), state)
@@ -255,25 +255,25 @@ def unroll(
 
 @runtime_checkable
 class StackDropout(Protocol):
-    """Where a stack drops values."""
+    """Where a stack applies dropout."""
 
     def inputs(
         self, layer: int, x_NI: Float[Tensor, "N I"], rows_N: Int[Tensor, "N"] | None, first: int = 0
     ) -> Float[Tensor, "N I"]:
-        """Drop from the inputs of a layer, or from some of their components, from the `first` on.
+        """Drop from the inputs of a layer, or from some of their components, starting with `first`.
 
-        `rows` says whose they are where they are not one a row, in order, from the first row on.
+        `rows` is the row of each input, if they are not one per row, in order, starting with the first row.
         """
         ...
 
     def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"] | None:
-        """The mask of the states that a layer feeds back."""
+        """Return the mask of the states that a layer feeds back."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class DropoutBetweenLayers:
-    """Dropout of what one layer hands to the next, drawn anew at every step      Zaremba et al. 2014"""
+    """Dropout between layers, drawn again at every step      Zaremba et al. 2014"""
 
     drop: Dropout
 
@@ -284,19 +284,19 @@ class DropoutBetweenLayers:
         return self.drop(x_NI) if layer else x_NI
 
     def hidden(self, layer: int, direction: int) -> None:
-        """What is fed back stays whole."""
+        """Return None: states that are fed back are not dropped."""
 
 
 @dataclass(frozen=True, eq=False)
 class VariationalDropout:
-    """One mask a row for the inputs of each layer, and one for the states it feeds back, the same at every step.
+    """One mask per row for the inputs of each layer, and one for the states it feeds back, the same at every step.
 
-    Gal and Ghahramani 2016, with one mask for all gates ("tied weights" there). The last layer's outputs stay whole:
-    they are the inputs of something else.
+    Gal and Ghahramani 2016, with one mask for all gates ("tied weights" there). The outputs of the last layer are not
+    dropped here.
     """
 
-    input_masks: tuple[Float[Tensor, "R _I"], ...]  # a layer
-    hidden_masks: tuple[tuple[Float[Tensor, "R E"], ...], ...]  # a layer, a direction
+    input_masks: tuple[Float[Tensor, "R _I"], ...]  # per layer
+    hidden_masks: tuple[tuple[Float[Tensor, "R E"], ...], ...]  # per layer and direction
 
     @classmethod
     def draw(cls, share: float, cells: Sequence[Sequence[Cell]], rows: int) -> "VariationalDropout":
@@ -316,21 +316,21 @@ class VariationalDropout:
         return x_NI * (mask[: len(x_NI)] if rows_N is None else mask.index_select(0, rows_N))
 
     def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"]:
-        """The mask of the states that a layer feeds back."""
+        """Return the mask of the states that a layer feeds back."""
         return self.hidden_masks[layer][direction]
 
 
 @dataclass(frozen=True, eq=False)
 class StackedCells:
-    """The cells of a stack with their weights in one type, and what they drop: for steps with something in between."""
+    """The cells of a stack, with weights in one dtype, and its dropout: for loops that do more than the stack."""
 
-    layers: tuple[tuple[Cell, ...], ...]  # in each its directions
+    layers: tuple[tuple[Cell, ...], ...]  # per layer and direction
     drops: StackDropout
 
     def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
-        """Take one step a row through all layers. The output has the type of x, the state that of the weights."""
+        """Take one step per row through all layers. The output has the dtype of x, the state that of the weights."""
         if len(self.layers[0]) > 1:
-            raise ValueError("a bidirectional stack cannot take one step: its second direction begins at the end")
+            raise ValueError("a bidirectional stack cannot take one step: its second direction starts at the end")
         y, dtype = x_RI.to(self.layers[0][0].weight_x.dtype), x_RI.dtype
         state, lasts = state.to(y.dtype), []
         for layer, (cell,) in enumerate(self.layers):

@@ -1,4 +1,4 @@
-"""A deep output: one layer more between a decoder's state and its output layer."""
+"""A deep output: one more layer between the state of a decoder and its output layer."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from heedful.nn.layers.linear import Linear
 class DeepOutput(nn.Module):
     """t = maxout(U s + V y + C c + b)      Cho et al. 2014, A.1; Bahdanau et al. 2015, A.2.2
 
-    s is the state, y the word before, c the context.
+    s is the state, y the previous word, c the context.
     """
 
     def __init__(self, state_width: int, word_width: int, context_width: int, width: int) -> None:
@@ -24,21 +24,21 @@ class DeepOutput(nn.Module):
     def forward(
         self, s_NS: Float[Tensor, "N S"], y_NE: Float[Tensor, "N E"], from_context_NX: Float[Tensor, "N X"]
     ) -> Float[Tensor, "N W"]:
-        """From s, y, and C c by `of_context`, which many tokens may share."""
+        """Return t from s, y, and C c, which `of_context` computes and several tokens may share."""
         return maxout(self.from_state(s_NS) + self.from_word(y_NE) + from_context_NX)
 
 
 def maxout(u_NX: Float[Tensor, "N X"]) -> Float[Tensor, "N W"]:
-    """y_i = max(u_i, u_(i+W)); of equals the second has the gradient      Goodfellow et al. 2013, with two pieces
+    """y_i = max(u_i, u_(i+W)); of equal values, the second gets the gradient      Goodfellow et al. 2013, two pieces
 
-    The papers pair neighbours. Which two rows of a matrix are a pair has no meaning, and halves are quicker.
+    The papers pair neighbouring rows. Which rows form a pair makes no difference, and pairing halves is faster.
     """
     y_NW: Tensor = _Maxout.apply(u_NX)  # type: ignore[no-untyped-call]
     return y_NW
 
 
 class _Maxout(torch.autograd.Function):
-    """By differences: masks, as in the gradient of `torch.maximum`, take ten times as long on a CPU."""
+    """Maxout by differences: masks, as in the gradient of `torch.maximum`, are ten times slower on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, u_NX: Tensor) -> Tensor:
@@ -50,5 +50,7 @@ class _Maxout(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (difference,), (gradient,) = ctx.saved_tensors, gradients
-        of_first = torch.ops.aten.threshold_backward(gradient, difference, 0)  # zero where the difference is not above
+        of_first = torch.ops.aten.threshold_backward(
+            gradient, difference, 0
+        )  # zero where the difference is not positive
         return torch.cat([of_first, gradient - of_first], dim=1)

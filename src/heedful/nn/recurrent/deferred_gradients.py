@@ -1,8 +1,8 @@
-"""Gradients of what all steps of a loop share, computed once for all steps: one large product instead of many sums.
+"""Gradients of tensors shared by all steps of a loop, computed once for all steps: one large product, not many sums.
 
-A step adds what it computes to its slice of `addends`, its slot, and takes what is shared without its gradient. The
-gradient of a slot is that of the step's result. So when that of all addends arrives, every step has gone back, and what
-is shared has its gradient at once: from the results' gradients, and from what the steps put aside.
+Each step adds its result to its slice of `addends`, its slot, and uses the shared tensors detached. The gradient of a
+slot equals that of the step's result. When the gradient of all addends arrives, every step has been differentiated, and
+the gradients of the shared tensors are computed at once, from those of the results and from what the steps stored.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Gradients = Callable[[Tensor], tuple[Tensor, ...]]  # from those of all results to those of what is shared
+Gradients = Callable[[Tensor], tuple[Tensor, ...]]  # from the gradient of all results to those of the shared tensors
 
 
 class _DeferGradients(torch.autograd.Function):
@@ -29,16 +29,16 @@ class _DeferGradients(torch.autograd.Function):
 
 
 def defer_gradients(addends_NX: Float[Tensor, "N *X"], gradients: Gradients, *shared: Tensor) -> Float[Tensor, "N *X"]:
-    """The addends of all steps' results, one step below the other; the gradient of what is shared goes through them.
+    """Return the slots of all steps, concatenated, through which the shared tensors get their gradients.
 
-    `gradients` must not hold anything that has a history: it would never be freed.
+    `gradients` must not hold tensors that have a history: these would never be freed.
     """
     slots: Tensor = _DeferGradients.apply(addends_NX, gradients, *shared)  # type: ignore[no-untyped-call]
     return slots
 
 
 def zero_addends(count: int, width: int, like: Float[Tensor, "*any"]) -> Float[Tensor, "N X"]:
-    """Addends of zero, which take no memory."""
+    """Return addends of zero, which take no memory."""
     return like.new_zeros(1, 1).expand(count, width)
 
 
@@ -53,6 +53,6 @@ class _AddToSlot(torch.autograd.Function):
 
 
 def add_to_slot(result_RX: Float[Tensor, "R X"], slot_RX: Float[Tensor, "R X"]) -> Float[Tensor, "R X"]:
-    """The result of a step, added to its slot, which is zero."""
+    """Add the result of a step to its slot, which is zero."""
     sum_RX: Tensor = _AddToSlot.apply(result_RX, slot_RX)  # type: ignore[no-untyped-call]
     return sum_RX

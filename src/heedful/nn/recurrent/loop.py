@@ -1,6 +1,6 @@
-"""A stack's cells over sentences in the order of time, where something comes in at every step that is not known before.
+"""A loop over the cells of a stack in the order of time, with inputs that are not known before each step.
 
-Whatever is known before the first step is multiplied before it, for all steps at once.
+Inputs that are known before the first step are multiplied with the weights for all steps at once.
 """
 
 import torch.nn.functional as F
@@ -13,9 +13,9 @@ from heedful.nn.recurrent.step_products import StepProducts
 
 
 class LoopedCells:
-    """The steps of a stack whose first layer reads x(t) = [given(t); fed(t)], the one known before, the other not.
+    """The steps of a stack whose first layer reads x(t) = [given(t); fed(t)], where only given(t) is known in advance.
 
-    `initial` has the sentences in the order of time. Step t takes a row of each of the first sizes[t] of them.
+    `initial` has the sentences in the order of time. Step t takes one row for each of the first sizes[t] sentences.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class LoopedCells:
         self._states: list[CellState] = [tuple(part[layer] for part in parts) for layer in range(len(self._cells))]
 
     def before(self, step: int) -> Float[Tensor, "R E"]:
-        """The last layer's h before a step, of the rows that take it."""
+        """Return h of the last layer before a step, for the rows that take the step."""
         self._shrink(self.sizes[step])
         return self._states[-1][0]
 
     def step(self, step: int, fed_RI: Float[Tensor, "R I"]) -> Float[Tensor, "R E"]:
-        """Take the next step a row through all layers; return the last one's h."""
+        """Take the next step per row through all layers; return h of the last one."""
         self._shrink(self.sizes[step])
         y, first = fed_RI.to(self._dtype), self._known
         for layer, cell in enumerate(self._cells):
@@ -54,6 +54,6 @@ class LoopedCells:
         return y
 
     def _shrink(self, rows: int) -> None:
-        """Leave out the sentences that are over."""
+        """Remove the sentences that have ended."""
         if rows < len(self._states[0][0]):
             self._states = [tuple(part[:rows] for part in parts) for parts in self._states]

@@ -1,9 +1,9 @@
-"""Ways to wire a recurrent network over time: what goes back, and what is read.
+"""Ways to wire a recurrent network over time: what is fed back, and what is read.
 
 hidden to hidden      h(t) = f(U x(t) + W h(t-1) + b), o(t) = g(V h(t) + c)     `RecurrentStack`, then a linear map
 output to hidden      h(t) = f(U x(t) + W o(t-1) + b)                           `OutputToHidden`
 teacher forced        h(t) = f(U x(t) + W y(t-1) + b), y the targets            `TeacherForced`
-single output         o = g(V h(T) + c), at the end of a sentence               `last_state`, then a linear map
+single output         o = g(V h(T) + c), at the end of a sentence               `per_sentence.last_state`, linear map
 vector to sequence    h(t) = f(h(t-1), [v; y(t-1)]), one v for all steps        `VectorToSequence`
 
 Goodfellow, Bengio and Courville 2016, figures 10.3 to 10.6 and 10.9.
@@ -27,18 +27,18 @@ Elementwise = Callable[[Tensor], Tensor]
 
 
 def identity(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """x itself."""
+    """Return x."""
     return x
 
 
 def one_hot_argmax(scores_RV: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-    """1 for the best score of a row, 0 for the others: what to feed back where the targets are one-hot."""
+    """Return 1 for the best score of a row and 0 for the others: the feedback for one-hot targets."""
     return F.one_hot(scores_RV.argmax(dim=1), scores_RV.shape[1]).to(scores_RV.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class _OutputCell(Cell):
-    """The cell of `OutputToHidden`: its state is the last output, and what of it goes back; not h."""
+    """The cell of `OutputToHidden`: its state is not h but the last output, and the feedback from it."""
 
     weight_out: Float[Tensor, "O G"]
     bias_out: Float[Tensor, "O"]
@@ -57,8 +57,8 @@ class _OutputCell(Cell):
 class OutputToHidden(nn.Module):
     """h(t) = f(U x(t) + W r(o(t-1)) + b),  o(t) = g(V h(t) + c)      Jordan 1986
 
-    f is the `activation`, g the `output` function, r what of an output goes back (`feedback`): all of it, or what was
-    chosen by it; zeros before the first step. The past is known only by what the outputs tell of it.
+    f is the `activation`, g the `output` function, and r the `feedback` from an output: the output itself, or a choice
+    made from it; zeros before the first step. The past is known only through the outputs.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class OutputToHidden(nn.Module):
         self.to_output = Linear(width, output_width)
 
     def forward(self, x_NI: Float[Tensor, "N I"], layout: Layout) -> Float[Tensor, "N O"]:
-        """The output for each token, one step after the other."""
+        """Return the output for each token, computed step by step."""
         if not layout.tokens:
             return x_NI.new_zeros(0, self.to_output.out_features)
         time = TimeMajor.of(layout)
@@ -89,12 +89,12 @@ class OutputToHidden(nn.Module):
     def step(
         self, x_RI: Float[Tensor, "R I"], fed_back_RO: Float[Tensor, "R O"]
     ) -> tuple[Float[Tensor, "R O"], Float[Tensor, "R O"]]:
-        """The output for one token a row, and what of it goes back to the next step, as this step was given."""
+        """Return the output for one token per row, and the feedback for the next step."""
         o_RO, next_RO = self._cell(x_RI).step(x_RI, (fed_back_RO, fed_back_RO))
         return o_RO, next_RO
 
     def start(self, rows: int, like: Float[Tensor, "*any"]) -> Float[Tensor, "R O"]:
-        """What goes back to the first step: zeros, of the type and on the device of `like`."""
+        """Return the feedback for the first step: zeros, with the dtype and device of `like`."""
         return like.new_zeros(rows, self.to_output.out_features)
 
     def _cell(self, like: Tensor) -> _OutputCell:
@@ -112,16 +112,16 @@ class OutputToHidden(nn.Module):
 
 
 class TeacherForced(OutputToHidden):
-    """`OutputToHidden` that is taught with the targets: h(t) = f(U x(t) + W y(t-1) + b)      Williams and Zipser 1989
+    """`OutputToHidden` trained with the targets as feedback: h(t) = f(U x(t) + W y(t-1) + b)      Williams, Zipser 1989
 
-    A target is given as it would be fed back: where that is the one-hot of the best score, as a one-hot vector. With
-    the targets known no step waits for another: all are computed at once, and no gradient goes through time.
+    Targets have the form of the feedback: one-hot vectors if the feedback is the one-hot of the best score. With known
+    targets all steps are computed at once, and gradients do not flow through time.
     """
 
     def forward(
         self, x_NI: Float[Tensor, "N I"], layout: Layout, targets_NO: Float[Tensor, "N O"] | None = None
     ) -> Float[Tensor, "N O"]:
-        """The output for each token: after the previous target where there are targets, else after its own output."""
+        """Return the output for each token, with the previous target as feedback, or the model's own output without."""
         if targets_NO is None:
             return super().forward(x_NI, layout)
         first_N1 = (layout.positions == 0).unsqueeze(1)
@@ -131,14 +131,14 @@ class TeacherForced(OutputToHidden):
 
 
 class VectorToSequence(nn.Module):
-    """h(t) = f(h(t-1), [v; y(t-1)]): one vector, such as a picture's, is given at every step beside the last target.
+    """h(t) = f(h(t-1), [v; y(t-1)]): one vector, such as that of a picture, is an input of every step
 
-    Vinyals et al. 2015 describe pictures so, and show theirs at the first step only.
+    Vinyals et al. 2015 caption pictures this way, but give the vector at the first step only.
     """
 
     def __init__(self, stack: RecurrentStack) -> None:
         super().__init__()
-        self.stack = stack  # its inputs are as wide as a vector and a target together
+        self.stack = stack  # its input width is that of a vector and a target together
 
     def forward(
         self,
@@ -147,11 +147,11 @@ class VectorToSequence(nn.Module):
         layout: Layout,
         initial: RecurrentState | None = None,
     ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
-        """The output for each token, given the embedding of the target before it."""
+        """Return the output for each token, given the embedding of the previous target."""
         return self.stack(torch.cat([copy_to_tokens(vectors_BC, layout), targets_NE], dim=1), layout, initial)
 
     def step(
         self, vectors_RC: Float[Tensor, "R C"], targets_RE: Float[Tensor, "R E"], state: RecurrentState
     ) -> tuple[Float[Tensor, "R O"], RecurrentState]:
-        """One token more for each row."""
+        """Take one step per row."""
         return self.stack.step(torch.cat([vectors_RC, targets_RE], dim=1), state)

@@ -1,6 +1,6 @@
-"""Recurrent stacks over packed sentences: vanilla, LSTM and GRU, in one direction or two.
+"""Recurrent stacks over packed sentences: vanilla RNN, LSTM and GRU, in one direction or two.
 
-The one place where packed sentences are put into the order of time, for torch's library and for cells of our own.
+This file alone converts packed sentences to the order of time, both for torch's functions and for our own cells.
 """
 
 import warnings
@@ -34,14 +34,14 @@ from heedful.packed import Layout
 
 CellKind = Literal["rnn_tanh", "rnn_relu", "lstm", "gru"]
 
-# A GPU's library copies weights that do not stand in one piece, and says so. Ours stand one by one, as checkpoints and
-# optimizers have them, and are copied into the type of the values anyway.
+# cuDNN copies weights that are not contiguous in memory, and warns. Ours are separate tensors, for checkpoints and
+# optimizers, and are converted to the dtype of the values anyway.
 warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A recurrent network: the library's module, which keeps the weights, its function, and a cell of our own."""
+    """A kind of recurrent network: torch's module, which holds the weights, torch's function, and our own cell."""
 
     module: Callable[..., nn.RNNBase]
     library: Callable[..., tuple[Tensor, ...]]
@@ -60,7 +60,7 @@ KINDS: Final[Mapping[str, _Kind]] = {
 
 
 class _Arrange(torch.autograd.Function):
-    """y[i] = x[index[i]] for a permutation; the gradient goes back by the inverse one."""
+    """y[i] = x[index[i]] for a permutation; the gradient uses the inverse permutation."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor, inverse: Tensor) -> Tensor:
@@ -75,28 +75,28 @@ class _Arrange(torch.autograd.Function):
 def permute_rows(
     x_NE: Float[Tensor, "N E"], index: Int[Tensor, "N"], inverse: Int[Tensor, "N"]
 ) -> Float[Tensor, "N E"]:
-    """x[index], for a permutation whose inverse is known: the gradient needs no sums."""
+    """Return x[index] for a permutation whose inverse is known, so that the gradient needs no sums."""
     moved: Tensor = _Arrange.apply(x_NE, index, inverse)  # type: ignore[no-untyped-call]
     return moved
 
 
 @dataclass(frozen=True, eq=False)
 class TimeMajor:
-    """Packed tokens in the order of time: all first tokens, then the second of sentences that have one, and so on.
+    """Packed tokens in the order of time: all first tokens, then the second tokens, and so on.
 
-    Within a step the longest sentences come first, as in torch's PackedSequence. Sentences without a token come last
-    and take part in no step.
+    Within a step the longest sentences come first, as in torch's PackedSequence. Sentences without tokens come last,
+    and are not part of any step.
     """
 
     longest_first: Int[Tensor, "B"]  # the sentences in order
-    ranks: Int[Tensor, "B"]  # where each sentence stands in that order
-    sizes: Int[Tensor, "T"]  # sentences in each step; on the CPU, where the library wants them
-    places: Int[Tensor, "N"]  # of each packed token
-    tokens: Int[Tensor, "N"]  # the packed token of each place
+    ranks: Int[Tensor, "B"]  # the index of each sentence in that order
+    sizes: Int[Tensor, "T"]  # sentences in each step; on the CPU, where torch needs them
+    places: Int[Tensor, "N"]  # index in the order of time, by packed index
+    tokens: Int[Tensor, "N"]  # packed index, by index in the order of time
 
     @classmethod
     def of(cls, layout: Layout) -> "TimeMajor":
-        """By index arithmetic on the offsets. Waits for the device once, for the sizes."""
+        """Compute the order of a layout by index arithmetic. Waits for the device once, for the sizes."""
         ranks = (longest_first := layout.lengths.argsort(descending=True, stable=True)).argsort()
         sizes = layout.keep.sum(0)
         starts = sizes.cumsum(0) - sizes
@@ -109,21 +109,21 @@ class TimeMajor:
 
     @property
     def rows(self) -> int:
-        """Sentences with a token."""
+        """The number of sentences with at least one token."""
         return int(self.sizes[0])
 
     @property
     def even(self) -> bool:
-        """Whether all of them are equally long."""
+        """Whether all of these sentences have the same length."""
         return self.rows == int(self.sizes[-1])
 
     @cached_property
     def rows_N(self) -> Int[Tensor, "N"]:
-        """The row of each place: the rank of its sentence."""
+        """The row of each token in the order of time: the rank of its sentence."""
         return torch.cat([torch.arange(size) for size in self.sizes.tolist()]).to(self.places.device)
 
     def padded(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "B T E"]:
-        """From the order of time to a row a sentence, the longest first, with zeros behind its end. No gradients."""
+        """Return one row per sentence, the longest first, padded with zeros, from the order of time. No gradients."""
         sentences, steps = len(self.ranks), len(self.sizes)
         if self.even and self.rows == sentences:
             return x_NE.unflatten(0, (steps, sentences)).transpose(0, 1)
@@ -137,11 +137,11 @@ class TimeMajor:
         return self.rows_N * len(self.sizes) + steps_N
 
     def arrange(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
-        """From the packed order to that of time."""
+        """Convert from the packed order to the order of time."""
         return permute_rows(x_NE, self.tokens, self.places)
 
     def restore(self, y_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
-        """From the order of time to the packed one."""
+        """Convert from the order of time to the packed order."""
         return permute_rows(y_NE, self.places, self.tokens)
 
 
@@ -149,15 +149,15 @@ class TimeMajor:
 
 
 class RecurrentStack(nn.Module):
-    """Layers of one kind, each over the outputs of the one below; in two directions, over both side by side.
+    """Layers of one kind, each over the outputs of the one below; with two directions, over both concatenated.
 
     h(t) = f(x(t), h(t-1)),  h'(t) = f'(x(t), h'(t+1)),  y(t) = [h(t); h'(t)]      Schuster and Paliwal 1997
 
-    `dropout` is of what one layer hands to the next; where it is `variational`, of every layer's inputs and of what it
-    feeds back, with masks that stay the same over time (see `cells.VariationalDropout`).
+    `dropout` applies between layers; if it is `variational`, it applies to the inputs of every layer and to the states
+    it feeds back, with masks that are the same at every step (see `cells.VariationalDropout`).
 
-    Values are computed in the type of x, and leave in it. Where 16 bits are slow (float16 on a CPU) or would have the
-    weights copied at every call (cuDNN), it is float32 inside, and in the state.
+    Values are computed and returned in the dtype of x. Where 16 bits are slow (float16 on a CPU) or would require a
+    copy of the weights at every call (cuDNN), the computation and the state are in float32.
     """
 
     def __init__(
@@ -184,9 +184,9 @@ class RecurrentStack(nn.Module):
     def forward(
         self, x_NI: Float[Tensor, "N I"], layout: Layout, initial: RecurrentState | None = None
     ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
-        """The last layer's output for each token, and each sentence's state at its own end.
+        """Return the output of the last layer for each token, and the last state of each sentence.
 
-        That of the backward direction is the one at the sentence's beginning. A sentence without a token keeps its
+        The last state of the backward direction is the one at the first token. Sentences without tokens keep their
         initial state.
         """
         initial = (initial or self.start(layout.sentences, x_NI)).to(_inner_type(x_NI))
@@ -198,15 +198,15 @@ class RecurrentStack(nn.Module):
         return time.restore(y_NO).to(x_NI.dtype), last.select(time.ranks)
 
     def start(self, rows: int, like: Float[Tensor, "*any"]) -> RecurrentState:
-        """The state of zeros before the first step of inputs like this."""
+        """Return the state of zeros before the first step, for inputs like this."""
         layers = len(self.layers) * self.directions
         inner = like.new_empty(0, dtype=_inner_type(like))
         return RecurrentState.zeros(inner, layers, rows, self.width, cell=self.kind == "lstm")
 
     def cells(self, rows: int, like: Float[Tensor, "*any"]) -> StackedCells:
-        """The stack's cells, for steps of so many rows of inputs like this.
+        """Return the cells of the stack, for steps of this number of rows, with inputs like this.
 
-        Ask once for a sequence of steps: the weights are converted once, and variational masks drawn once.
+        Call it once per sequence of steps: it converts the weights and draws the variational masks.
         """
         make = KINDS[self.kind].cell.of
         dtype = _inner_type(like)
@@ -220,14 +220,14 @@ class RecurrentStack(nn.Module):
         return StackedCells(layers, drops)
 
     def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
-        """Take one step a row: what `forward` gives for the next token of each sentence."""
+        """Take one step per row: return what `forward` returns for the next token of each sentence."""
         return self.cells_without_masks(x_RI).step(x_RI, state)
 
     def cells_without_masks(self, like: Float[Tensor, "*any"]) -> StackedCells:
-        """The stack's cells, for steps of any rows: they have no masks of certain rows."""
+        """Return the cells of the stack, for steps of any number of rows: they have no masks per row."""
         if self._draws_masks:
             raise ValueError(
-                "a step by itself would draw variational masks of its own: ask for `cells` once, and step them"
+                "a single step would draw its own variational masks: call `cells` once, and take steps with the result"
             )
         return self.cells(0, like)
 
@@ -236,10 +236,10 @@ class RecurrentStack(nn.Module):
         return self.variational and self.training and self.drop.share > 0
 
     def _needs_steps(self, time: TimeMajor) -> bool:
-        """Whether cells of our own compute: what the library cannot, and what it is slow at.
+        """Return whether to use our own cells: for what torch's functions cannot do, or do slowly.
 
-        On a CPU its backward pass over uneven sentences takes time quadratic in the steps: ours is 1.3 to 3 times as
-        fast at 30 steps and at 120. Over even ones, and without gradients, it is as fast as ours or faster.
+        On a CPU their backward pass over sentences of different lengths takes time quadratic in the steps: our cells
+        are 1.3 to 3 times as fast at 30 and 120 steps. For equal lengths, or without gradients, they are not faster.
         """
         slow = time.places.device.type == "cpu" and torch.is_grad_enabled() and not time.even
         return self._draws_masks or self.watch is not None or slow
@@ -251,14 +251,14 @@ class RecurrentStack(nn.Module):
         for layer, module in enumerate(self.layers):
             before = self._layer_state(initial, layer, time.rows)
             weights = [weight.to(y.dtype) for some in cast(nn.RNNBase, module).all_weights for weight in some]
-            # One layer, no dropout; "train" is whether cuDNN keeps what a backward pass needs.
+            # One layer without dropout; "train" tells cuDNN to keep what a backward pass needs.
             rest = (
                 before if len(before) > 1 else before[0], weights, True, 1, 0.0,
                 torch.is_grad_enabled(), self.directions == 2,
             )  # fmt: skip
             y = self.drop(y) if layer else y
             library = KINDS[self.kind].library
-            if time.even:  # a rectangle: faster, and on a CPU without the quadratic backward pass
+            if time.even:  # a rectangle is faster, and avoids the quadratic backward pass on a CPU
                 y_TBO, *last = library(y.unflatten(0, (-1, time.rows)), *rest, False)
                 y = y_TBO.flatten(0, 1)
             else:
@@ -288,13 +288,13 @@ class RecurrentStack(nn.Module):
         return y, self._join_layers(lasts, initial)
 
     def _layer_state(self, state: RecurrentState, layer: int, rows: int) -> CellState:
-        """What a layer starts from: the sentences with a token, [directions, rows, E]."""
+        """Return the state of one layer, for sentences with tokens, [directions, rows, E]."""
         first = layer * self.directions
         return tuple(part[first : first + self.directions, :rows].contiguous() for part in state.parts)
 
     @staticmethod
     def _join_layers(lasts: list[CellState], initial: RecurrentState) -> RecurrentState:
-        """All layers' last states, and behind them the initial ones of sentences without a token."""
+        """Join the last states of all layers, followed by the initial states of sentences without tokens."""
         ran = [torch.cat(parts) for parts in zip(*lasts, strict=True)]
         return RecurrentState.of(
             [torch.cat([last, part[:, last.shape[1] :]], dim=1) for last, part in zip(ran, initial.parts, strict=True)]
@@ -302,7 +302,7 @@ class RecurrentStack(nn.Module):
 
 
 def _inner_type(x: Tensor) -> torch.dtype:
-    """The type that recurrence computes in: that of x, but float32 where 16 bits are slow or not to be had."""
+    """Return the dtype of the computation: that of x, but float32 where 16 bits are slow or not supported."""
     if x.dtype == torch.float16 or (x.dtype == torch.bfloat16 and x.device.type != "cpu"):
         return torch.float32
     return x.dtype
@@ -310,12 +310,12 @@ def _inner_type(x: Tensor) -> torch.dtype:
 
 @torch.no_grad()
 def init_recurrent(stack: RecurrentStack, forget_bias: float = 1.0) -> None:
-    """Start each gate's input matrix uniform, its recurrent matrix orthogonal, biases at zero.
+    """Initialize the input matrix of each gate uniformly, its recurrent matrix as orthogonal, and biases to zero.
 
-    Glorot and Bengio 2010; Saxe et al. 2014: an orthogonal matrix neither shrinks nor stretches what passes through it
-    again and again. An LSTM's forget gates start at sigmoid(1) = 0.73 rather than a half, so that gradients live
-    through more than a few steps: it costs nothing and makes LSTMs as good as GRUs (Jozefowicz et al. 2015). A
-    `forget_bias` of 0 turns it off.
+    Glorot and Bengio 2010; Saxe et al. 2014: repeated multiplication with an orthogonal matrix neither shrinks nor
+    stretches a vector. Forget gates of an LSTM start at sigmoid(1) = 0.73 instead of 0.5, so that gradients survive
+    more than a few steps: this is free, and makes LSTMs as good as GRUs (Jozefowicz et al. 2015). A `forget_bias` of 0
+    turns it off.
     """
     gates = KINDS[stack.kind].cell.gates
     for layer in stack.layers:
@@ -333,15 +333,17 @@ def init_recurrent(stack: RecurrentStack, forget_bias: float = 1.0) -> None:
 
 
 class GradientNorms:
-    """The norm of dL/dh(t) at each step of one layer, to see gradients vanish or explode      Pascanu et al. 2013
+    """The norm of dL/dh(t) at each step of one layer, which shows vanishing or exploding gradients
+
+    Pascanu et al. 2013
 
         with GradientNorms(stack) as norms:
             y, _ = stack(x, layout)
         loss(y).backward()
         norms.per_step()
 
-    Inside the block the stack runs step by step. The gradient is the whole one, by the output of step t and by all
-    later steps; the norm is over all sentences that have a token there. Only the last run is kept.
+    Inside the block the stack runs step by step. The gradient is the total one, through the output of step t and all
+    later steps; the norm is over all sentences with a token at step t. Only the last run is kept.
     """
 
     def __init__(self, stack: RecurrentStack, layer: int = -1, direction: int = 0) -> None:
@@ -359,7 +361,7 @@ class GradientNorms:
         self.stack.watch = None
 
     def per_step(self) -> Float[Tensor, "T"]:
-        """The norms after the backward pass; zero where no gradient arrived."""
+        """Return the norms after the backward pass; zero for steps without a gradient."""
         if not self._norms:
             raise ValueError("no step was watched: run the stack inside the `with` block")
         return torch.stack([self._norms[step] for step in sorted(self._norms)])
@@ -368,10 +370,10 @@ class GradientNorms:
         if (layer, direction) != self._watched:
             return None
         self._norms = {}
-        return self._note
+        return self._record
 
-    def _note(self, step: int, h_RE: Tensor) -> None:
-        norms = self._norms  # this run's, should a later run come before the backward pass
+    def _record(self, step: int, h_RE: Tensor) -> None:
+        norms = self._norms  # of this run, even if another run starts before the backward pass
         norms[step] = h_RE.new_zeros(())
         if h_RE.requires_grad:
             h_RE.register_hook(lambda gradient: norms.__setitem__(step, gradient.detach().norm()))

@@ -1,4 +1,4 @@
-"""One matrix multiplied with something new at every step of a loop."""
+"""Products of one matrix with a new input at every step of a loop."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,27 +9,26 @@ from torch import Tensor
 
 from heedful.nn.recurrent.deferred_gradients import defer_gradients, zero_addends
 
-_MULTIPLE: Final = 16  # of rows: what a CPU's matrix unit takes at a time
+_MULTIPLE: Final = 16  # rows that the matrix unit of a CPU processes at a time
 
 
 class StepProducts:
-    """a(t) + x(t) W^T for one step after the other; the gradient of W is one product for all steps.
+    """a(t) + x(t) W^T, step by step; the gradient of W is one product for all steps.
 
-    All a(t) are given at once, one step below the other; without them there is nothing to add. `sizes` are the rows of
-    each step.
+    All a(t) are given at once, concatenated; without them, nothing is added. `sizes` are the rows of each step.
     """
 
     def __init__(
         self, weight_GI: Float[Tensor, "G I"], sizes: Sequence[int], addend_NG: Float[Tensor, "N G"] | None = None
     ) -> None:
-        self._inputs = inputs = [weight_GI.detach()] * len(sizes)  # until the steps put theirs there
+        self._inputs = inputs = [weight_GI.detach()] * len(sizes)  # replaced by each step
         self._weight_GI, self._adds = weight_GI.detach(), addend_NG is not None
         addend_NG = zero_addends(sum(sizes), len(weight_GI), weight_GI) if addend_NG is None else addend_NG
         slots_NG = defer_gradients(addend_NG, lambda gradient_NG: (gradient_NG.t() @ torch.cat(inputs),), weight_GI)
         self._slots = slots_NG.split(list(sizes))
 
     def __call__(self, step: int, x_RI: Float[Tensor, "R I"]) -> Float[Tensor, "R G"]:
-        """The product of one step; each is asked for once."""
+        """Return the product of one step; call it once per step."""
         self._inputs[step] = x_RI.detach()
         slot_RG = self._slots[step]
         y_RG: Tensor = _StepProduct.apply(slot_RG, x_RI, self._weight_GI, self._adds)  # type: ignore[no-untyped-call]
@@ -37,7 +36,7 @@ class StepProducts:
 
 
 class _StepProduct(torch.autograd.Function):
-    """a + x W^T; the matrix has its gradient from that of a: see `defer_gradients`."""
+    """a + x W^T; the gradient of W is computed from that of a: see `defer_gradients`."""
 
     @staticmethod
     def forward(ctx: Any, slot_RG: Tensor, x_RI: Tensor, weight_GI: Tensor, adds: bool) -> Tensor:
@@ -55,10 +54,10 @@ class _StepProduct(torch.autograd.Function):
 
 
 def steady_product(x_RI: Float[Tensor, "R I"], matrix_IG: Float[Tensor, "I G"]) -> Float[Tensor, "R G"]:
-    """x M, without gradients, by a few numbers of rows where a kernel is compiled for each of them.
+    """Return x M, without gradients, with rows padded to a multiple where kernels are compiled per number of rows.
 
-    That is what a CPU does for 16 bits: in milliseconds, with room for a thousand kernels. The rows of steps have any
-    number, so without this almost every product would wait for its own.
+    A CPU does that for 16 bits; it takes milliseconds, and a thousand kernels are kept. Steps have any number of rows,
+    so that without padding almost every product would wait for a compilation.
     """
     if _is_steady(x_RI):
         return x_RI @ matrix_IG

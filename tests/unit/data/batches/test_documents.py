@@ -144,6 +144,6 @@ def test_a_document_over_the_budget_is_refused_with_its_end_markers() -> None:
 
 def test_words_and_documents_must_count_the_same_sentences() -> None:
     text = nested(DocumentCollator(9, 9).batch([store_of([[[5], [6]], [[7]]])], np.arange(2)))
-    message = r"^words of 2 sentences, but documents of 3: both must count the same sentences$"
+    message = r"^words of 2 sentences, but documents of 3: both must have the same sentences$"
     with pytest.raises(ValueError, match=message):
         Nested(Packed.of([[5], [6]]), text.sentences)

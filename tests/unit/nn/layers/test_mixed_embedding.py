@@ -117,5 +117,6 @@ def test_a_model_with_mixed_embeddings_is_written_and_read() -> None:
 
 
 def test_matrices_of_several_vocabularies_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^embeddings of \[9, 8\] words to mix; all must be of one vocabulary$"):
+    message = r"^embeddings of \[9, 8\] words cannot be mixed: all must have the same vocabulary$"
+    with pytest.raises(ValueError, match=message):
         make_embedding([*tables(WIDTH), nn.Parameter(torch.randn(8, WIDTH))], None, 0.0)
