@@ -5,24 +5,24 @@
 
 A cell of the table is a family and an alignment, `recurrent-additive` or `transformer-scaled_dot`:
 
-recurrent      a bidirectional GRU of 128 a direction, and a GRU decoder of 256 wired as Bahdanau et al. 2015 have it:
+recurrent      a bidirectional GRU of 128 per direction, and a GRU decoder of 256 wired as Bahdanau et al. 2015 have it:
                states are as wide as the memory, so that every alignment can compare them
 transformer    width 256, 4 heads, 3 + 3 layers, inner 1024, sinusoidal positions, pre-norm; the alignment is that of
                all heads, in self-attention as well
 
-The data, the vocabulary, the tokens a batch, the averaging of checkpoints and the search are those of the recipe
-`multi30k-en-de-lc`, English to German captions; FOLDER holds the files that it names. Everything else is said by the
-options, the same for all cells of a family: nothing is tuned for an alignment. Each cell is trained, and judged on the
-recipe's first test set (2016), by the functions behind `heedful train` and `heedful evaluate`, in a process of its own
-with one thread.
+The data, the vocabulary, the tokens per batch, the averaging of checkpoints and the search are those of the recipe
+`multi30k-en-de-lc`, English to German captions; FOLDER holds the files that it names. Everything else is set by
+options, the same for all cells of a family: nothing is tuned for an alignment. Each cell is trained, and evaluated on
+the recipe's first test set (2016), by the functions that `heedful train` and `heedful evaluate` call, in a process of
+its own with one thread.
 
 bleu           the mean over seeds, with the 95% interval of the bootstrap over sentences (and over seeds, where there
                are several); and the difference to the family's own alignment, `additive` or `scaled_dot`
-tokens_s       target tokens in a second of training, the median over readings: beside --jobs - 1 others, so compare
+tokens_s       target tokens per second of training, the median over readings: beside --jobs - 1 others, so compare
                within one run only. The Transformer's `scaled_dot` has fused kernels, the others the equation as written
 
-A cell that failed or ran out of time is named, and the others go on. Asked for again, a cell that was ready is not
-trained again, and one that was not goes on from its last checkpoint.
+A cell that failed or ran out of time is named, and the others continue. Asked for again, a cell that was ready is not
+trained again, and one that was not continues from its last checkpoint.
 """
 
 import argparse
@@ -30,20 +30,18 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from statistics import mean
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from benchmarks.attention_cells import CELLS, FULL, OWN, Budget
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
 
 from heedful.cli.reports.scored import training_of
-from heedful.config.model.attention import FIXED_LENGTH, AlignmentName
-from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json
-from heedful.config.recipe import Recipe
+from heedful.config.reading.load import recipe_to_json
 from heedful.data.corpora.files import check_files, corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import HeedfulError
@@ -57,110 +55,10 @@ from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import load
 
 NAME = "attention_zoo"
-ALIGNMENTS: tuple[str, ...] = get_args(AlignmentName)
-OWN = {"recurrent": "additive", "transformer": "scaled_dot"}  # the alignment of the family's own paper
-CELLS = tuple(f"{family}-{alignment}" for family in OWN for alignment in ALIGNMENTS)
-FOUND = "zoo.json"  # in a run's folder: what is known of it
+FOUND = "zoo.json"  # in the folder of a run: what is known about it
 
 
-# --- what is trained --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The recipe that gives the data, and the sizes of the models."""
-
-    recipe: str
-    width: int
-    heads: int
-    layers: int
-    inner: int
-    steps: int
-
-
-FULL = Scale("multi30k-en-de-lc", width=256, heads=4, layers=3, inner=1024, steps=8000)
-TINY = Scale("demo-en-es", width=16, heads=2, layers=1, inner=32, steps=6)
-TINY_PAIRS = {"train": 600, "valid": 20, "test": 20}
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What all cells have in common."""
-
-    data: str
-    steps: int
-    batch_tokens: int | None
-    dropout: float
-    rates: dict[str, float]  # the highest learning rate, by family
-    device: str
-    tiny: bool
-
-    @classmethod
-    def of(cls, options: argparse.Namespace) -> "Budget":
-        scale = TINY if options.tiny else FULL
-        return cls(
-            data=str(options.data or ""),
-            steps=options.steps or scale.steps,
-            batch_tokens=options.batch_tokens,
-            dropout=options.dropout,
-            rates={"recurrent": options.recurrent_rate, "transformer": options.transformer_rate},
-            device="cpu" if options.tiny else options.device,
-            tiny=options.tiny,
-        )
-
-    def arguments(self) -> list[str]:
-        """The options that say the same."""
-        given = {
-            "--data": self.data,
-            "--steps": self.steps,
-            "--batch-tokens": self.batch_tokens,
-            "--dropout": self.dropout,
-            **{f"--{family}-rate": rate for family, rate in self.rates.items()},
-            "--device": self.device,
-        }
-        said = [word for option, value in given.items() if value for word in (option, str(value))]
-        return [*said, *(["--tiny"] if self.tiny else [])]
-
-    @cached_property
-    def base(self) -> Recipe:
-        """The recipe that gives the data."""
-        return load_recipe((TINY if self.tiny else FULL).recipe)
-
-    def recipe(self, cell: str, seed: int) -> Recipe:
-        """The recipe of a cell: an impossible one is a UserError."""
-        family, alignment = cell.split("-")
-        values = recipe_to_json(self.base)
-        data: dict[str, Any] = values["data"] | {"folder": self.data}
-        if self.batch_tokens:
-            data["batch_tokens"] = self.batch_tokens
-        if self.tiny:
-            for split, count in TINY_PAIRS.items():
-                data[split] = [corpus | {"count": count} for corpus in data[split]]
-        train = values["train"] | {
-            "steps": self.steps,
-            "schedule": {
-                "kind": "inverse_sqrt", "lr": self.rates[family], "warmup": max(1, self.steps // 4),
-            },
-            "clip_norm": 1.0,
-            "log_every": max(1, self.steps // 80),
-            "checkpoint_every": max(1, self.steps // 32),
-            "average": {"last": 10},
-            "validation": {"every": max(1, self.steps // 16), "metric": "perplexity"},
-            "seed": seed,
-            "threads": 1,
-            "device": self.device,
-        }  # fmt: skip
-        model = self._model(family, alignment, data["max_length"])
-        return recipe_from_json(values | {"data": data, "train": train, "model": model}, cell)
-
-    def _model(self, family: str, alignment: str, max_length: int) -> dict[str, Any]:
-        scale = TINY if self.tiny else FULL
-        shared = {"family": family, "alignment": alignment, "width": scale.width, "dropout": self.dropout, "tie": "all"}
-        if alignment in FIXED_LENGTH:
-            shared["max_places"] = max_length + 1
-        if family == "recurrent":
-            return {**shared, "wiring": "bahdanau", "cell": "gru", "encoder_width": scale.width // 2}
-        return {**shared, "heads": scale.heads, "layers": scale.layers, "inner": scale.inner, "norm": "pre"}
+# --- training ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -188,13 +86,13 @@ class Run:
         return known
 
     def task(self, budget: Budget) -> Task:
-        """What trains and judges it in a process of its own."""
+        """What trains and evaluates it in a process of its own."""
         command = (sys.executable, "-m", f"benchmarks.{NAME}", "--cell", self.cell, "--seeds", str(self.seed))
         where = ("--runs", str(self.folder.parent))
         return Task(self.name, [*command, *where, *budget.arguments()], self.folder.with_suffix(".log"))
 
 
-def train_and_judge(run: Run, budget: Budget) -> None:
+def train_and_evaluate(run: Run, budget: Budget) -> None:
     """Train one cell, translate the test set, and write down what is known."""
     torch.set_num_threads(1)
     recipe = budget.recipe(run.cell, run.seed)
@@ -230,7 +128,7 @@ class Table:
         self._counts: dict[str, Floats] = {}
 
     def add(self, cell: str, runs: Sequence[dict[str, Any]]) -> None:
-        """Take a cell's runs, one a seed."""
+        """Take a cell's runs, one per seed."""
         metric = self._measure(runs[0]["references"])
         counts = np.stack([metric.counts(run["translations"]) for run in runs])
         self._counts[cell] = counts
@@ -346,7 +244,7 @@ def arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where the recipe's files are")
     parser.add_argument("--cells", default=",".join(CELLS), help="some of the table, such as recurrent-additive")
     parser.add_argument(
-        "--cell", choices=CELLS, metavar="CELL", help="train and judge this one here and now, with the first seed"
+        "--cell", choices=CELLS, metavar="CELL", help="train and evaluate this one here and now, with the first seed"
     )
     parser.add_argument("--seeds", default="1")
     parser.add_argument("--steps", type=int, help=f"updates; by default {FULL.steps:,}")
@@ -376,12 +274,12 @@ def main() -> None:
     budget, seeds = Budget.of(options), [int(seed) for seed in options.seeds.split(",")]
     try:
         if options.cell:
-            train_and_judge(Run.of(options.cell, seeds[0], options.runs), budget)
+            train_and_evaluate(Run.of(options.cell, seeds[0], options.runs), budget)
             return
         cells = [cell for cell in options.cells.split(",") if cell]
         unknown = next((cell for cell in cells if cell not in CELLS), None)
         if unknown:
-            parser.error(f"--cells: `{unknown}` is none of {', '.join(CELLS)}")
+            parser.error(f"--cells: `{unknown}` is not one of {', '.join(CELLS)}")
         for corpus in (*budget.base.data.train, *budget.base.data.valid, *budget.base.data.test):
             check_files(corpus, budget.data)
         zoo = Zoo(budget, seeds, options.runs, options.jobs, None if options.tiny else options.results)

@@ -6,7 +6,7 @@
 The model is Transformer-base with random weights. Both sides read 27 tokens, `</s>` included, and put out exactly 30:
 256 sentences or one with a beam of 4, and 256 greedily; in bfloat16, and in float32 (where keys end in `_float32`).
 Tokens are sentences times 30. The reference is our search without its fast engine: in float32 both should find the
-same. With a trained model its BLEU and sentences a second are measured too: fast in float32 and in bfloat16, and by
+same. With a trained model its BLEU and sentences per second are measured too: fast in float32 and in bfloat16, and by
 the reference in float32.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from benchmarks.gpu_work import FIRST_PIECE, Results, Shape, chosen, rate
+from benchmarks.gpu_work import FIRST_PIECE, Results, Shape, choose_names, rate
 from torch import Tensor, nn
 
 from heedful.data.corpora.lines import read_lines
@@ -40,7 +40,7 @@ PRECISIONS = {"": torch.bfloat16, "_float32": torch.float32}  # by what keys end
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is."""
+    """The sizes of everything in the benchmark."""
 
     shape: Shape
     batch: int
@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, to try the program out; records nothing")
     options = parser.parse_args()
-    parts = chosen(parser, "--parts", options.parts, ("speed", "agreement", "model"))
+    parts = choose_names(parser, "--parts", options.parts, ("speed", "agreement", "model"))
     files = (options.model, options.sources, options.references)
     if any(files) and not all(files):
         parser.error("--model, --sources and --references belong together")

@@ -1,4 +1,4 @@
-"""Recorded results with more than figures: tables beside them, and the names of what failed. All can be added to.
+"""Recorded results with more than figures: with tables, and the names of what failed. All can be added to.
 
 benchmarks/results/NAME.json   what `metrics.recorded_results` writes, and {"details": {...}, "failed": {part: why}}
 """
@@ -19,7 +19,7 @@ class Detailed:
     """What a benchmark found."""
 
     figures: Mapping[str, float] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)  # what is no single figure, by name
+    details: Mapping[str, Any] = field(default_factory=dict)  # everything that is not a single figure, by name
     failed: Mapping[str, str] = field(default_factory=dict)  # parts, and why
 
 
@@ -42,7 +42,7 @@ def save(name: str, found: Detailed, folder: Path, seeds: Sequence[int] = ()) ->
     return path
 
 
-_FOLDERS: Final = ("--data", "--wikitext")  # whose values are somebody's own
+_FOLDERS: Final = ("--data", "--wikitext")  # options whose values are local paths
 _PLACES: Final = ("--runs", "--results")  # which say nothing of the work
 
 

@@ -1,10 +1,10 @@
-"""The same bits on a GPU: two runs of 200 steps with `deterministic = true`, and one that is killed and resumed.
+"""Bit-identical training on a GPU: two runs of 200 steps with `deterministic = true`, and one killed and resumed.
 
     python -m benchmarks.deterministic_gpu [--recipe demo-en-es] [--steps 200] [--no-record]
 
 Each run is `heedful train` in a process of its own, on the built-in sentences, with dropout. The third is killed with
-SIGKILL as soon as it has a checkpoint, and goes on with --resume. What is compared are the bytes of the last
-checkpoint's weights and optimizer.
+SIGKILL as soon as it has a checkpoint, and continues with --resume. The bytes of the last checkpoint's weights and
+optimizer state are compared.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def train(*words: str) -> None:
 
 
 def killed_and_resumed(words: list[str], out: Path) -> int:
-    """The step at which it was killed."""
+    """Kill the run after its first checkpoint, resume it, and return the step it was killed at."""
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     while not (out / "checkpoints" / "last.json").exists():
         if process.poll() is not None:
@@ -45,7 +45,7 @@ def killed_and_resumed(words: list[str], out: Path) -> int:
 
 
 def digest(out: Path) -> str:
-    """Of weights and optimizer of the last checkpoint."""
+    """Hash the weights and the optimizer state of the last checkpoint."""
     last = max((out / "checkpoints").glob("step-*"))
     files = [last / name for name in ("model.safetensors", "optimizer.safetensors")]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

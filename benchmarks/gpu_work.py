@@ -1,4 +1,4 @@
-"""What the GPU benchmarks share: the model's shape, the peer, rates, and results that outlive a part's failure."""
+"""Shared by the GPU benchmarks: the model's shape, the peer, rates, and results that outlive a part's failure."""
 
 import argparse
 import gc
@@ -66,7 +66,7 @@ class Shape:
 
 
 class Listener:
-    """Collects the readings of a run, and neither validates nor saves."""
+    """Collects the step metrics of a run, and neither validates nor saves."""
 
     def __init__(self) -> None:
         self.readings: list[StepMetrics] = []
@@ -82,12 +82,12 @@ class Listener:
     def checkpoint(self, position: Position) -> None: ...
 
 
-def chosen(parser: argparse.ArgumentParser, option: str, given: str, known: Sequence[str]) -> list[str]:
+def choose_names(parser: argparse.ArgumentParser, option: str, given: str, known: Sequence[str]) -> list[str]:
     """The names of an option's list; one that is not known ends the program."""
     names = [name for name in given.split(",") if name]
     for name in names:
         if name not in known:
-            parser.error(f"{option}: `{name}` is none of {', '.join(known)}")
+            parser.error(f"{option}: `{name}` is not one of {', '.join(known)}")
     return names
 
 
@@ -101,18 +101,18 @@ def start_clean() -> None:
 
 
 def peak_gib() -> float:
-    """The most memory that tensors took on the GPU since the clean start."""
+    """The peak memory of tensors on the GPU since the clean start."""
     return torch.cuda.max_memory_allocated() / GIB if torch.cuda.is_available() else 0.0
 
 
 def wait() -> None:
-    """Let the device finish."""
+    """Wait until the device has finished."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 def rate(step: Callable[[], int], *, warm: int, stretches: int, steps: int = 1) -> float:
-    """Units in a second, where a step says how many it did: the median over stretches of so many steps."""
+    """Units per second, where a step says how many it did: the median over stretches of `steps` steps."""
     for _ in range(warm):
         step()
     rates = []
@@ -126,13 +126,13 @@ def rate(step: Callable[[], int], *, warm: int, stretches: int, steps: int = 1) 
 
 
 class Results:
-    """Figures as they come in. They are saved after every part, and a part that failed is named beside them."""
+    """Figures as they come in. They are saved after every part, and a part that failed is named next to them."""
 
     def __init__(self, name: str, folder: Path | None, merge: bool) -> None:
         """Record in a folder, or nowhere; with `merge`, what stands there already and is not measured again stays."""
         self.name, self.folder = name, folder
         self.figures: dict[str, float] = {}
-        self.details: dict[str, dict[str, Any]] = {}  # curves: what is no single figure, by name
+        self.details: dict[str, dict[str, Any]] = {}  # curves: everything that is not a single figure, by name
         self._tried: set[str] = set()
         self._failed: dict[str, str] = {}
         path = None if folder is None else result_file(name, folder)
@@ -148,7 +148,7 @@ class Results:
             self.say(f"{key:44} {figure:>16,.4f}")
 
     def say(self, line: str) -> None:
-        """Show a line, with the seconds since the beginning."""
+        """Show a line, with the seconds since the start."""
         print(f"{time.perf_counter() - self._began:7.1f}  {line}", flush=True)
 
     def ratio(self, key: str, ours: str, theirs: str) -> None:
@@ -158,7 +158,7 @@ class Results:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Run a part from a clean start; if it fails, say so and go on."""
+        """Run a part from a clean start; if it fails, report it and continue."""
         start_clean()
         self._tried.add(name)
         try:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.imdb --data FOLDER --wikitext FOLDER [--parts A,B] [--seeds 1,2,3] [--jobs 8] [--merge]
 
-FOLDER holds IMDB's reviews as recipes/imdb.toml wants them, and WikiText-2's files. Accuracy is on the 25,000 test
-reviews; nothing of them is used before. Each chain of recipes is trained and judged in a process of its own, by the
+FOLDER holds IMDB's reviews as described in recipes/imdb.toml, and WikiText-2's files. Accuracy is on the 25,000 test
+reviews; nothing of them is used before. Each chain of recipes is trained and evaluated in a process of its own, by the
 functions behind `heedful train` and `heedful evaluate`.
 
 tfidf         logistic regression on tf-idf of words, and of words and pairs of words (scikit-learn, which must be
@@ -16,7 +16,7 @@ pretrained    recipes/imdb-mlm.toml, then recipes/imdb-finetune.toml: a masked l
               without their labels, then fine-tuned
 few           recipes/bert-wikitext2.toml, recipes/bert-reviews.toml, recipes/imdb-few.toml: a BERT that read an
               encyclopedia, then the training reviews without their labels, fine-tuned with 500 labelled ones
-few_wikitext  without bert-reviews: from the encyclopedia to the 500 at once, on what few has pre-trained
+few_wikitext  without bert-reviews: from the encyclopedia directly to the 500, reusing the pre-training of `few`
 few_reviews   without the encyclopedia, but with its vocabulary
 few_scratch   without either; these four with the learning rate, out of three, that is the best on validation
 
@@ -105,14 +105,14 @@ class Chain:
         return known if isinstance(known, dict) else None
 
     def task(self) -> Task:
-        """What trains and judges it in a process of its own."""
+        """What trains and evaluates it in a process of its own."""
         options = self.options
         command = [sys.executable, "-m", f"benchmarks.{NAME}", "--chain", self.part, "--seeds", str(self.seed)]
         where = ["--data", str(options.data), "--wikitext", str(options.wikitext), "--runs", str(options.runs)]
         sets = [word for setting in options.set for word in ("--set", setting)]
         return Task(f"{self.part}, seed {self.seed}", [*command, *where, *sets], self.folder.with_suffix(".log"))
 
-    def train_and_judge(self) -> None:
+    def train_and_evaluate(self) -> None:
         """Train step after step, classify the test reviews, and write down what is known."""
         lender, lent = BORROWED.get(self.part, ("", ""))
         start = Chain(lender, self.seed, self.options).folder / lent if lender else None
@@ -240,7 +240,7 @@ def arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="IMDB's reviews")
     parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for the parts that begin with few")
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--chain", choices=CHAINS, help="train and judge this one here and now, with the first seed")
+    parser.add_argument("--chain", choices=CHAINS, help="train and evaluate this one here and now, with the first seed")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--set", action="append", default=[], help="of every recipe, as `heedful train` has it")
     parser.add_argument("--jobs", type=int, default=1, help="chains that train side by side")
@@ -291,13 +291,13 @@ def main() -> None:
     parts, seeds = options.parts.split(","), [int(seed) for seed in options.seeds.split(",")]
     unknown = next((part for part in parts if part not in PARTS), None)
     if unknown:
-        parser.error(f"--parts: `{unknown}` is none of {', '.join(PARTS)}")
+        parser.error(f"--parts: `{unknown}` is not one of {', '.join(PARTS)}")
     asked = [options.chain] if options.chain else parts
     if options.wikitext is None and set(asked) & set(SHOWN):
         parser.error("--wikitext: say where WikiText-2's files are, or leave the parts that begin with few out")
     try:
         if options.chain:
-            Chain(options.chain, seeds[0], options).train_and_judge()
+            Chain(options.chain, seeds[0], options).train_and_evaluate()
             return
         signal.signal(signal.SIGTERM, stop)
         sys.exit(run(options, parts, seeds))

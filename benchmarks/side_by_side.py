@@ -1,4 +1,4 @@
-"""Commands that run side by side, so many at a time and each with a limit; one that fails does not stop the others."""
+"""Runs commands side by side, at most `jobs` at a time, each with a time limit; a failure does not stop the others."""
 
 import os
 import subprocess

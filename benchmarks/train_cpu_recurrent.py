@@ -78,7 +78,7 @@ ALIGNMENTS: dict[Attention, AlignmentName] = {"bahdanau": "additive", "luong": "
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is."""
+    """The sizes of everything in the benchmark."""
 
     width: int = 512
     embedding: int = 256

@@ -3,7 +3,7 @@
     python -m benchmarks.train_gpu [--parts base,curves,loss] [--merge] [--tiny]
 
 The work is Transformer-base (6+6 layers, width 512, inner 2048, 8 heads, one tied matrix of 32,000 pieces, residual
-dropout 0.1, label smoothing 0.1, Adam) on sentences of lengths like WMT's, at most 24,576 tokens of each side a step,
+dropout 0.1, label smoothing 0.1, Adam) on sentences of lengths like WMT's, at most 24,576 tokens of each side per step,
 in bfloat16 with float32 weights. Ours runs through the trainer that `heedful train` uses, loader included; the peers
 run through a plain loop with autocast on batches that are sorted by length, padded within the same budget and then to a
 multiple of 8, and on the device already. torch.compile gets the peer's model; its smoothed loss stays as it is, as in
@@ -16,28 +16,35 @@ loss     the losses of 500 steps on a task that can be learned: the fast path, t
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from statistics import fmean, median
 from typing import cast
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from benchmarks.gpu_work import FIRST_PIECE, Listener, Results, Shape, chosen, peak_gib, rate
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from benchmarks.gpu_work import Listener, Results, choose_names, peak_gib, rate
+from benchmarks.train_gpu_peers import COMPILED, peer_rate, peers
+from benchmarks.train_gpu_work import (
+    DROPOUT,
+    FULL,
+    SMOOTHING,
+    TINY,
+    Scale,
+    Stretches,
+    Work,
+    all_of_length,
+    like_wmt,
+    to_be_learned,
+)
 
 from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.train import AnySchedule, Constant, InverseSqrt, Train, Validation
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.token_store import Ragged, TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, Tokenizer
+from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
@@ -52,145 +59,7 @@ from heedful.training.seeding import seed_for
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics
 
-DROPOUT, SMOOTHING = 0.1, 0.1
-SHORTEST, LONGEST = 3, 128  # tokens of a sentence, `</s>` included
-LEARNED_LONGEST = 32  # of the task that can be learned
-ROUNDED = 8  # peers' rows are padded to a multiple of so many tokens, as tensor cores want it
-COMPILED = "marian_compiled"  # the strongest peer: the curves have it too
 NEVER = 10**9
-
-Lengths = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Stretches:
-    """How long a rate is measured: stretches of so many steps, after some to warm up."""
-
-    warm: int
-    count: int
-    steps: int
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How large everything is."""
-
-    shape: Shape
-    batch_tokens: int
-    pairs: int
-    ours: Stretches
-    compiled: Stretches
-    eager: Stretches
-    peer_batches: int
-    widths: tuple[Shape, ...]  # beside that of `shape`
-    lengths: tuple[int, ...]
-    curve: Stretches
-    curve_compiled: Stretches
-    curve_batches: int  # of the peer at a point of a curve
-    loss_shape: Shape
-    loss_batch_tokens: int
-    loss_steps: int
-    loss_log_every: int
-    product: int  # the side of the matrices that the ceiling is measured with
-
-
-FULL = Scale(
-    shape=Shape(),
-    batch_tokens=24_576,
-    pairs=60_000,
-    ours=Stretches(40, 6, 20),
-    compiled=Stretches(40, 4, 10),  # every shape is compiled before the first stretch
-    eager=Stretches(4, 4, 5),
-    peer_batches=40,
-    widths=(Shape(256, 1024, 4), Shape(1024, 4096, 16)),
-    lengths=(32, 128, 512),
-    curve=Stretches(20, 3, 10),
-    curve_compiled=Stretches(12, 3, 12),
-    curve_batches=12,
-    loss_shape=Shape(256, 1024, 4, 3, 8000),
-    loss_batch_tokens=8192,
-    loss_steps=500,
-    loss_log_every=20,
-    product=8192,
-)
-_SMALL = Shape(32, 64, 2, 1, 100)
-TINY = Scale(
-    shape=_SMALL,
-    batch_tokens=512,
-    pairs=400,
-    ours=Stretches(2, 2, 2),
-    compiled=Stretches(3, 1, 2),
-    eager=Stretches(1, 1, 2),
-    peer_batches=3,
-    widths=(Shape(16, 64, 2, 1, 100), Shape(48, 64, 2, 1, 100)),
-    lengths=(16, 64),
-    curve=Stretches(2, 1, 2),
-    curve_compiled=Stretches(2, 1, 2),
-    curve_batches=2,
-    loss_shape=_SMALL,
-    loss_batch_tokens=512,
-    loss_steps=12,
-    loss_log_every=4,
-    product=256,
-)
-
-
-# --- the work ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Work:
-    """A model's shape and the sentences that it is trained on."""
-
-    shape: Shape
-    store: TokenStore
-    batch_tokens: int
-    longest: int  # tokens of a sentence, `</s>` included
-
-    def operations(self, target_tokens: float) -> float:
-        """Of so many target tokens and the source tokens that come with them."""
-        sides = [self.store.tokens(stream) + len(self.store) for stream in ("source", "target")]
-        return self.shape.operations(target_tokens * sides[0] / sides[1], target_tokens)
-
-
-def like_wmt(scale: Scale, shape: Shape) -> Work:
-    """Random pieces in sentences whose lengths are like those of news, targets 0.85 to 1.25 times as long."""
-    random = np.random.default_rng(0)
-    source = random.lognormal(np.log(24), 0.55, scale.pairs).clip(SHORTEST, LONGEST).astype(np.int64)
-    target = (source * random.uniform(0.85, 1.25, scale.pairs)).clip(SHORTEST, LONGEST).astype(np.int64)
-    store = TokenStore({name: _drawn(n, shape, random) for name, n in (("source", source), ("target", target))})
-    return Work(shape, store, scale.batch_tokens, LONGEST)
-
-
-def all_of_length(scale: Scale, length: int) -> Work:
-    """Random pieces in sentences of one length."""
-    random = np.random.default_rng(0)
-    lengths = np.full(64 * scale.batch_tokens // length, length, np.int64)
-    store = TokenStore({name: _drawn(lengths, scale.shape, random) for name in ("source", "target")})
-    return Work(scale.shape, store, scale.batch_tokens, length)
-
-
-def to_be_learned(scale: Scale) -> Work:
-    """Pieces by Zipf's law; a target is its source in other pieces, one for one."""
-    random, shape = np.random.default_rng(0), scale.loss_shape
-    lengths = random.lognormal(np.log(16), 0.5, scale.pairs).clip(SHORTEST, LEARNED_LONGEST).astype(np.int64)
-    cumulated = np.cumsum(1 / np.arange(1, shape.vocabulary - FIRST_PIECE + 1))
-    ranks = np.searchsorted(cumulated / cumulated[-1], random.random((lengths - 1).sum()))
-    offsets = _offsets(lengths)
-    in_other_pieces = random.permutation(shape.vocabulary - FIRST_PIECE)
-    sides = {"source": ranks, "target": in_other_pieces[ranks]}
-    store = TokenStore({name: Ragged((side + FIRST_PIECE).astype(np.uint32), offsets) for name, side in sides.items()})
-    return Work(shape, store, scale.loss_batch_tokens, LEARNED_LONGEST)
-
-
-def _drawn(lengths: Lengths, shape: Shape, random: np.random.Generator) -> Ragged:
-    """Random pieces; each sentence leaves room for its marker."""
-    offsets = _offsets(lengths)
-    return Ragged(random.integers(FIRST_PIECE, shape.vocabulary, offsets[-1], np.uint32), offsets)
-
-
-def _offsets(lengths: Lengths) -> Lengths:
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths - 1)))
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------
@@ -252,155 +121,11 @@ def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: 
 
 
 def our_rate(work: Work, device: torch.device, stretches: Stretches) -> tuple[float, float]:
-    """Target tokens in a second, and the share of time spent waiting for batches."""
+    """Target tokens per second, and the share of time spent waiting for batches."""
     steps = stretches.warm + stretches.count * stretches.steps
     readings = ours(work, device, steps, stretches.steps, Way())
     settled = [reading for reading in readings if reading.step > stretches.warm]
     return median(r.tokens_per_second for r in settled), median(r.data_wait for r in settled)
-
-
-# --- peers ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Padded:
-    """A batch as peers want it."""
-
-    source: Tensor
-    target: Tensor
-    labels: Tensor
-    target_tokens: int  # the labels that count
-
-
-def padded_batches(work: Work, count: int, device: torch.device) -> list[Padded]:
-    """Some of all batches, in random order."""
-    cuts = list(_cuts(work))
-    chosen = np.random.default_rng(0).permutation(len(cuts))[:count]
-    return [_padded(work.store, cuts[number], device) for number in chosen]
-
-
-def _cuts(work: Work) -> Iterator[Lengths]:
-    """Sentences of like length, as many as fit the budget on both sides when padded to the longest.
-
-    What rounding adds is not counted: it favours the peers, whose steps thus have more tokens.
-    """
-    source, target = work.store.lengths("source") + 1, work.store.lengths("target") + 1
-    widest = np.maximum(source, target).tolist()
-    begun: list[int] = []
-    widest_begun = 0
-    for index in np.lexsort((source, target)).tolist():
-        if (len(begun) + 1) * max(widest_begun, widest[index]) > work.batch_tokens:
-            yield np.array(begun)
-            begun, widest_begun = [], 0
-        begun.append(index)
-        widest_begun = max(widest_begun, widest[index])
-    yield np.array(begun)
-
-
-def _padded(store: TokenStore, indices: Lengths, device: torch.device) -> Padded:
-    def rows(stream: str, marker: int, at_end: bool) -> Tensor:
-        pieces, lengths = store.gather(stream, indices)
-        width = -(-(int(lengths.max()) + 1) // ROUNDED) * ROUNDED
-        place = np.arange(width)[None, :] - (0 if at_end else 1)
-        values = np.full((len(indices), width), PAD, np.int64)
-        values[(place >= 0) & (place < lengths[:, None])] = pieces
-        values[place == (lengths if at_end else np.full_like(lengths, -1))[:, None]] = marker
-        return torch.from_numpy(values).to(device)
-
-    labels = rows("target", END, at_end=True)
-    return Padded(
-        rows("source", END, at_end=True), rows("target", BEGIN, at_end=False), labels, int((labels != PAD).sum())
-    )
-
-
-class Plain(nn.Module):
-    """torch.nn.Transformer with the embeddings and the output layer that it leaves to its users."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(shape.vocabulary, shape.width)
-        nn.init.normal_(self.embedding.weight, std=shape.width**-0.5)
-        self.scale, self.drop = shape.width**0.5, nn.Dropout(DROPOUT)
-        self.register_buffer("positions", torch.randn(1024, shape.width))  # any table costs the same
-        self.transformer = nn.Transformer(
-            shape.width, shape.heads, shape.layers, shape.layers, shape.inner, DROPOUT, batch_first=True
-        )
-        for module in self.transformer.modules():  # dropout is for residuals alone
-            match module:
-                case nn.MultiheadAttention():
-                    module.dropout = 0.0
-                case nn.TransformerEncoderLayer() | nn.TransformerDecoderLayer():
-                    module.dropout = nn.Identity()  # type: ignore[assignment]  # of the inner layer
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        # Nothing before a target's end sees the padding behind it: without its mask, attention takes the fast way.
-        past = nn.Transformer.generate_square_subsequent_mask(target.shape[1], device=target.device)
-        padding = source == PAD
-        states = self.transformer(
-            self._embed(source), self._embed(target), tgt_mask=past, tgt_is_causal=True,
-            src_key_padding_mask=padding, memory_key_padding_mask=padding,
-        )  # fmt: skip
-        return F.linear(states, self.embedding.weight)
-
-    def _embed(self, tokens: Tensor) -> Tensor:
-        positions = cast(Tensor, self.positions)
-        embedded: Tensor = self.drop(self.embedding(tokens) * self.scale + positions[: tokens.shape[1]])
-        return embedded
-
-
-class Marian(nn.Module):
-    """MarianMT, called as transformers' own trainer calls it: padding of targets is told by the labels alone."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.model = shape.marian(DROPOUT)
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        mask = (source != PAD).long()
-        logits: Tensor = self.model(
-            input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False
-        ).logits
-        return logits
-
-
-@dataclass(frozen=True)
-class Peer:
-    """Another's model, and how long it is measured."""
-
-    build: Callable[[Shape], nn.Module]
-    stretches: Stretches
-    compiled: bool = False
-
-
-def peers(scale: Scale) -> dict[str, Peer]:
-    return {
-        COMPILED: Peer(Marian, scale.compiled, compiled=True),
-        "marian": Peer(Marian, scale.eager),
-        "nn_transformer": Peer(Plain, scale.eager),
-    }
-
-
-def peer_rate(peer: Peer, work: Work, device: torch.device, batches: int) -> float:
-    """Target tokens in a second."""
-    torch.manual_seed(0)
-    model = peer.build(work.shape).to(device).train()
-    if peer.compiled:
-        model.compile(dynamic=True)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    ahead = cycle(padded_batches(work, batches, device))
-
-    def step() -> int:
-        batch = next(ahead)
-        with torch.autocast(device.type, torch.bfloat16):
-            scores = model(batch.source, batch.target).flatten(0, 1).float()
-            loss = F.cross_entropy(scores, batch.labels.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return batch.target_tokens
-
-    stretches = peer.stretches
-    return rate(step, warm=stretches.warm, stretches=stretches.count, steps=stretches.steps)
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
@@ -516,9 +241,9 @@ def main() -> None:
     scale = TINY if options.tiny else FULL
     points = [f"{axis}_{value}" for axis, value in curve_work(scale)]
     last = [f"width_{scale.widths[-1].width}", f"length_{scale.lengths[-1]}"]
-    parts = chosen(parser, "--parts", options.parts, PARTS)
-    measured = points if options.points is None else chosen(parser, "--points", options.points, points)
-    with_peer = last if options.curve_peer is None else chosen(parser, "--curve-peer", options.curve_peer, points)
+    parts = choose_names(parser, "--parts", options.parts, PARTS)
+    measured = points if options.points is None else choose_names(parser, "--points", options.points, points)
+    with_peer = last if options.curve_peer is None else choose_names(parser, "--curve-peer", options.curve_peer, points)
     device = choose_device("auto")
     results = Results("train_gpu", None if options.tiny else options.results, options.merge)
     if "base" in parts:

@@ -59,7 +59,7 @@ NEVER = 10**9
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is."""
+    """The sizes of everything in the benchmark."""
 
     model: BertModel
     vocabulary: int
@@ -124,7 +124,7 @@ def prepared_for(scale: Scale, store: TokenStore) -> Prepared:
 
 
 def our_rate(scale: Scale, store: TokenStore, length: int, device: torch.device) -> tuple[float, float]:
-    """Tokens in a second, and the share of time spent waiting for batches."""
+    """Tokens per second, and the share of time spent waiting for batches."""
     recipe = recipe_for(scale, length, device, scale.warm + scale.stretches * scale.steps)
     set_up(recipe)
     prepared, task = prepared_for(scale, store), FillTask()
@@ -204,7 +204,7 @@ def bert(scale: Scale) -> nn.Module:
 def peer_rate(
     scale: Scale, store: TokenStore, length: int, device: torch.device, full: bool, compiled: bool = True
 ) -> float:
-    """Tokens in a second."""
+    """Tokens per second."""
     torch.manual_seed(0)
     model: Any = bert(scale).to(device).train()
     if compiled:
@@ -265,7 +265,7 @@ def main() -> None:
     options = parser.parse_args()
     unknown = next((name for name in options.peers.split(",") if name not in PEERS), None)
     if unknown:
-        parser.error(f"--peers: `{unknown}` is none of {', '.join(PEERS)}")
+        parser.error(f"--peers: `{unknown}` is not one of {', '.join(PEERS)}")
     scale = TINY if options.tiny else FULL
     lengths = [int(length) for length in options.lengths.split(",")] if options.lengths else scale.lengths
     device = choose_device("auto")
