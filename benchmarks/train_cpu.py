@@ -4,8 +4,8 @@
 
 Width 256, 3+3 layers, inner 1024, 4 heads, vocabulary of 8,000 with one tied matrix, dropout 0.1, label smoothing 0.1,
 about 2,048 tokens per batch, Adam with PyTorch's fused kernel on both sides. Ours runs through the trainer that
-`heedful train` uses (seeding, gradient norm and background loading included); the peer through a plain loop on batches padded
-ahead. Rounds alternate between the four, and a ratio is the median over the rounds.
+`heedful train` uses (seeding, gradient norm and background loading included); the peer through a plain loop on batches
+padded ahead. Rounds alternate between the four, and a ratio is the median over the rounds.
 """
 
 import argparse
