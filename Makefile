@@ -4,21 +4,34 @@ BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test test-learn check map bench clean
+export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
+
+.PHONY: demo test test-all test-learn check lint types map bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
 
-test: check
-	$(BIN)/pytest -n 2 -m "not learn"
+# What a newcomer runs. Types are checked while the tests run, and reported after them.
+test: .venv/dev lint
+	@$(BIN)/mypy > .venv/types.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest -n 2 --dist worksteal -m "not learn and not wide"; tests=$$?; \
+	wait $$types; types=$$?; cat .venv/types.txt; exit $$((tests + types))
+
+# What `make test` leaves out: the widest sweeps and the documentation's examples.
+test-all: .venv/dev
+	$(BIN)/pytest -n 2 --dist worksteal -m wide
 
 test-learn: .venv/dev
 	$(BIN)/pytest -m learn
 
-check: .venv/dev
+check: lint types
+
+lint: .venv/dev
 	$(BIN)/ruff format --check src tests benchmarks scripts
 	$(BIN)/ruff check src tests benchmarks scripts
 	$(BIN)/lint-imports
+
+types: .venv/dev
 	$(BIN)/mypy
 
 map: .venv/dev

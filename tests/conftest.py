@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -78,10 +79,21 @@ def reverse() -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
-    """A bundle of a tiny Transformer that learned in seconds to turn the words of a sentence round.
+    """A bundle of a tiny Transformer that learned in seconds to reverse the words of a sentence.
 
     Its recipe has two test corpora, the second with a name, and no validation corpus. Copy it to damage it.
+    The workers of pytest-xdist share it: the first that needs it trains it.
     """
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "reversing"
+    with FileLock(f"{home}.lock"):
+        if not home.exists():
+            home.mkdir()
+            _train_reversing(home, home / "model")
+    return home / "model"
+
+
+def _train_reversing(texts: Path, bundle: Path) -> None:
     from heedful.config.corpora import TextCorpus
     from heedful.config.data import Data
     from heedful.config.decode import Decode
@@ -93,7 +105,6 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
     from heedful.models.build.network import build_model
     from heedful.models.bundle import write_description, write_weights
 
-    texts, bundle = tmp_path_factory.mktemp("texts"), tmp_path_factory.mktemp("models") / "reversing"
     for name, count in (("first", 40), ("second", 10)):
         lines = animal_sentences(count, seed=count)
         (texts / f"{name}.in").write_text("\n".join(lines) + "\n")
@@ -114,7 +125,6 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
     _learn_to_reverse(model, tokenizer, updates=300)
     write_description(bundle, recipe, Vocabularies({"source": tokenizer, "target": tokenizer}))
     write_weights(bundle, model)
-    return bundle
 
 
 def _learn_to_reverse(model: "EncoderDecoder", tokenizer: "Tokenizer", updates: int, batch: int = 48) -> None:

@@ -8,16 +8,26 @@ Options = dict[str, Any]
 
 
 def covering(axes: Mapping[str, Sequence[Any]], size: int, legal: Callable[[Options], bool]) -> list[Options]:
-    """Few combinations in which every legal choice of so many axes' values occurs, found greedily."""
+    """Few combinations in which every legal choice of values of `size` axes occurs, found greedily.
+
+    Of combinations that cover as many missing choices, the first with the most pairs of values not yet seen together.
+    """
     every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    holding = [(made, set(combinations(made.items(), size))) for made in every if legal(made)]
-    missing = dict.fromkeys(part for _, parts in holding for part in sorted(parts))
+    holding = [
+        (made, set(combinations(made.items(), size)), set(combinations(made.items(), 2)))
+        for made in every
+        if legal(made)
+    ]
+    missing = dict.fromkeys(part for _, parts, _ in holding for part in sorted(parts))
+    seen: set[Any] = set()
     chosen = []
     while missing:
         first = next(iter(missing))
-        made, parts = max(
-            (each for each in holding if first in each[1]), key=lambda each: len(each[1] & missing.keys())
+        made, parts, pairs = max(
+            (each for each in holding if first in each[1]),
+            key=lambda each: (len(each[1] & missing.keys()), len(each[2] - seen)),
         )
         chosen.append(made)
+        seen |= pairs
         missing = {part: None for part in missing if part not in parts}
     return chosen

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.contract.families import ALL, CLASSIFIERS, FAMILIES, MASKED, config_of
+from tests.contract.families import CLASSIFIERS, FAMILIES, MASKED, PAIRS, VALUES, config_of
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -24,9 +24,16 @@ def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="session", params=ALL)
+@pytest.fixture(
+    scope="session",
+    params=[
+        *FAMILIES,
+        *VALUES,
+        *(pytest.param(name, marks=pytest.mark.wide) for name in PAIRS if name not in VALUES),
+    ],
+)
 def any_family(request: pytest.FixtureRequest) -> str:
-    """Every family, and the combinations that cover all pairs of options, one after the other."""
+    """Every family and every value of every option, one after the other; in the wide sweep every pair of values."""
     return str(request.param)
 
 

@@ -67,9 +67,11 @@ def config_of(family: str, dropout: float) -> PairModel:
     return _model({**options, "dropout": dropout})
 
 
+_PAIR_MODEL: TypeAdapter[PairModel] = TypeAdapter(PairModel)  # made once: it takes longer than what it reads
+
+
 def _model(options: Mapping[str, Any]) -> PairModel:
-    adapter: TypeAdapter[PairModel] = TypeAdapter(PairModel)
-    return adapter.validate_python(options)
+    return _PAIR_MODEL.validate_python(options)
 
 
 def _is_legal(options: Mapping[str, Any]) -> bool:
@@ -81,27 +83,19 @@ def _is_legal(options: Mapping[str, Any]) -> bool:
     return made.family != "recurrent" or made.memory_width == made.width
 
 
-def _named(axes: Mapping[str, Sequence[Any]], base: Options) -> dict[str, Options]:
-    def whole(made: Options) -> Options:
-        bounded = {"max_places": 40} if made.get("alignment") == "location" else {}
-        return {"family": "transformer", **base, **made, **bounded}
-
-    chosen = covering(axes, 2, lambda made: _is_legal(whole(made)))
-    return {"-".join(map(str, made.values())): whole(made) for made in chosen}
-
-
 ALIGNMENTS, DISTRIBUTIONS = get_args(AlignmentName), get_args(DistributionName)
-PAIRS: dict[str, Options] = {
-    **_named(
+_AXES: tuple[tuple[Options, dict[str, Sequence[Any]]], ...] = (
+    (
+        {"family": "transformer", **_TINY, "layers": 1, "norm": "pre"},
         {
             "alignment": ALIGNMENTS,
             "distribution": DISTRIBUTIONS,
             "positions": ("sinusoidal", "learned", "rope", "alibi", "relative"),
             "choice": ("soft", "hard", "gumbel"),
         },
-        _TINY | {"layers": 1, "norm": "pre"},
     ),
-    **_named(
+    (
+        {**_RECURRENT, "half_width": 2},
         {
             "alignment": ALIGNMENTS,
             "distribution": DISTRIBUTIONS,
@@ -110,10 +104,27 @@ PAIRS: dict[str, Options] = {
             "window": ("global", "monotone", "predicted"),
             "choice": ("soft", "hard"),
         },
-        _RECURRENT | {"half_width": 2},
     ),
-}
-ALL: dict[str, Options] = FAMILIES | PAIRS
+)
+
+
+def _covering(size: int) -> dict[str, Options]:
+    """Few combinations in which every choice of values of `size` options occurs, in each of the two families."""
+    found = {}
+    for base, axes in _AXES:
+
+        def whole(made: Options, base: Options = base) -> Options:
+            bounded = {"max_places": 40} if made["alignment"] == "location" else {}
+            return {**base, **made, **bounded}
+
+        for made in covering(axes, size, lambda made: _is_legal(whole(made))):
+            found["-".join(map(str, made.values()))] = whole(made)
+    return found
+
+
+VALUES = _covering(1)  # every value of every option occurs
+PAIRS = _covering(2)  # and every pair of values
+ALL: dict[str, Options] = FAMILIES | VALUES | PAIRS
 
 
 # --- what reads one sequence ------------------------------------------------------------------------------------------

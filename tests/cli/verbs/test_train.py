@@ -19,7 +19,7 @@ from heedful.cli.main import run
 
 RECIPE = """
 [data]
-train = { builtin = "english-spanish", part = "train", count = 2000 }
+train = { builtin = "english-spanish", part = "train", count = 500 }
 valid = { builtin = "english-spanish", part = "valid", count = 20 }
 batch_tokens = 600
 [tokenizer]
@@ -44,9 +44,15 @@ validation = { every = 20 }
 """
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all runs: the corpus is made and encoded once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+def recipe(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(cache))
     path = tmp_path / "tiny.toml"
     path.write_text(RECIPE)
     return path
@@ -90,7 +96,14 @@ def test_killed_at_random_moments_and_resumed_ends_with_the_same_bits(recipe: Pa
     assert (tmp_path / "whole" / last).read_bytes() == (out / last).read_bytes()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.wide),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.wide),
+    ],
+)
 def test_a_signal_ends_after_the_step_with_a_checkpoint(
     number: signal.Signals, code: int, recipe: Path, tmp_path: Path
 ) -> None:
@@ -212,7 +225,7 @@ def test_a_run_may_start_from_a_trained_model(recipe: Path, tmp_path: Path, caps
     assert run(["train", str(recipe), "--out", str(first), *short]) == 0
     sections = {part.split("]")[0]: part for part in RECIPE.split("[")[1:]}
     tuning = tmp_path / "tuning.toml"
-    data, training = sections["data"].replace("2000", "50"), sections["train"]
+    data, training = sections["data"].replace("500", "50"), sections["train"]
     tuning.write_text(f"[{data}[{training}start_from = '{first}'\n")
     assert run(["train", str(tuning), "--dry-run"]) == 0
     assert f"Starting from {first}: its weights and its vocabulary" in capsys.readouterr().err
