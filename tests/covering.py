@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
+import pytest
+from _pytest.mark import ParameterSet
+
 Options = dict[str, Any]
 
 
@@ -31,3 +34,16 @@ def covering(axes: Mapping[str, Sequence[Any]], size: int, legal: Callable[[Opti
         seen |= pairs
         missing = {part: None for part in missing if part not in parts}
     return chosen
+
+
+def in_turn(first: Sequence[Any], second: Sequence[Any]) -> list[ParameterSet]:
+    """All pairs of two lists, for `pytest.mark.parametrize`.
+
+    Each of the first with one of the second, taken in turn, is in every run, the rest in the wide sweep.
+    """
+    assert len(first) >= len(second)
+    return [
+        pytest.param(one, other, marks=() if place == number % len(second) else pytest.mark.wide)
+        for number, one in enumerate(first)
+        for place, other in enumerate(second)
+    ]

@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from tests.contract.families import FAMILIES
+from tests.covering import in_turn
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -64,20 +65,19 @@ def attended_of(settings: SearchSettings, sources: Sequence[Sequence[int]]) -> A
 # --- stepping ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("steps", [6, pytest.param(20, marks=pytest.mark.wide)])
 @pytest.mark.parametrize(("beams", "aligned"), [(1, True), (3, False)])
 def test_stepping_equals_forward_whatever_the_beams(
-    model_of: ModelOf, foresee: Foresee, family: str, beams: int, aligned: bool
+    model_of: ModelOf, foresee: Foresee, family: str, beams: int, aligned: bool, steps: int
 ) -> None:
-    stepping_equals_forward(model_of(family), foresee, beams, aligned)
+    stepping_equals_forward(model_of(family), foresee, beams, aligned, steps)
 
 
 def test_stepping_equals_forward_while_rows_change_places_and_sentences_leave(
     model_of: ModelOf, foresee: Foresee, any_family: str
 ) -> None:
     whole = any_family in FAMILIES  # their pairs of options take a few steps only, so that there can be many of them
-    stepping_equals_forward(
-        model_of(any_family), foresee, beams=3 if whole else 2, aligned=True, steps=20 if whole else 5
-    )
+    stepping_equals_forward(model_of(any_family), foresee, beams=2, aligned=True, steps=20 if whole else 5)
 
 
 def stepping_equals_forward(
@@ -237,21 +237,21 @@ def test_greedy_search_equals_a_beam_of_one_whatever_the_penalty(model_of: Model
 # --- neighbours -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        SearchSettings(beam=3, nbest=2, max_extra=6),
-        SearchSettings(
-            beam=3, nbest=2, max_extra=6, coverage=0.5, no_repeat=2, min_length=2, aligned=True, never=(7, 11)
-        ),
-        SearchSettings(beam=1, max_extra=6, coverage=0.5, no_repeat=1, min_length=2, aligned=True),
-        SearchSettings(
-            beam=1, max_extra=6, sampling=Sampling(0.7, top_k=9, top_p=0.9, samples=3), aligned=True, no_repeat=2
-        ),
-    ],
-    ids=["plain", "every option", "greedy", "sampling"],
-)
-def test_neighbours_change_nothing_in_float64(model_of: ModelOf, family: str, settings: SearchSettings) -> None:
+SETTINGS = {
+    "plain": SearchSettings(beam=3, nbest=2, max_extra=6),
+    "every option": SearchSettings(
+        beam=3, nbest=2, max_extra=6, coverage=0.5, no_repeat=2, min_length=2, aligned=True, never=(7, 11)
+    ),
+    "greedy": SearchSettings(beam=1, max_extra=6, coverage=0.5, no_repeat=1, min_length=2, aligned=True),
+    "sampling": SearchSettings(
+        beam=1, max_extra=6, sampling=Sampling(0.7, top_k=9, top_p=0.9, samples=3), aligned=True, no_repeat=2
+    ),
+}
+
+
+@pytest.mark.parametrize(("family", "kind"), in_turn(list(FAMILIES), list(SETTINGS)))
+def test_neighbours_change_nothing_in_float64(model_of: ModelOf, family: str, kind: str) -> None:
+    settings = SETTINGS[kind]
     model = Ensemble([model_of(family), model_of("post-sinusoidal", seed=5)])
     prefixes = [[4, 4], [], [10], [9, 8, 9]] if settings.no_repeat else [[]] * 4
     together = search(model, SOURCES, settings, 4096, prefixes=prefixes)
