@@ -112,9 +112,26 @@ def test_a_verb_may_say_its_exit_code(probe: Callable[..., None]) -> None:
     assert main.run(["probe"]) == 7
 
 
-def test_every_verb_of_the_table_that_is_there_has_a_command_or_an_app() -> None:
-    for verb in ("config", "recipes"):
-        assert main._command_of(verb).name == verb
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_every_verb_of_the_table_has_a_command_or_an_app(verb: str) -> None:
+    assert main._command_of(verb).name == verb
+
+
+def test_the_paragraphs_of_a_help_flow_at_any_width(
+    probe: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def command() -> None:
+        """Probe the depths.
+
+        One, two, three,
+        four, five.
+        """
+
+    probe(command)
+    for width in ("30", "80"):
+        monkeypatch.setenv("COLUMNS", width)
+        assert main.run(["probe", "--help"]) == 0
+        assert "One, two, three, four, five." in [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

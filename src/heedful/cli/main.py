@@ -5,6 +5,7 @@ after saving; 141 the reader of the output went away; 1 a bug, with its tracebac
 everything else to standard error.
 """
 
+import inspect
 import io
 import os
 import sys
@@ -133,11 +134,18 @@ def _command_of(verb: str) -> Any:
     holder = typer.Typer(add_completion=False)
     holder.callback()(_placeholder)
     if hasattr(module, "app"):
+        for registered in module.app.registered_commands:
+            registered.help = _flowing(registered.callback)
         holder.add_typer(module.app, name=verb)
     else:
-        holder.command(verb)(module.command)
+        holder.command(verb, help=_flowing(module.command))(module.command)
     group: Any = typer.main.get_command(holder)
     return group.commands[verb]
+
+
+def _flowing(command: Any) -> str:
+    """Return the docstring of a command, a line per paragraph: Typer would keep its line breaks at any width."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (inspect.getdoc(command) or "").split("\n\n"))
 
 
 # --- errors -------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ _METRICS_ABREAST: Final = 2  # what 80 columns hold
 def json_of(found: Comparison, sentences: str) -> str:
     """Return the comparison as one JSON object; `sentences` is the name of the test set."""
     shown = {"test_set": sentences} | asdict(found)
-    shown["metrics"] = [asdict(judgement) | {"better": judgement.better} for judgement in found.metrics]
+    shown["metrics"] = [asdict(result) | {"better": result.better} for result in found.metrics]
     return json.dumps(shown | {"statement": statement(found)}, ensure_ascii=False)
 
 
@@ -42,16 +42,16 @@ def statement(found: Comparison) -> str:
 # --- the statement ------------------------------------------------------------------------------------------------
 
 
-def _figures(judgement: MetricComparison, sign: int) -> str:
-    low, high = sorted((sign * judgement.bootstrap.low, sign * judgement.bootstrap.high))
+def _figures(result: MetricComparison, sign: int) -> str:
+    low, high = sorted((sign * result.bootstrap.low, sign * result.bootstrap.high))
     ps = [
-        f"{_p(judgement.bootstrap.p)} by bootstrap",
-        f"{_p(judgement.p_randomisation)} by randomisation",
-        *([f"{_p(judgement.welch.p)} by Welch's t-test over the runs"] if judgement.welch else []),
+        f"{_p(result.bootstrap.p)} by bootstrap",
+        f"{_p(result.p_randomisation)} by randomisation",
+        *([f"{_p(result.welch.p)} by Welch's t-test over the runs"] if result.welch else []),
     ]
-    lower = "; lower is better" if judgement.lower_is_better else ""
+    lower = "; lower is better" if result.lower_is_better else ""
     return (
-        f"{sign * judgement.difference:+.2f} {judgement.metric} (95% interval {low:+.2f} to {high:+.2f}{lower}), "
+        f"{sign * result.difference:+.2f} {result.metric} (95% interval {low:+.2f} to {high:+.2f}{lower}), "
         f"p = {', '.join(ps)}"
     )
 
@@ -62,12 +62,10 @@ def _runs(a: int, b: int) -> str:
     return "one run per side" if a == 1 else f"{a} runs per side"
 
 
-def _echo(judgement: MetricComparison, first: MetricComparison) -> str:
-    if judgement.better == first.better:
-        return f"{judgement.metric} agrees."
-    return (
-        f"{judgement.metric} {f'finds {judgement.better} better' if judgement.better else 'finds no real difference'}."
-    )
+def _echo(result: MetricComparison, first: MetricComparison) -> str:
+    if result.better == first.better:
+        return f"{result.metric} agrees."
+    return f"{result.metric} {f'finds {result.better} better' if result.better else 'finds no real difference'}."
 
 
 def _other(side: SideName) -> SideName:
@@ -82,7 +80,7 @@ def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
     yield _scores(found.metrics)
     if max(len(found.a), len(found.b)) > 1:
         yield _each_run(found.metrics)
-    yield _table([[judgement.metric, judgement.signature] for judgement in found.metrics], left=(0, 1))
+    yield _table([[result.metric, result.signature] for result in found.metrics], left=(0, 1))
     for first in range(0, len(found.metrics), _METRICS_ABREAST):
         some = slice(first, first + _METRICS_ABREAST)
         yield f"By length: words of the reference\n{_buckets(found.lengths, some, 'words', 'sentences')}"
@@ -100,24 +98,24 @@ def _head(found: Comparison, sentences: str) -> str:
 
 
 def _scores(metrics: Sequence[MetricComparison]) -> str:
-    tested = any(judgement.welch for judgement in metrics)
+    tested = any(result.welch for result in metrics)
     rows = [["", "A", "B", "B - A", "95% interval", "p: bootstrap", "random."] + ["Welch"] * tested]
-    for judgement in metrics:
-        interval = f"{judgement.bootstrap.low:+.2f} to {judgement.bootstrap.high:+.2f}"
-        row = [judgement.metric, f"{judgement.a.mean:.2f}", f"{judgement.b.mean:.2f}", f"{judgement.difference:+.2f}"]
-        row += [interval, _p(judgement.bootstrap.p), _p(judgement.p_randomisation)]
-        rows.append(row + [_p(judgement.welch.p) if judgement.welch else "-"] * tested)
+    for result in metrics:
+        interval = f"{result.bootstrap.low:+.2f} to {result.bootstrap.high:+.2f}"
+        row = [result.metric, f"{result.a.mean:.2f}", f"{result.b.mean:.2f}", f"{result.difference:+.2f}"]
+        row += [interval, _p(result.bootstrap.p), _p(result.p_randomisation)]
+        rows.append(row + [_p(result.welch.p) if result.welch else "-"] * tested)
     return _table(rows)
 
 
 def _each_run(metrics: Sequence[MetricComparison]) -> str:
-    most = max(len(side.runs) for judgement in metrics for side in (judgement.a, judgement.b))
+    most = max(len(side.runs) for result in metrics for side in (result.a, result.b))
     rows = [["", "", "mean", "sd", *(f"run {number}" for number in range(1, most + 1))]]
-    for judgement in metrics:
-        for label, side in (("A", judgement.a), ("B", judgement.b)):
+    for result in metrics:
+        for label, side in (("A", result.a), ("B", result.b)):
             deviation = "-" if side.deviation is None else f"{side.deviation:.2f}"
             runs = [f"{score:.2f}" for score in side.runs] + [""] * (most - len(side.runs))
-            rows.append([judgement.metric, label, f"{side.mean:.2f}", deviation, *runs])
+            rows.append([result.metric, label, f"{side.mean:.2f}", deviation, *runs])
     return _table(rows)
 
 

@@ -29,10 +29,9 @@ def command(
 ) -> None:
     """Classify files or standard input, line by line and in order. A blank line stays blank.
 
-    Each line of output is a label and its probability, separated by a tab. A
-    model with several labels per text writes `a,b` and `0.98,0.71`, or two
-    empty columns if none applies. A model of text pairs reads two texts per
-    line, separated by a tab.
+    Each line of output is a label and its probability, separated by a tab. A model with several labels per text writes
+    `a,b` and `0.98,0.71`, or two empty columns if none applies. A model of text pairs reads two texts per line,
+    separated by a tab.
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")

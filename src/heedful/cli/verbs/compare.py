@@ -60,14 +60,11 @@ def command(
 ) -> None:
     """Compare two translators on the same sentences: scores, tests, and where they differ.
 
-    A side is the folder of a model, a file of translations (one per line), or
-    several training runs of one system, separated by commas. Models translate
-    the test set of their recipe, or --source; files alone need --target.
+    A side is the folder of a model, a file of translations (one per line), or several training runs of one system,
+    separated by commas. Models translate the test set of their recipe, or --source; files alone need --target.
 
-    A side is called better if paired bootstrap and approximate randomisation
-    both give p < 0.05, the 95% interval of the difference excludes zero and,
-    with several runs on both sides, Welch's t-test over the runs gives
-    p < 0.05.
+    A side is called better if paired bootstrap and approximate randomisation both give p < 0.05, the 95% interval of
+    the difference excludes zero and, with several runs on both sides, Welch's t-test over the runs gives p < 0.05.
     """
     side_a, side_b = _names(a, "A"), _names(b, "B")
     names = tuple(dict.fromkeys([*side_a, *side_b]))

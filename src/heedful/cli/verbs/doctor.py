@@ -24,7 +24,7 @@ def command(
         bool, typer.Option("--strict", help="Exit with code 2 on warnings too, not only on problems.")
     ] = False,
 ) -> None:
-    """Check a recipe and its data before training: suspicious lines, vocabulary, work, memory and time."""
+    """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time."""
     resolved = load_recipe(recipe, set_ or ())  # before torch is imported, so that mistakes show at once
     from heedful.cli.reports.doctor import json_of, text_of
     from heedful.lab.doctor import examine
