@@ -105,7 +105,8 @@ def work(folder: Path) -> None:
     from heedful.config.data import Data
     from heedful.config.recipe import Recipe
     from heedful.config.tokenizer import ByteBpe
-    from heedful.data.epochs.loader import Loader, PairFeed
+    from heedful.data.batches.pairs import PairFeed
+    from heedful.data.epochs.loader import Loader
     from heedful.data.prepare.pairs import prepare
 
     corpus = TextCorpus(source="source", target="target")

@@ -27,7 +27,7 @@ from heedful.models.networks import Classifier, MaskedModel, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.packed import IGNORED, Nested
 from heedful.runs.training_run import train
-from heedful.tasks.classify.task import judge_stores, reading_of
+from heedful.tasks.classify.task import collator_of, judge_stores
 from heedful.training.objectives import MaskedTokens, Objective, OneLabel, SeveralLabels
 
 WORDS, CLASSES = 14, 3
@@ -45,7 +45,7 @@ TEXTS = TokenStore.of(
 SEVERAL = TokenStore({**TEXTS.streams, **TokenStore.of(label=[[0, 1], [], [2], [0, 1, 2]]).streams})
 
 
-def reading(name: str) -> AnyTextCollator:
+def collator(name: str) -> AnyTextCollator:
     config = classifier_of(name, 0.0)
     classes = CLASSES if config.labels == "several" else 0
     if config.nested:
@@ -58,7 +58,7 @@ def rows(*numbers: int) -> Indices:
 
 
 def batch_of(name: str, *numbers: int, **shape: Any) -> TextBatch:
-    return reading(name).batch([SEVERAL if is_several(name) else TEXTS], rows(*numbers), **shape)
+    return collator(name).batch([SEVERAL if is_several(name) else TEXTS], rows(*numbers), **shape)
 
 
 def is_several(name: str) -> bool:
@@ -135,7 +135,7 @@ def test_what_follows_the_markers_of_a_pair_is_told_apart() -> None:
         model = build_classifier(classifier_of(name, 0.0), WORDS, CLASSES)
         exact(model)
         store = TokenStore.of(text=[[5, 6], [7, 8]], second=[[7, 8], [5, 6]])
-        scores = model(reading(name).batch([store], np.arange(2)).text)
+        scores = model(collator(name).batch([store], np.arange(2)).text)
         assert not torch.allclose(scores[0], scores[1], rtol=1e-3)
 
 
@@ -319,8 +319,8 @@ def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_r
     bundle = read_bundle(whole, Classifier)
     bundle.model.eval()
     assert bundle.vocabularies.labels == ("a", "b", "c")
-    made = reading_of(bundle.recipe, 3)
-    assert type(made) is type(reading(classifier))
+    made = collator_of(bundle.recipe, 3)
+    assert type(made) is type(collator(classifier))
     store = SEVERAL if is_several(classifier) else TEXTS
     judged, loss = judge_stores(bundle, (store,))
     assert judged.texts == len(store)

@@ -305,7 +305,7 @@ def training(static: bool) -> Iterator[Callable[..., Path]]:
         position, shape = begin(job), job.task.static_shape(job.recipe, torch.bfloat16)
         assert shape is not None, "a GPU would have ragged batches too"
         shapes.append(shape)
-        job.feed = replace(job.feed, static=shape)
+        job.feed = job.feed.placed(shape, pin=False)
         return position
 
     def add_in_place(computing: Any, batch: Any, first: bool) -> Any:

@@ -13,9 +13,9 @@ from rich.console import Console
 from heedful.config.corpora import AnyCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
+from heedful.data.batches.pairs import PairFeed, pair_costs
 from heedful.data.cache import Say
 from heedful.data.corpora.files import corpus_name
-from heedful.data.epochs.loader import PairFeed, pair_costs
 from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.devices import choose_device, choose_precision
@@ -118,7 +118,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     static = task.static_shape(recipe, precision) if device.type == "cuda" else None
     sizes = prepared.vocabularies["source"].size, prepared.vocabularies["target"].size
     memory = measure_memory(
-        recipe.pair_model, sizes, replace(feed, static=static), recipe.label_smoothing, device, precision
+        recipe.pair_model, sizes, feed.placed(static, pin=False), recipe.label_smoothing, device, precision
     )
     needed, time = memory, None
     if memory.fits and not quick:

@@ -18,8 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from heedful.config.model.mixed import PairModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.data.batches.pairs import PairBatch
-from heedful.data.epochs.loader import PairFeed, pair_costs
+from heedful.data.batches.pairs import PairBatch, PairFeed, pair_costs
 from heedful.data.epochs.plan import Indices
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
@@ -74,7 +73,7 @@ def measure_memory(
 ) -> Memory:
     """Measure the largest micro-batch of the first epoch; `sizes` are the vocabulary sizes."""
     indices = largest_batch(feed)
-    batch = replace(feed, pin=False).batch(indices)
+    batch = feed.placed(feed.static, pin=False).batch(indices)
     with torch.device("meta"):  # weights can be counted even if they do not fit
         weights = _BYTES * sum(p.numel() for p in build_model(config, *sizes).parameters())
     try:

@@ -1,12 +1,13 @@
 """Everything a run is made of, put together from a recipe before its first step."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from heedful.config.recipe import Recipe
+from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.epochs.plan import ORDER
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -35,7 +36,7 @@ class Job:
     model: Network
     optimizer: torch.optim.Optimizer
     objective: Objective[Any]
-    feed: Any  # of the task's batches: a frozen dataclass with the fields `static` and `pin`
+    feed: TrainingFeed[Any]
     precision: torch.dtype | None = None
 
     @classmethod
@@ -59,7 +60,7 @@ class Job:
 
     def begin(self) -> Position:
         """Choose what the recipe leaves open."""
-        batch = self.feed.batch(next(self.feed.plan(0)))  # made once: a trial is to time the model alone
+        batch = self.feed.batch(next(iter(self.feed.plan(0))))  # made once: a trial is to time the model alone
 
         def trial(precision: torch.dtype) -> None:
             set_precision(self.model, precision)
@@ -112,7 +113,7 @@ class Job:
         self.precision = precision
         set_precision(self.model, precision)
         if self.device.type == "cuda":
-            self.feed = replace(self.feed, pin=True, static=self.task.static_shape(self.recipe, precision))
+            self.feed = self.feed.placed(self.task.static_shape(self.recipe, precision), pin=True)
 
 
 def first_job(recipe: Recipe, progress: RunProgress) -> "Job":

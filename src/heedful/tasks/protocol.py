@@ -8,7 +8,7 @@ import torch
 from heedful.config import tasks
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
-from heedful.data.epochs.loader import Feed
+from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
@@ -31,8 +31,8 @@ class Task(Protocol):
         """What training minimises."""
         ...
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> Feed[Any]:
-        """The training batches, ragged: a frozen dataclass with the fields `static` and `pin`."""
+    def feed(self, recipe: Recipe, prepared: Prepared) -> TrainingFeed[Any]:
+        """Return the training batches, ragged: `placed` gives them the form that a device wants."""
         ...
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:

@@ -14,8 +14,7 @@ from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words
-from heedful.data.batches.pairs import collate
-from heedful.data.epochs.loader import PairFeed
+from heedful.data.batches.pairs import PairFeed, collate
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer

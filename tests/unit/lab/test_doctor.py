@@ -14,7 +14,7 @@ from rich.console import Console
 
 from heedful.config.reading.load import recipe_from_json, recipe_to_toml
 from heedful.config.recipe import Recipe
-from heedful.data.epochs.loader import pair_costs
+from heedful.data.batches.pairs import pair_costs
 from heedful.errors import UserError
 from heedful.lab import doctor, memory
 from heedful.lab.doctor import Report, examine

@@ -18,9 +18,9 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.train import Adam, Constant, Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
-from heedful.data.batches.pairs import collate
+from heedful.data.batches.pairs import PairFeed, collate
 from heedful.data.batches.texts import TextCollator, TextFeed
-from heedful.data.epochs.loader import Feed, PairFeed
+from heedful.data.epochs.loader import Feed
 from heedful.data.token_store import TokenStore
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.build.network import build_model

@@ -14,8 +14,7 @@ import torch
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train import Adam, Constant
-from heedful.data.batches.pairs import PairBatch
-from heedful.data.epochs.loader import PairFeed
+from heedful.data.batches.pairs import PairBatch, PairFeed
 from heedful.data.token_store import TokenStore
 from heedful.errors import Stopped, UserError
 from heedful.models.build.network import build_model

@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of
-from heedful.data.batches.pairs import gather, lengths_of, places_of
 from heedful.data.batches.texts import Cut, TextBatch, kept_pieces, labels_of
+from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import END

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import torch
@@ -14,8 +14,8 @@ from heedful.config.train import Masking
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.batches.masking import mask, most_chosen
 from heedful.data.batches.next_sentences import SentencePairs
-from heedful.data.batches.pairs import places_of
 from heedful.data.batches.stretches import Cutting, Runs, SingleStretches, Spans, plan_spans
+from heedful.data.collate import places_of, rows_by_store
 from heedful.data.epochs.plan import batches_by_length, generator, spread
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
@@ -82,6 +82,10 @@ class MaskedFeed:
         """Make one micro-batch."""
         made = self._collate(spans)
         return made.pin_memory() if self.pin else made
+
+    def placed(self, static: StaticShape | None, pin: bool) -> Self:
+        """Return the feed for a device."""
+        return replace(self, static=static, pin=pin)
 
     @property
     def _max_sentences(self) -> int | None:
@@ -179,13 +183,10 @@ def _stretches(spans: Spans, starts: Lengths) -> Iterator[tuple[Runs, Lengths]]:
 
 def _pieces(stores: Sequence[TokenStore], runs: Runs) -> NDArray[np.int64]:
     """The tokens of stretches end to end."""
-    ends = np.cumsum([len(store) for store in stores])
-    owners = np.searchsorted(ends, runs.documents, side="right")
     lengths = runs.lengths
     starts, pieces = np.cumsum(lengths) - lengths, np.empty(lengths.sum(), np.int64)
-    for number, store in enumerate(stores):
-        mine, text = np.flatnonzero(owners == number), store.streams["text"]
-        rows = runs.documents[mine] - (ends[number] - len(store))
+    for store, mine, rows in rows_by_store(stores, runs.documents):
+        text = store.streams["text"]
         places = places_of(text.offsets[rows] + runs.begins[mine], lengths[mine])
         pieces[places_of(starts[mine], lengths[mine])] = text.values[places]
     return pieces

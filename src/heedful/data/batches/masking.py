@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.train import Masking
-from heedful.data.batches.pairs import places_of
+from heedful.data.collate import places_of
 
 _Numbers = NDArray[np.int64]
 

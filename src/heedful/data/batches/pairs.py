@@ -1,7 +1,7 @@
-"""Batches of sentence pairs: packed source, packed decoder input, and the labels that the decoder is to predict."""
+"""Batches of sentence pairs: packed source, packed decoder input, and the labels that the decoder predicts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
-from heedful.data.epochs.plan import Indices
+from heedful.data.collate import gather, lengths_of
+from heedful.data.epochs.loader import Collator, RowFeed
+from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
@@ -47,39 +49,39 @@ def collate(
     )
 
 
-def gather(stores: Sequence[TokenStore], stream: str, indices: Indices) -> tuple[NDArray[np.int64], Lengths]:
-    """The pieces of sentences from several stores, in the order of the indices."""
-    if len(stores) == 1:
-        values, lengths = stores[0].gather(stream, indices)
-        return values.astype(np.int64), lengths
-    ends = np.cumsum([len(store) for store in stores])
-    owner = np.searchsorted(ends, indices, side="right")
-    lengths = np.zeros(len(indices), np.int64)
-    parts: list[tuple[NDArray[np.intp], NDArray[np.unsignedinteger]]] = []
-    for i, store in enumerate(stores):
-        mine = np.flatnonzero(owner == i)
-        values, lengths[mine] = store.gather(stream, indices[mine] - (ends[i] - len(store)))
-        parts.append((mine, values))
-    gathered = np.empty(lengths.sum(), np.int64)
-    starts = np.cumsum(lengths) - lengths
-    for mine, values in parts:
-        gathered[places_of(starts[mine], lengths[mine])] = values
-    return gathered, lengths
+class PairCollator:
+    """Makes batches of pairs as they are in their stores, each side with one marker."""
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
+        """Return the tokens of some pairs, markers included."""
+        return costs_of(stores, indices)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> PairBatch:
+        """Make the batch of these pairs: ragged, filled up to a multiple of tokens, or of one static shape."""
+        return collate(stores, indices, static, multiple)
 
 
-def lengths_of(stores: Sequence[TokenStore], stream: str, indices: Indices) -> Lengths:
-    """The pieces of some rows, counted through all stores."""
-    ends = np.cumsum([len(store) for store in stores])
-    owners, lengths = np.searchsorted(ends, indices, side="right"), np.empty(len(indices), np.int64)
-    for number, store in enumerate(stores):
-        mine = np.flatnonzero(owners == number)
-        lengths[mine] = store.lengths(stream, indices[mine] - (ends[number] - len(store)))
-    return lengths
+@dataclass(frozen=True, eq=False)
+class PairFeed(RowFeed[PairBatch]):
+    """Training pairs of one or several weighted stores."""
+
+    collator: Collator[PairBatch] = field(default=PairCollator(), init=False)
 
 
-def places_of(starts: Lengths, lengths: Lengths) -> NDArray[np.int64]:
-    """The flat places of runs that begin at `starts`."""
-    return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:
+    """Return the tokens of every pair's source and target, markers included, counted through all stores."""
+    source, target = (
+        np.concatenate([store.lengths(stream) + 1 for store in stores]).astype(np.int32)
+        for stream in ("source", "target")
+    )
+    return source, target
+
+
+def costs_of(stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
+    """Return the `pair_costs` of some pairs, looked up in the stores' files: memory does not grow with the stores."""
+    return lengths_of(stores, "source", indices) + 1, lengths_of(stores, "target", indices) + 1
 
 
 def _fill(

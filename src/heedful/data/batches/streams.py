@@ -6,7 +6,8 @@ inputs     a b c | d        labels     b c d | e
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.plan import Indices
 from heedful.data.movable import Movable
 from heedful.errors import UserError
@@ -45,6 +47,7 @@ class Streams:
     text: NDArray[np.integer]
     starts: NDArray[np.int64]  # of each stream in the text, and where the last one ends
     length: int
+    pin: bool = False
 
     @classmethod
     def of(cls, text: Sequence[int] | NDArray[np.integer], rows: int, length: int) -> "Streams":
@@ -84,4 +87,14 @@ class Streams:
 
     def batch(self, indices: Indices) -> StreamBatch:
         """Make the micro-batch of one segment."""
-        return self.segment(int(indices[0]))
+        made = self.segment(int(indices[0]))
+        return made.pin_memory() if self.pin else made
+
+    @property
+    def static(self) -> StaticShape | None:
+        """None: the last segment is shorter than the others."""
+        return None
+
+    def placed(self, static: StaticShape | None, pin: bool) -> Self:
+        """Return the feed for a device; its batches are never of one shape."""
+        return replace(self, pin=pin)

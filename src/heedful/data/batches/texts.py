@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
-from heedful.data.batches.pairs import gather, lengths_of, places_of
+from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import Collator, RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable

@@ -3,15 +3,12 @@
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
-
-import numpy as np
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.pairs import PairBatch, collate, lengths_of
 from heedful.data.epochs.plan import Counts, Indices, plan
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
@@ -26,14 +23,26 @@ RowBatch = TypeVar("RowBatch", bound=Movable)
 class Feed(Protocol[MadeBatch]):
     """What a loader serves: the micro-batches of an epoch, and how one is made.
 
-    What a plan says of a micro-batch is between the two: the numbers of sentences, or more than that.
+    What a plan holds for a micro-batch, the numbers of its rows or more, only the feed itself has to understand.
     """
 
     def plan(self, epoch: int) -> Iterable[Any]:
-        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
+        """Return the micro-batches of an epoch, in order; the same ones whenever it is called."""
 
     def batch(self, planned: Any, /) -> MadeBatch:
         """Make one micro-batch."""
+
+
+@runtime_checkable
+class TrainingFeed(Feed[MadeBatch], Protocol[MadeBatch]):
+    """The feed of a run, which has the form that the run's device wants."""
+
+    @property
+    def static(self) -> StaticShape | None:
+        """The one shape of every batch, where there is one."""
+
+    def placed(self, static: StaticShape | None, pin: bool) -> Self:
+        """Return the feed for a device: batches of one shape, where one is given, and in page-locked memory."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class RowFeed(Generic[RowBatch]):
 
     stores: Sequence[TokenStore]
     weights: Sequence[float]
-    reading: Collator[RowBatch]
+    collator: Collator[RowBatch]
     seed: int
     batch_tokens: int
     max_sentences: int | None = None
@@ -77,9 +86,9 @@ class RowFeed(Generic[RowBatch]):
     pin: bool = False
 
     def plan(self, epoch: int) -> Iterator[Indices]:
-        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
+        """Return the micro-batches of an epoch, in order; the same ones whenever it is called."""
         return plan(
-            partial(self.reading.costs, self.stores),
+            partial(self.collator.costs, self.stores),
             [len(store) for store in self.stores],
             self.weights,
             seed=self.seed,
@@ -91,43 +100,12 @@ class RowFeed(Generic[RowBatch]):
 
     def batch(self, indices: Indices) -> RowBatch:
         """Make one micro-batch."""
-        made = self.reading.batch(self.stores, indices, self.static, self.multiple)
+        made = self.collator.batch(self.stores, indices, self.static, self.multiple)
         return made.pin_memory() if self.pin else made
 
-
-class PairCollator:
-    """Pairs as they stand in their stores, each side with one marker."""
-
-    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
-        """The tokens of some pairs, markers included."""
-        return costs_of(stores, indices)
-
-    def batch(
-        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
-    ) -> PairBatch:
-        """Make the batch of these pairs: ragged, filled up to a multiple of tokens, or of one static shape."""
-        return collate(stores, indices, static, multiple)
-
-
-@dataclass(frozen=True, eq=False)
-class PairFeed(RowFeed[PairBatch]):
-    """Training pairs of one or several weighted stores."""
-
-    reading: Collator[PairBatch] = field(default=PairCollator(), init=False)
-
-
-def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:
-    """The tokens of every sentence on the source and on the target side, markers included, through all stores."""
-    source, target = (
-        np.concatenate([store.lengths(stream) + 1 for store in stores]).astype(np.int32)
-        for stream in ("source", "target")
-    )
-    return source, target
-
-
-def costs_of(stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
-    """What `pair_costs` says of some sentences, looked up in the stores' files: memory does not grow with them."""
-    return lengths_of(stores, "source", indices) + 1, lengths_of(stores, "target", indices) + 1
+    def placed(self, static: StaticShape | None, pin: bool) -> Self:
+        """Return the feed for a device."""
+        return replace(self, static=static, pin=pin)
 
 
 class Loader(Generic[Batch]):

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.collate import rows_by_owner
 from heedful.data.epochs.permutation import Order, random_order
 from heedful.errors import UserError, counted
 
@@ -104,16 +105,14 @@ def _occurrences(sizes: Sequence[int], weights: Sequence[float], random: np.rand
 
 def _blocks(occurrences: Sequence[_Occurrences], random: np.random.Generator) -> Iterator[Indices]:
     """All occurrences of all stores in one random order, block by block."""
-    ends = np.cumsum([part.count for part in occurrences])
-    count = int(ends[-1])
+    counts = [part.count for part in occurrences]
+    count = sum(counts)
     order = random_order(count, random)
     for begin in range(0, count, _BLOCK):
         places = order(np.arange(begin, min(begin + _BLOCK, count)))
-        owners = np.searchsorted(ends, places, side="right")
         block = np.empty_like(places)
-        for number, part in enumerate(occurrences):
-            mine = np.flatnonzero(owners == number)
-            block[mine] = part(places[mine] - (ends[number] - part.count))
+        for part, (mine, own) in zip(occurrences, rows_by_owner(counts, places), strict=True):
+            block[mine] = part(own)
         yield block
 
 

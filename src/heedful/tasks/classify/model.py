@@ -21,7 +21,7 @@ from heedful.metrics.classification import class_probabilities, decide_classes
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.pool_weights import PoolWeights, pool_weights
-from heedful.tasks.classify.task import reading_of, scores_of
+from heedful.tasks.classify.task import collator_of, scores_of
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.placement import Placement
@@ -53,7 +53,7 @@ class TextClassifier(Embeds[Classifier]):
     def __init__(self, bundle: Bundle[Classifier]) -> None:
         super().__init__(bundle)
         self._form = TextForm.of(bundle.recipe.data)
-        self._reading = reading_of(bundle.recipe, len(bundle.vocabularies.labels))
+        self._collator = collator_of(bundle.recipe, len(bundle.vocabularies.labels))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class TextClassifier(Embeds[Classifier]):
     @property
     def paired(self) -> bool:
         """Whether it reads pairs of texts."""
-        return isinstance(self._reading, TextCollator) and self._reading.paired
+        return isinstance(self._collator, TextCollator) and self._collator.paired
 
     @overload
     def classify(self, texts: str, seconds: str | None = None) -> Classification: ...  # type: ignore[overload-overlap]
@@ -116,7 +116,7 @@ class TextClassifier(Embeds[Classifier]):
         formed = self.formed(Text(text, second))
         if formed.blank:
             return []
-        batch = self._reading.batch((self.store([formed]),), np.arange(1))
+        batch = self._collator.batch((self.store([formed]),), np.arange(1))
         with evaluation_mode(self.network):
             device = next(self.network.parameters()).device
             return pool_weights(self.network, batch.to(device).text, self.vocabularies["text"].pieces)

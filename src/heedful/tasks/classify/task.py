@@ -48,7 +48,7 @@ class ClassifyTask:
         return TextFeed(
             prepared.train,
             prepared.weights,
-            reading_of(recipe, len(prepared.vocabularies.labels)),
+            collator_of(recipe, len(prepared.vocabularies.labels)),
             recipe.train.seed,
             data.batch_tokens,
             max(1, data.batch_tokens // SHORTEST_TEXT),
@@ -68,9 +68,9 @@ class ClassifyTask:
 
     def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """The tokens of an epoch, as they are read."""
-        reading = reading_of(recipe, len(prepared.vocabularies.labels))
+        collator = collator_of(recipe, len(prepared.vocabularies.labels))
         read = (
-            weight * reading.costs([store], np.arange(len(store)))[0].sum() for store, weight in _weighted(prepared)
+            weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in _weighted(prepared)
         )
         return float(sum(read))
 
@@ -112,16 +112,16 @@ def scores_of(
 ) -> Tensor:
     """The scores of every class of texts, in the order of the rows."""
     recipe = bundle.recipe
-    reading = reading_of(recipe, len(bundle.vocabularies.labels))
-    plan = batches_by_length(reading.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
-    batches = (reading.batch(stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
+    collator = collator_of(recipe, len(bundle.vocabularies.labels))
+    plan = batches_by_length(collator.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
+    batches = (collator.batch(stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
     scores_BC = torch.empty(len(rows), len(bundle.vocabularies.labels))
     for places, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
         scores_BC[places] = scored
     return scores_BC
 
 
-def reading_of(recipe: Recipe, classes: int) -> AnyTextCollator:
+def collator_of(recipe: Recipe, classes: int) -> AnyTextCollator:
     """How the recipe's texts become a model's input."""
     data, model = recipe.data, _model(recipe)
     several = classes if model.labels == "several" else 0

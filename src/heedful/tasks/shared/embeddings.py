@@ -18,8 +18,8 @@ from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
 from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.pairs import places_of
 from heedful.data.batches.texts import AnyTextCollator, TextCollator
+from heedful.data.collate import places_of
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
@@ -188,16 +188,16 @@ class _Embedding:
         """Texts of similar lengths together, and which they are; some dummies may stand behind them."""
         data = self._model.recipe.data
         formed = [TextForm.of(data)(text) for text in texts]
-        reading: AnyTextCollator = TextCollator(data.max_length, data.cut)
+        collator: AnyTextCollator = TextCollator(data.max_length, data.cut)
         table = _encoder_table(self._model.recipe)
         if isinstance(table, HierarchicalEncoderTable):
-            reading = DocumentCollator(data.max_length, table.max_sentence, data.cut)
+            collator = DocumentCollator(data.max_length, table.max_sentence, data.cut)
             store = document_store([document_of(text, TextForm.of(data)) for text in texts], self._tokenizer)
         else:
             store = TokenStore.of(text=self._tokenizer.encode_batch([text.strip() and text for text in formed]))
-        costs = reading.costs([store], np.arange(len(store)))
+        costs = collator.costs([store], np.arange(len(store)))
         for rows in batches_by_length(costs, batch_tokens=data.batch_tokens):
-            yield rows, reading.batch([store], rows, multiple=CPU_MULTIPLE).text
+            yield rows, collator.batch([store], rows, multiple=CPU_MULTIPLE).text
 
     def _places(self, layout: Layout, count: int, before: int) -> tuple[Indices, Lengths]:
         """Where the tokens of the first so many sequences are, and how many of each.

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heedful.data.batches.pairs import collate
-from heedful.data.epochs.loader import pair_costs
+from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
 from heedful.metrics.log_probabilities import token_log_probabilities

@@ -7,7 +7,7 @@ import torch
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.epochs.loader import PairFeed
+from heedful.data.batches.pairs import PairFeed
 from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies

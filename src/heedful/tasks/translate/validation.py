@@ -6,9 +6,8 @@ from itertools import islice
 import numpy as np
 
 from heedful.data.batch_layout import CPU_MULTIPLE
-from heedful.data.batches.pairs import collate
+from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.corpora.pairs import is_blank, read_pairs
-from heedful.data.epochs.loader import pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore

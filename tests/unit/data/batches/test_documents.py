@@ -29,7 +29,7 @@ def document_of(sizes: list[int]) -> Document:
 
 document = st.builds(document_of, st.lists(st.integers(1, 7), max_size=5))
 corpus = st.lists(document, min_size=1, max_size=6)
-settings_of_a_reading = {"max_length": st.integers(1, 20), "max_sentence": st.integers(1, 6)}
+settings_of_a_collator = {"max_length": st.integers(1, 20), "max_sentence": st.integers(1, 6)}
 
 
 def store_of(documents: list[Document], **streams: list[list[int]]) -> TokenStore:
@@ -73,19 +73,19 @@ def read_by_hand(document: Document, max_length: int, max_sentence: int, cut: Cu
 
 
 @pytest.mark.parametrize("cut", CUTS)
-@given(documents=corpus, **settings_of_a_reading)
+@given(documents=corpus, **settings_of_a_collator)
 def test_documents_are_read_sentence_by_sentence_each_with_its_end(
     documents: list[Document], max_length: int, max_sentence: int, cut: Cut
 ) -> None:
-    reading, order = DocumentCollator(max_length, max_sentence, cut), shuffled(len(documents))
+    collator, order = DocumentCollator(max_length, max_sentence, cut), shuffled(len(documents))
     store = store_of(documents, label=[[number % 3] for number in range(len(documents))])
-    batch = reading.batch([store], order)
+    batch = collator.batch([store], order)
     expected = [read_by_hand(documents[i], max_length, max_sentence, cut) for i in order]
     assert documents_of(batch) == expected
     sizes = [sum(map(len, document)) for document in expected]
     assert (batch.sentences, batch.tokens) == (len(documents), sum(sizes))
     assert batch.labels.tolist() == [i % 3 for i in order]
-    (costs,) = reading.costs([store], order)
+    (costs,) = collator.costs([store], order)
     assert costs.tolist() == sizes
 
 
@@ -103,11 +103,11 @@ def test_layouts_of_words_and_of_sentences_equal_their_definition(documents: lis
 @settings(max_examples=30)
 @given(corpus, corpus)
 def test_several_stores_are_one_after_the_other(one: list[Document], two: list[Document]) -> None:
-    together, reading = [*one, *two], DocumentCollator(9, 3, "middle")
+    together, collator = [*one, *two], DocumentCollator(9, 3, "middle")
     order = np.random.default_rng(len(together)).permutation(np.arange(len(together)).repeat(2))
     stores = [store_of(one), store_of(two)]
-    assert documents_of(reading.batch(stores, order)) == [read_by_hand(together[i], 9, 3, "middle") for i in order]
-    assert reading.costs(stores, order)[0].tolist() == reading.costs([store_of(together)], order)[0].tolist()
+    assert documents_of(collator.batch(stores, order)) == [read_by_hand(together[i], 9, 3, "middle") for i in order]
+    assert collator.costs(stores, order)[0].tolist() == collator.costs([store_of(together)], order)[0].tolist()
 
 
 def test_several_labels_are_ones_in_a_row_of_classes() -> None:

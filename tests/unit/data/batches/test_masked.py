@@ -11,7 +11,7 @@ from heedful.config.train import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed, some_inputs, validation_feed
 from heedful.data.batches.stretches import Runs, Spans
-from heedful.data.epochs.loader import Loader
+from heedful.data.epochs.loader import Loader, TrainingFeed
 from heedful.data.token_store import TokenStore
 from heedful.packed import IGNORED
 
@@ -311,7 +311,14 @@ def test_a_batch_moves_whole() -> None:
     assert counts(moved) == counts(batch)
 
 
+def test_a_placed_feed_has_the_shape_of_its_device() -> None:
+    placed = FEED.placed(STATIC, pin=False)
+    assert isinstance(placed, TrainingFeed)
+    assert (placed.static, FEED.static) == (STATIC, None)
+    assert len(placed.batch(next(placed.plan(0))).text.values) == STATIC.tokens
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="page-locked memory needs a CUDA device")
 def test_batches_can_be_page_locked() -> None:
-    feed = replace(FEED, pin=True)
+    feed = FEED.placed(None, pin=True)
     assert all(tensor.is_pinned() for tensor in tensors(feed.batch(next(feed.plan(0)))))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.pairs import PairBatch, collate
+from heedful.data.batches.pairs import PairBatch, collate, costs_of, pair_costs
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.packed import IGNORED, Packed
@@ -183,3 +183,22 @@ def test_a_ragged_batch_is_filled_up_to_a_multiple_by_dummies_that_count_in_no_l
     assert filled.source.layout.sentences == filled.target.layout.sentences
     assert (filled.labels[len(plain.labels) :] == IGNORED).all()
     assert filled.target_tokens == plain.target_tokens
+
+
+def test_costs_count_the_marker_of_each_side() -> None:
+    source, target = pair_costs(
+        [TokenStore.of(source=[[5, 6]], target=[[7]]), TokenStore.of(source=[[5]], target=[[7] * 3])]
+    )
+    assert (source.tolist(), target.tolist()) == ([3, 2], [2, 4])
+
+
+def test_costs_of_some_sentences_are_found_in_their_stores() -> None:
+    sentences = [[number] * (1 + number % 7) for number in range(69)]
+    stores = [
+        TokenStore.of(source=sentences[:40], target=sentences[20:60]),
+        TokenStore.of(source=sentences[:9], target=sentences[9:18]),
+    ]
+    source, target = pair_costs(stores)
+    indices = np.array([48, 0, 39, 40, 39])
+    found = costs_of(stores, indices)
+    assert (found[0].tolist(), found[1].tolist()) == (source[indices].tolist(), target[indices].tolist())

@@ -4,8 +4,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.streams import StreamBatch, Streams
-from heedful.data.epochs.loader import Feed, Loader
+from heedful.data.epochs.loader import Feed, Loader, TrainingFeed
 from heedful.errors import UserError
 from heedful.packed import Packed
 
@@ -76,6 +77,14 @@ def test_a_batch_takes_over_another_of_its_shape() -> None:
     assert first.inputs.layout.keep.tolist() == [[True, False], [True, True]]
     assert first.labels.tolist() == [1, 2, 3]
     assert first.fresh.tolist() == [False, True]
+
+
+def test_streams_are_never_of_one_shape() -> None:
+    feed = Streams.of(range(10), rows=2, length=3)
+    placed = feed.placed(StaticShape(6, 2, 3), pin=False)
+    assert isinstance(placed, TrainingFeed)
+    assert placed.static is None
+    assert len(placed.segment(1).labels) < len(placed.segment(0).labels)
 
 
 def test_a_text_too_short_for_its_streams_is_refused() -> None:

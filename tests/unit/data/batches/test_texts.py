@@ -113,14 +113,14 @@ def test_the_middle_is_lost_from_the_middle() -> None:
 def test_a_text_stands_between_its_markers_and_is_cut_where_it_is_too_long(
     rows: list[Row], max_length: int, cut: Cut
 ) -> None:
-    reading, order = TextCollator(max_length, cut), shuffled(len(rows))
-    batch = reading.batch([store_of(rows)], order)
+    collator, order = TextCollator(max_length, cut), shuffled(len(rows))
+    batch = collator.batch([store_of(rows)], order)
     expected = [[BEGIN, *shortened(rows[i].text, max_length - 2, cut), END] for i in order]
     assert sequences(batch) == expected
     assert packed(batch).segments is None
     assert batch.labels.tolist() == [rows[i].label for i in order]
     assert (batch.sentences, batch.tokens) == (len(rows), sum(map(len, expected)))
-    (costs,) = reading.costs([store_of(rows)], order)
+    (costs,) = collator.costs([store_of(rows)], order)
     assert costs.tolist() == list(map(len, expected))
 
 
@@ -139,8 +139,8 @@ def test_the_layout_equals_its_definition(rows: list[Row]) -> None:
 
 @given(corpus, st.integers(5, 28), cuts)
 def test_of_a_pair_the_longer_text_loses_first(rows: list[Row], max_length: int, cut: Cut) -> None:
-    reading, order = TextCollator(max_length, cut, paired=True), shuffled(len(rows))
-    batch = reading.batch([store_of(rows)], order)
+    collator, order = TextCollator(max_length, cut, paired=True), shuffled(len(rows))
+    batch = collator.batch([store_of(rows)], order)
     expected, kinds = [], []
     for i in order:
         first, second = rooms(len(rows[i].text), len(rows[i].second), max_length - 3)
@@ -150,7 +150,7 @@ def test_of_a_pair_the_longer_text_loses_first(rows: list[Row], max_length: int,
     assert sequences(batch) == expected
     assert segments(batch) == kinds
     assert batch.tokens == sum(map(len, expected))
-    (costs,) = reading.costs([store_of(rows)], order)
+    (costs,) = collator.costs([store_of(rows)], order)
     assert costs.tolist() == list(map(len, expected))
 
 
@@ -191,10 +191,10 @@ def test_texts_without_labels_have_none_that_counts() -> None:
 def test_static_and_filled_batches_agree_on_the_real_tokens_and_their_dummies_count_nothing(
     rows: list[Row], cut: Cut, paired: bool, several: bool
 ) -> None:
-    reading = TextCollator(15, cut, paired, CLASSES if several else 0)
+    collator = TextCollator(15, cut, paired, CLASSES if several else 0)
     store, order, real = [store_of(rows, several)], shuffled(len(rows)), len(rows)
-    ragged = reading.batch(store, order)
-    static, filled = reading.batch(store, order, STATIC), reading.batch(store, order, multiple=16)
+    ragged = collator.batch(store, order)
+    static, filled = collator.batch(store, order, STATIC), collator.batch(store, order, multiple=16)
     layout = packed(static).layout
     assert (layout.tokens, layout.sentences, layout.bound) == (140, STATIC.sentences, 15)
     assert packed(filled).layout.tokens % 16 == 0
@@ -225,12 +225,12 @@ def test_texts_that_do_not_fit_one_shape_are_refused() -> None:
 @settings(max_examples=30)
 @given(corpus, corpus, corpus)
 def test_several_stores_are_one_after_the_other(one: list[Row], two: list[Row], three: list[Row]) -> None:
-    together, reading = [*one, *two, *three], TextCollator(12, "middle", paired=True)
+    together, collator = [*one, *two, *three], TextCollator(12, "middle", paired=True)
     order = np.random.default_rng(len(together)).permutation(np.arange(len(together)).repeat(2))
     stores, joined = [store_of(one), store_of(two), store_of(three)], [store_of(together)]
-    assert sequences(reading.batch(stores, order)) == sequences(reading.batch(joined, order))
-    assert reading.batch(stores, order).labels.tolist() == [together[i].label for i in order]
-    assert reading.costs(stores, order)[0].tolist() == reading.costs(joined, order)[0].tolist()
+    assert sequences(collator.batch(stores, order)) == sequences(collator.batch(joined, order))
+    assert collator.batch(stores, order).labels.tolist() == [together[i].label for i in order]
+    assert collator.costs(stores, order)[0].tolist() == collator.costs(joined, order)[0].tolist()
 
 
 def feed_of(rows: list[Row], batch_tokens: int) -> TextFeed:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.pairs import PairBatch
-from heedful.data.epochs.loader import Loader, MicroBatch, PairFeed, costs_of, pair_costs
+from heedful.data.batches.pairs import PairBatch, PairFeed
+from heedful.data.epochs.loader import Loader, MicroBatch, TrainingFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
@@ -87,24 +87,13 @@ def test_an_epoch_shows_every_pair_of_every_store() -> None:
 
 def test_a_static_feed_has_one_shape() -> None:
     shape = StaticShape.around(tokens=50, max_sentences=6, longest=9)
-    feed = PairFeed(STORES, [1.0, 1.0], seed=5, batch_tokens=50, max_sentences=shape.max_sentences, static=shape)
+    ragged = PairFeed(STORES, [1.0, 1.0], seed=5, batch_tokens=50, max_sentences=shape.max_sentences)
+    feed = ragged.placed(shape, pin=False)
+    assert isinstance(feed, TrainingFeed)
+    assert (feed.static, ragged.static) == (shape, None)
     with Loader(feed) as loader:
         shapes = {(len(made.batch.labels), made.batch.source.layout.sentences) for made in islice(loader, 30)}
     assert shapes == {(50, shape.sentences)}
-
-
-def test_costs_count_the_marker_of_each_side() -> None:
-    source, target = pair_costs(
-        [TokenStore.of(source=[[5, 6]], target=[[7]]), TokenStore.of(source=[[5]], target=[[7] * 3])]
-    )
-    assert (source.tolist(), target.tolist()) == ([3, 2], [2, 4])
-
-
-def test_costs_of_some_sentences_are_found_in_their_stores() -> None:
-    source, target = pair_costs(STORES)
-    indices = np.array([48, 0, 39, 40, 39])
-    found = costs_of(STORES, indices)
-    assert (found[0].tolist(), found[1].tolist()) == (source[indices].tolist(), target[indices].tolist())
 
 
 def test_closing_does_not_wait_for_the_way_to_a_late_start() -> None:

@@ -20,7 +20,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, build_network
 from heedful.models.networks import Classifier
-from heedful.tasks.classify.task import ClassifyTask, judge_stores, reading_of, scores_of
+from heedful.tasks.classify.task import ClassifyTask, collator_of, judge_stores, scores_of
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 TINY = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}
@@ -104,7 +104,7 @@ def test_a_vocabulary_and_classes_that_are_given_are_kept(tmp_path: Path, tokeni
     ],
 )
 def test_texts_are_read_as_the_recipe_says(options: dict[str, Any], expected: object) -> None:
-    assert reading_of(recipe(**options), classes=3) == expected
+    assert collator_of(recipe(**options), classes=3) == expected
 
 
 def test_batches_keep_to_the_budget_and_to_a_number_of_texts(tokenizer: Tokenizer) -> None:
