@@ -42,7 +42,7 @@ from benchmarks.side_by_side import Task, run_side_by_side
 
 from heedful.cli.reports.scored import training_of
 from heedful.config.reading.load import recipe_to_json
-from heedful.data.corpora.files import check_files, corpus_name
+from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import HeedfulError
 from heedful.files import read_json, remove_folder, write_json
@@ -100,7 +100,7 @@ def train_and_evaluate(run: Run, budget: Budget) -> None:
     model = load(run.folder, device=budget.device)
     corpus = recipe.data.test[0]
     sources, references = zip(*read_pairs(corpus, recipe.data.folder), strict=True)
-    judged = evaluate(model, sources, references, name=corpus_name(corpus))
+    judged = evaluate(model, sources, references, name=corpus.title)
     known = {
         "recipe": recipe_to_json(recipe),
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),

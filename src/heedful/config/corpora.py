@@ -1,6 +1,6 @@
 """The corpora that a recipe can name: pairs of sentences, texts with labels, running text."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, PositiveInt, Tag, model_validator
 
@@ -14,7 +14,11 @@ Part = Annotated[str, Field(pattern=r"^(\d+(-\d+)?/\d+)?$", description='a part 
 
 
 class Corpus(Section):
-    """What every corpus may say."""
+    """What every corpus may say, and what every form of corpus says of itself."""
+
+    frozen_kind: ClassVar[str]  # part of cache keys and of checkpoints: no renaming of the class may change it
+    file_keys: ClassVar[tuple[str, ...]] = ()  # the keys that are names of files
+    later_keys: ClassVar[tuple[str, ...]] = ()  # those added after the form's first release: see `options`
 
     name: Name = ""
     weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0  # how often an epoch shows each sentence, on average
@@ -27,15 +31,38 @@ class Corpus(Section):
             raise ValueError(f'`lines` is "{self.lines}", but must go up from a line to a later one, counted from 1')
         return self
 
+    def files(self) -> tuple[str, ...]:
+        """Return the names of the files that the corpus is in."""
+        return tuple(getattr(self, key) for key in self.file_keys)
+
+    @property
+    def title(self) -> str:
+        """What the corpus is called in messages."""
+        return self.name or self._untitled()
+
+    def options(self) -> dict[str, object]:
+        """Return what decides, besides the content of the files, which rows are read: a part of cache keys.
+
+        A key that was added later enters only where it is not at its default, so that old caches stay valid.
+        """
+        unset = {key for key in self.later_keys if getattr(self, key) == type(self).model_fields[key].default}
+        return self.model_dump(exclude={"name", "weight", *self.file_keys, *unset})
+
+    def _untitled(self) -> str:
+        return " + ".join(self.files())
+
     @property
     def line_range(self) -> tuple[int, int]:
-        """The first and the last of `lines`, where it is said."""
+        """The first and the last of `lines`, where it is given."""
         first, last = map(int, self.lines.split("-"))
         return first, last
 
 
 class TextCorpus(Corpus):
     """Two files aligned by line: plain, .gz, .xz, or a member of a .zip ("corpus.zip:train.en")."""
+
+    frozen_kind = "TextCorpus"
+    file_keys = ("source", "target")
 
     source: str
     target: str
@@ -44,13 +71,19 @@ class TextCorpus(Corpus):
 class TsvCorpus(Corpus):
     """Tab-separated columns of one file, counted from 1."""
 
+    frozen_kind = "TsvCorpus"
+    file_keys = ("tsv",)
+
     tsv: str
     source: PositiveInt = 1
     target: PositiveInt = 2
 
 
 class JsonlCorpus(Corpus):
-    """Fields of one JSON object a line."""
+    """Fields of one JSON object per line."""
+
+    frozen_kind = "JsonlCorpus"
+    file_keys = ("jsonl",)
 
     jsonl: str
     source: str = "source"
@@ -60,23 +93,28 @@ class JsonlCorpus(Corpus):
 class BuiltinCorpus(Corpus):
     """Sentences from a generator that ships with Heedful."""
 
+    frozen_kind = "BuiltinCorpus"
+
     builtin: Literal["english-spanish"]
     part: Literal["train", "valid", "test"] = "train"
     count: PositiveInt = 1000
 
+    def _untitled(self) -> str:
+        return f"{self.builtin} {self.part}"
+
 
 class TextsCorpus(Corpus):
-    """What every corpus of texts may say, with labels or without: of classifiers and masked language models.
+    """What every corpus of texts may say, with labels or without: for classifiers and masked language models.
 
-    Texts are chosen by the sha256 of what they say, so that neither their order nor another corpus changes the choice.
+    Texts are chosen by the sha256 of their content, so that neither their order nor another corpus changes the choice.
     """
 
     part: Part = ""  # "0/10": of ten parts by hash the first; "1-9/10": the others
-    sample: PositiveInt | None = None  # so many texts of these: those of the smallest hashes
+    sample: PositiveInt | None = None  # the number of texts of these: those of the smallest hashes
 
     @property
     def part_range(self) -> tuple[int, int, int]:
-        """The first and the last of the parts, and how many there are, where `part` is said."""
+        """The first and the last of the parts, and the number of parts, where `part` is given."""
         members, count = self.part.split("/")
         first, _, last = members.partition("-")
         return int(first), int(last or first), int(count)
@@ -104,14 +142,20 @@ class TextsCorpus(Corpus):
 class TsvTexts(TextsCorpus):
     """Texts in a column of a tab-separated file, counted from 1; with a second text of a pair, and labels."""
 
+    frozen_kind = "TsvTexts"
+    file_keys = ("tsv",)
+
     tsv: str
     text: PositiveInt
     second: PositiveInt | None = None
-    label: PositiveInt | None = None  # several labels with commas between
+    label: PositiveInt | None = None  # several labels are separated by commas
 
 
 class JsonlTexts(TextsCorpus):
-    """Texts in a field of one JSON object a line; with a second text of a pair, and a label or a list of labels."""
+    """Texts in a field of one JSON object per line; with a second text of a pair, and a label or a list of labels."""
+
+    frozen_kind = "JsonlTexts"
+    file_keys = ("jsonl",)
 
     jsonl: str
     text: str
@@ -122,11 +166,14 @@ class JsonlTexts(TextsCorpus):
 class PlainTexts(TextsCorpus):
     """A file of running text, split into documents and sentences."""
 
+    frozen_kind = "PlainTexts"
+    file_keys = ("text",)
+
     text: str
     documents: Literal["blank_line", "line", "heading"] = (
         "blank_line"  # what ends one; heading: " = Title = ", WikiText
     )
-    sentences: Literal["split", "line"] = "split"  # found by punctuation, or one a line
+    sentences: Literal["split", "line"] = "split"  # found by punctuation, or one per line
 
 
 def _corpus_form(value: Any) -> str:
@@ -137,7 +184,7 @@ def _corpus_form(value: Any) -> str:
     if form in ("tsv", "jsonl"):
         return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
     if not form and has("label"):
-        return "tsv_texts"  # the usual form of texts with labels, so that what is missing is said
+        return "tsv_texts"  # the usual form of texts with labels, so that the message names what is missing
     return form or ("text" if has("text") else "pairs")
 
 

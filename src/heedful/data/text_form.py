@@ -23,6 +23,10 @@ class TextForm:
         """The form that a recipe asks for."""
         return cls(data.nfc, data.lowercase)
 
+    def key(self) -> dict[str, bool]:
+        """Return the form as a part of cache keys; a key added later may enter only where it is not at its default."""
+        return {"nfc": self.nfc, "lowercase": self.lowercase}
+
     def __call__(self, text: str) -> str:
         """Bring a text into the form."""
         if self.nfc:

@@ -26,7 +26,6 @@ from heedful.config.corpora import (
 )
 from heedful.config.data import Data
 from heedful.data.cache import Say
-from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
 from heedful.data.text_form import TextForm
 from heedful.lab.findings import FINDING_KINDS, Finding, FindingKind, Part
@@ -79,7 +78,7 @@ class LintedCorpus:
     @property
     def name(self) -> str:
         """The name of the corpus in messages."""
-        return corpus_name(self.corpus)
+        return self.corpus.title
 
 
 def lint_corpus(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> LintedCorpus:
@@ -91,7 +90,7 @@ def lint_corpus(part: Part, corpus: AnyCorpus, data: Data, progress: Say) -> Lin
     everything = chain(head, pairs)
     while chunk := list(islice(everything, _CHUNK)):
         if chunks and len(chunks) % _TELL_EVERY == 0:
-            progress(f"checking {corpus_name(corpus)}: {checker.row:,} pairs so far")
+            progress(f"checking {corpus.title}: {checker.row:,} pairs so far")
         chunks.append(_measure(chunk))
         checker.check(chunk)
     source, target, source_length, target_length = (
@@ -277,8 +276,8 @@ def _file(corpus: AnyCorpus, side: Side) -> str:
         case JsonlCorpus():
             return f"{corpus.jsonl}{of_side}"
         case BuiltinCorpus():
-            return f"{corpus_name(corpus)}{of_side}"
+            return f"{corpus.title}{of_side}"
         case TsvTexts() | JsonlTexts() | PlainTexts():
-            return corpus_name(corpus)
+            return corpus.title
         case _:
             assert_never(corpus)

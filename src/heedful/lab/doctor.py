@@ -15,7 +15,6 @@ from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.batches.pairs import PairFeed, pair_costs
 from heedful.data.cache import Say
-from heedful.data.corpora.files import corpus_name
 from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.devices import choose_device, choose_precision
@@ -154,7 +153,7 @@ def _lint_all(recipe: Recipe, progress: Say) -> tuple[list[LintedCorpus], list[F
     found: list[Finding] = []
     for part, corpora in parts:
         for corpus in corpora:
-            progress(f"checking {corpus_name(corpus)}")
+            progress(f"checking {corpus.title}")
             try:
                 linted.append(lint_corpus(part, corpus, data, progress))
             except UserError as error:
@@ -173,7 +172,7 @@ def _lint_all(recipe: Recipe, progress: Say) -> tuple[list[LintedCorpus], list[F
 
 def _unreadable(corpus: AnyCorpus, error: UserError) -> Finding:
     advice = "Training works without it; evaluation does not."
-    return Finding("problem", "unreadable", "test", str(error), advice, corpus=corpus_name(corpus))
+    return Finding("problem", "unreadable", "test", str(error), advice, corpus=corpus.title)
 
 
 # --- the run --------------------------------------------------------------------------------------------------------

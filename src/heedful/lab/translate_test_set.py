@@ -12,7 +12,6 @@ from typing import Final, Literal, Unpack
 from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
-from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -139,7 +138,7 @@ def _corpus(recipe: Recipe, split: Part, wanted: str | None, model: str) -> AnyC
 def _sentences(corpus: AnyCorpus, recipe: Recipe) -> Sentences:
     pairs = list(read_pairs(corpus, recipe.data.folder))
     sources, references = (tuple(pair[side] for pair in pairs) for side in (0, 1))
-    return Sentences(corpus_name(corpus), sources, references, corpus.to)
+    return Sentences(corpus.title, sources, references, corpus.to)
 
 
 def _difference(one: Sentences, other: Sentences) -> str:

@@ -169,7 +169,7 @@ def _evaluate(
 ) -> "list[CorpusResult[Evaluation]]":
     """Score every corpus; each has its name, or its number."""
     from heedful.cli.reports.scored import CorpusResult
-    from heedful.data.corpora.files import check_files, corpus_name
+    from heedful.data.corpora.files import check_files
     from heedful.data.corpora.pairs import read_pairs
     from heedful.tasks.translate.evaluation import evaluate
 
@@ -181,7 +181,7 @@ def _evaluate(
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
         asked: SearchOptions = {**options, "to": corpus.to or None}
         with sentence_progress(len(pairs)) as progress:
-            evaluation = evaluate(translator, sources, references, name=corpus_name(corpus), progress=progress, **asked)
+            evaluation = evaluate(translator, sources, references, name=corpus.title, progress=progress, **asked)
         results.append(CorpusResult(corpus.name or str(number), number == 1 and not corpus.name, evaluation))
     return results
 

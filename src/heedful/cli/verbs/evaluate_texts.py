@@ -19,7 +19,7 @@ from heedful.cli.reports.scored import training_of
 from heedful.cli.reports.text_scores import Evaluation, JudgedModel, TextScores, as_object, as_text, figures
 from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.config.recipe import Recipe
-from heedful.data.corpora.files import check_files, corpus_name
+from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, labels_of, read_texts
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -121,7 +121,7 @@ def _classify(classifier: TextClassifier, corpus: AnyCorpus, folder: str) -> Cla
     texts = list(_given_texts(classifier, corpus) if isinstance(corpus, TextCorpus) else
                  read_texts(corpus, folder, several=classifier.several))  # fmt: skip
     with progress_bar("classifying", len(texts)) as progress:
-        return evaluate_classifier(classifier, texts, name=corpus_name(corpus), progress=progress)
+        return evaluate_classifier(classifier, texts, name=corpus.title, progress=progress)
 
 
 def _given_texts(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[Text]:

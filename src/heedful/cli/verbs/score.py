@@ -10,7 +10,7 @@ from heedful.cli.input import pairs_of, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption, ToOption, WithOption
 from heedful.cli.output import line_writer
 from heedful.config.corpora import TextCorpus
-from heedful.data.corpora.files import check_files, corpus_name
+from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import UserError
 
@@ -57,7 +57,7 @@ def _pairs(source: str | None, target: str | None) -> tuple[Pairs, Callable[[], 
         raise UserError(f"{missing} is missing: a translation is scored together with its source.")
     corpus = TextCorpus(source=source, target=target)
     check_files(corpus)
-    return read_pairs(corpus), lambda: True, corpus_name(corpus)
+    return read_pairs(corpus), lambda: True, corpus.title
 
 
 def _columns(scored: "PairScore", tokens: bool) -> str:

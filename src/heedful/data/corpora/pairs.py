@@ -15,7 +15,7 @@ from heedful.config.corpora import (
     TsvTexts,
 )
 from heedful.data.builtin import english_spanish
-from heedful.data.corpora.files import corpus_name, files_of, select_lines
+from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.json_rows import json_object, text_field
 from heedful.data.corpora.lines import TextFile, check_exists, read_lines
 from heedful.data.text_form import TextForm
@@ -49,7 +49,7 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
         case BuiltinCorpus():
             return english_spanish.sentence_pairs(corpus.part, corpus.count)
         case TsvTexts() | JsonlTexts() | PlainTexts():
-            raise TypeError(f"{corpus_name(corpus)} has texts, not pairs")
+            raise TypeError(f"{corpus.title} has texts, not pairs")
         case _:
             assert_never(corpus)
 

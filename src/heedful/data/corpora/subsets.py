@@ -9,7 +9,7 @@ from heapq import nsmallest
 from operator import itemgetter
 
 from heedful.config.corpora import AnyTexts
-from heedful.data.corpora.files import Row, corpus_name
+from heedful.data.corpora.files import Row
 from heedful.errors import UserError, counted
 
 
@@ -40,6 +40,6 @@ def _sampled(rows: Iterator[tuple[int, int, Row]], corpus: AnyTexts, count: int)
     if len(kept) < count:
         of_part = f' in part "{corpus.part}"' if corpus.part else ""
         raise UserError(
-            f"{corpus_name(corpus)} has {counted(len(kept), 'text')}{of_part}, but `sample` is {count:,}: lower it."
+            f"{corpus.title} has {counted(len(kept), 'text')}{of_part}, but `sample` is {count:,}: lower it."
         )
     return sorted(kept, key=itemgetter(1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
-from heedful.data.corpora.files import corpus_name, files_of, select_lines
+from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.json_rows import checked_text, field_of, json_kind, json_object, text_field
 from heedful.data.corpora.lines import TextFile, read_lines
 from heedful.data.corpora.pairs import AS_IT_STANDS
@@ -70,9 +70,9 @@ def _in_rows(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
         case TsvTexts() | JsonlTexts():
             return corpus
         case PlainTexts():
-            raise TypeError(f"{corpus_name(corpus)} is running text: see `data.corpora.documents`")
+            raise TypeError(f"{corpus.title} is running text: see `data.corpora.documents`")
         case _:
-            raise TypeError(f"{corpus_name(corpus)} has pairs, not texts")
+            raise TypeError(f"{corpus.title} has pairs, not texts")
 
 
 def _all_texts(corpus: TsvTexts | JsonlTexts, folder: str, several: bool) -> Iterator[Text]:

@@ -3,14 +3,13 @@
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
 from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
-from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, TokenStore, open_store, write_store
@@ -43,7 +42,7 @@ class Tokenizing:
         vocabularies = {"source": self.source.size, "target": self.target.size}
 
         def build(staged: Path) -> None:
-            self.progress(f"tokenizing {corpus_name(corpus)}")
+            self.progress(f"tokenizing {corpus.title}")
             dropped: Counter[str] = Counter()
             encoder = Encoder(self.source, self.target, filters, self._tag(corpus))
             pairs = self._telling(corpus, read_pairs(corpus, self.data.folder, TextForm.of(self.data)))
@@ -53,8 +52,8 @@ class Tokenizing:
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
         dropped = _dropped(store.dropped, self.data)
         if not len(store):
-            raise UserError(f"{corpus_name(corpus)} has no pair to use: {dropped or 'it is empty'}.")
-        self.progress(f"{corpus_name(corpus)}: {len(store):,} pairs" + (f", {dropped}" if dropped else ""))
+            raise UserError(f"{corpus.title} has no pair to use: {dropped or 'it is empty'}.")
+        self.progress(f"{corpus.title}: {len(store):,} pairs" + (f", {dropped}" if dropped else ""))
         return store
 
     def _key(self, corpus: AnyCorpus, filters: Filters) -> str:
@@ -62,7 +61,7 @@ class Tokenizing:
             {
                 "format": FORMAT,
                 "content": self.contents[corpus],
-                "form": asdict(TextForm.of(self.data)),
+                "form": TextForm.of(self.data).key(),
                 "tokenizers": [self.source.fingerprint, self.target.fingerprint],
                 "filters": [filters.max_length, filters.max_ratio],
             }
@@ -75,7 +74,7 @@ class Tokenizing:
     def _telling(self, corpus: AnyCorpus, pairs: Iterator[Pair]) -> Iterator[Pair]:
         for number, pair in enumerate(pairs):
             if number and number % (_TELL_EVERY * _CHUNK) == 0:
-                self.progress(f"tokenizing {corpus_name(corpus)}: {number:,} pairs so far")
+                self.progress(f"tokenizing {corpus.title}: {number:,} pairs so far")
             yield pair
 
     def _chunks(self, pairs: Iterator[Pair], dropped: Counter[str]) -> Iterator[list[Pair]]:

@@ -7,7 +7,7 @@ from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, AnyTokenizer, SideName, side_of
 from heedful.data.cache import Say
-from heedful.data.corpora.files import check_files, content_key, corpus_name
+from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.prepare.pair_stores import Contents, Tokenizing
 from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
@@ -54,14 +54,12 @@ def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:
     """Refuse a target language without a tag, and where a given vocabulary has tags, a corpus without a language."""
     if tokenizer.tags and not corpus.to:
         known = ", ".join(f'"{language}"' for language in tokenizer.tags)
-        raise UserError(
-            f"{corpus_name(corpus)}: `to` is missing, but the vocabulary has tags: set it to one of {known}."
-        )
+        raise UserError(f"{corpus.title}: `to` is missing, but the vocabulary has tags: set it to one of {known}.")
     try:
         if corpus.to:
             tokenizer.tag(corpus.to)
     except UserError as error:
-        raise UserError(f'{corpus_name(corpus)}: `to` is "{corpus.to}", but {error}') from error
+        raise UserError(f'{corpus.title}: `to` is "{corpus.to}", but {error}') from error
 
 
 def _train_tokenizers(data: Data, config: AnyTokenizer, contents: Contents, progress: Say) -> Vocabularies:
@@ -88,4 +86,4 @@ def _train_tokenizer(data: Data, config: AnySide, side: Side, contents: Contents
 def _refuse_without_pairs(data: Data) -> None:
     for corpus in data.train:
         if all(is_blank(pair) for pair in read_pairs(corpus, data.folder)):
-            raise UserError(f"{corpus_name(corpus)} has no pair with text on both sides to train on.")
+            raise UserError(f"{corpus.title} has no pair with text on both sides to train on.")

@@ -7,7 +7,7 @@ A row is a text, with the streams `text`, `second` where there are pairs, and `l
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,6 @@ from heedful.config.corpora import TEXTS, AnyCorpus, JsonlTexts, TsvTexts
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.documents import read_documents
-from heedful.data.corpora.files import corpus_name
 from heedful.data.corpora.sentence_splitting import RULES
 from heedful.data.corpora.texts import Text, classes_of, read_texts
 from heedful.data.prepare.document_pieces import document_of, to_encode
@@ -55,7 +54,7 @@ class TextStores:
             {
                 "format": FORMAT,
                 "content": self.contents[corpus],
-                "form": asdict(TextForm.of(self.data)),
+                "form": TextForm.of(self.data).key(),
                 "tokenizer": self.tokenizer.fingerprint,
                 "labels": [self.labels, self.several],
                 "documents": RULES if self.documents else 0,
@@ -63,7 +62,7 @@ class TextStores:
         )
 
         def build(staged: Path) -> None:
-            self.progress(f"tokenizing {corpus_name(corpus)}")
+            self.progress(f"tokenizing {corpus.title}")
             dropped: Counter[str] = Counter()
             write_store(staged, key, self._vocabularies(corpus), self._streams(corpus, dropped), dropped)
 
@@ -72,8 +71,8 @@ class TextStores:
         empty = store.dropped.get("empty", 0)
         if not len(store):
             why = f"all {empty:,} are blank" if empty else _why_empty(corpus)
-            raise UserError(f"{corpus_name(corpus)} has no {what} to use: {why}.")
-        self.progress(f"{corpus_name(corpus)}: {counted(len(store), what)}" + (f", {empty:,} empty" if empty else ""))
+            raise UserError(f"{corpus.title} has no {what} to use: {why}.")
+        self.progress(f"{corpus.title}: {counted(len(store), what)}" + (f", {empty:,} empty" if empty else ""))
         return store
 
     def _vocabularies(self, corpus: AnyCorpus) -> dict[str, int]:
@@ -101,7 +100,7 @@ class TextStores:
             else:
                 streams = self._text_streams(full, words, self._vocabularies(corpus))
             if self.labels:
-                streams = {**streams, "label": Ragged.of(classes_of(full, self.labels, corpus_name(corpus)))}
+                streams = {**streams, "label": Ragged.of(classes_of(full, self.labels, corpus.title))}
             yield streams
 
     def _text_streams(self, texts: Sequence[Text], words: KnownWords, sizes: Mapping[str, int]) -> Streams:

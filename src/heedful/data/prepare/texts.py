@@ -8,7 +8,7 @@ from heedful.config.model.classifier import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
-from heedful.data.corpora.files import check_files, content_key, corpus_name
+from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.texts import read_texts
 from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
 from heedful.data.prepare.text_stores import TextStores, labels_in
@@ -67,7 +67,7 @@ class TextSample:
         """As many as the recipe allows, or all."""
         count = sum(1 for _ in _all_texts(recipe))
         if not count:
-            names = ", ".join(map(corpus_name, recipe.data.train))
+            names = ", ".join(corpus.title for corpus in recipe.data.train)
             raise UserError(f"There is no text to train a tokenizer on in {names}: all of it is blank.")
         return cls(recipe, min(count, recipe.tokenizer.sample), count)
 

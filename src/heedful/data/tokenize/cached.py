@@ -1,7 +1,7 @@
 """Tokenizers of a recipe: from the cache, or trained now and kept there."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -45,7 +45,7 @@ class TokenizerTraining:
                 "library": tokenizers_library.__version__,
                 # A vocabulary depends on its own side alone. A new key may enter only where it is not at its default.
                 "config": {"joint": False, **self.config.model_dump(exclude={"target"})},
-                "form": asdict(self.form),
+                "form": self.form.key(),
                 "languages": self.languages,
                 "side": side,
                 "contents": self.contents,

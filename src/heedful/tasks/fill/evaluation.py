@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 from heedful.config.corpora import AnyCorpus
-from heedful.data.corpora.files import content_key, corpus_name
+from heedful.data.corpora.files import content_key
 from heedful.data.prepare.text_stores import TextStores
 from heedful.metrics.masked_tokens import MaskedPredictions, predict_masked
 from heedful.models.bundle import Bundle
@@ -30,7 +30,7 @@ def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str)
     tokenizer, data = bundle.vocabularies["text"], bundle.recipe.data.model_copy(update={"folder": folder})
     contents = {corpus: content_key(corpus, folder)}
     store = TextStores(data, tokenizer, contents, lambda message: None, documents=True).store(corpus)
-    feed = judging_feed(bundle, [store], corpus_name(corpus))
+    feed = judging_feed(bundle, [store], corpus.title)
     began = time.perf_counter()
     with evaluation_mode(bundle.model):
         found = predict_masked(bundle.model, map(feed.batch, feed.plan(0)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
-from heedful.data.corpora.files import check_files, content_key, corpus_name
+from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.text_form import TextForm
 from heedful.errors import UserError
@@ -138,7 +138,7 @@ def test_composed_form_is_an_option(tmp_path: Path) -> None:
     ],
 )
 def test_corpora_have_names(corpus: AnyCorpus, name: str) -> None:
-    assert corpus_name(corpus) == name
+    assert corpus.title == name
 
 
 def test_the_key_is_the_content_and_the_way_of_reading(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TextCorpus, TsvTexts
-from heedful.data.corpora.files import check_files, content_key, corpus_name
+from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.lines import read_lines
 from heedful.data.corpora.texts import Text, read_texts
 from heedful.data.text_form import TextForm
@@ -267,8 +267,8 @@ def test_validation_of_film_reviews_is_the_first_part_of_ten() -> None:
 
 def test_a_corpus_is_called_by_its_file_unless_it_has_a_name() -> None:
     corpora = (TsvTexts(tsv="a.tsv", text=1), JsonlTexts(jsonl="b.jsonl", text="t"), PlainTexts(text="c.txt"))
-    assert [corpus_name(corpus) for corpus in corpora] == ["a.tsv", "b.jsonl", "c.txt"]
-    assert corpus_name(TsvTexts(tsv="a.tsv", text=1, name="reviews")) == "reviews"
+    assert [corpus.title for corpus in corpora] == ["a.tsv", "b.jsonl", "c.txt"]
+    assert TsvTexts(tsv="a.tsv", text=1, name="reviews").title == "reviews"
 
 
 def test_the_content_of_a_corpus_is_that_of_its_file_and_of_the_options_that_read_it(tmp_path: Path) -> None:

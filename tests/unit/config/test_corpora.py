@@ -1,0 +1,54 @@
+"""What every form of corpus says of itself: its files, its title, and its part of cache keys."""
+
+from typing import ClassVar, get_args
+
+import pytest
+
+from heedful.config.corpora import (
+    PAIRS,
+    TEXTS,
+    AnyCorpus,
+    BuiltinCorpus,
+    Corpus,
+    JsonlTexts,
+    PlainTexts,
+    TextCorpus,
+    TsvCorpus,
+)
+
+CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
+    (TextCorpus(source="a.en", target="a.de"), ("a.en", "a.de"), "a.en + a.de"),
+    (TsvCorpus(tsv="a.tsv"), ("a.tsv",), "a.tsv"),
+    (JsonlTexts(jsonl="a.jsonl", text="x", label="y"), ("a.jsonl",), "a.jsonl"),
+    (PlainTexts(text="a.txt"), ("a.txt",), "a.txt"),
+    (BuiltinCorpus(builtin="english-spanish", part="valid"), (), "english-spanish valid"),
+]
+
+
+@pytest.mark.parametrize(("corpus", "files", "title"), CORPORA)
+def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str, ...], title: str) -> None:
+    assert corpus.files() == files
+    assert corpus.title == title
+    assert corpus.model_copy(update={"name": "mine"}).title == "mine"
+
+
+def test_every_form_has_a_frozen_kind_of_its_own() -> None:
+    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS)]
+    assert len(kinds) == len(set(kinds)) == len(get_args(get_args(AnyCorpus)[0]))
+
+
+@pytest.mark.parametrize(("corpus", "files", "title"), CORPORA)
+def test_options_are_what_decides_the_rows(corpus: Corpus, files: tuple[str, ...], title: str) -> None:
+    own = set(type(corpus).model_fields) - {"name", "weight", *corpus.file_keys}
+    assert set(corpus.options()) == own
+    assert corpus.model_copy(update={"name": "mine", "weight": 2.0}).options() == corpus.options()
+    assert corpus.model_copy(update={"lines": "1-2"}).options() != corpus.options()
+
+
+def test_a_key_added_later_enters_the_options_only_where_it_says_something() -> None:
+    class Quoted(TsvCorpus):
+        later_keys: ClassVar[tuple[str, ...]] = ("quote",)
+        quote: str = ""
+
+    assert Quoted(tsv="a.tsv").options() == TsvCorpus(tsv="a.tsv").options()
+    assert Quoted(tsv="a.tsv", quote='"').options() == {**TsvCorpus(tsv="a.tsv").options(), "quote": '"'}
