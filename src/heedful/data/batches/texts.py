@@ -19,7 +19,7 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.packed import IGNORED, Nested, Packed
 
-Cut = Literal["end", "begin", "middle"]
+Cut = Literal["end", "start", "middle"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def kept_pieces(lengths: Lengths, kept: Lengths, cut: Cut) -> NDArray[np.bool_]:
     match cut:
         case "end":
             before, behind = kept, np.zeros_like(kept)
-        case "begin":
+        case "start":
             before, behind = np.zeros_like(kept), kept
         case "middle":
             before, behind = kept - kept // 2, kept // 2

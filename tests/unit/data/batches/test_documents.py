@@ -61,7 +61,7 @@ def read_by_hand(document: Document, max_length: int, max_sentence: int, cut: Cu
     """Word by word: what stays of the whole, in sentences that end where they ended, and where they are too long."""
     places = [(number, word) for number, sentence in enumerate(document) for word in sentence]
     while len(places) > max_length:
-        places.pop({"end": -1, "begin": 0, "middle": len(places) // 2}[cut])
+        places.pop({"end": -1, "start": 0, "middle": len(places) // 2}[cut])
     read: Document = []
     before = None
     for number, word in places:

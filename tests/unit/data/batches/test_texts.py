@@ -81,7 +81,7 @@ def shortened(text: list[int], room: int, cut: Cut) -> list[int]:
         match cut:
             case "end":
                 text.pop()
-            case "begin":
+            case "start":
                 text.pop(0)
             case "middle":
                 text.pop(len(text) // 2)

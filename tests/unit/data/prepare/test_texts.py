@@ -154,7 +154,7 @@ def test_all_is_made_once(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("trained again")
 
     monkeypatch.setattr(tokenizer_training, "train_tokenizer", forbidden)
-    again = prepare_texts(reviews(files, batch_tokens=50, max_length=9, cut="begin"), said)
+    again = prepare_texts(reviews(files, batch_tokens=50, max_length=9, cut="start"), said)
     assert said == ["train.tsv: 3 texts, 1 empty", "valid.tsv: 1 text"]
     assert again.vocabularies["text"].fingerprint == first.vocabularies["text"].fingerprint
     assert [store.key for store in again.train] == [store.key for store in first.train]

@@ -99,7 +99,7 @@ def test_a_vocabulary_and_classes_that_are_given_are_kept(tmp_path: Path, tokeni
         ({"data": {"cut": "middle"}}, TextCollator(12, "middle")),
         ({"second": True}, TextCollator(12, paired=True)),
         ({"labels": "several"}, TextCollator(12, classes=3)),
-        ({"encoder": "hierarchical", "data": {"cut": "begin"}}, DocumentCollator(12, 7, "begin")),
+        ({"encoder": "hierarchical", "data": {"cut": "start"}}, DocumentCollator(12, 7, "start")),
         ({"encoder": "hierarchical", "labels": "several"}, DocumentCollator(12, 7, classes=3)),
     ],
 )
