@@ -1,10 +1,11 @@
+import json
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from heedful.data.token_store import Ragged, Sentences, TokenStore, open_store, write_store
+from heedful.data.token_store import Ragged, Sentences, StreamType, TokenStore, id_stream, open_store, write_store
 
 SOURCE = [[5, 6, 7], [], [8], [9, 10]]
 TARGET = [[1], [2, 3], [4, 5, 6], [7]]
@@ -25,7 +26,9 @@ def written(folder: Path, vocabulary: int = 100) -> TokenStore:
         chunk(source=[], target=[]),
         chunk(source=SOURCE[1:], target=TARGET[1:]),
     ]
-    write_store(folder, "key", {"source": vocabulary, "target": 100}, chunks, Counter({"too long": 3}))
+    write_store(
+        folder, "key", {"source": id_stream(vocabulary), "target": id_stream(100)}, chunks, Counter({"too long": 3})
+    )
     store = open_store(folder, "key")
     assert store is not None
     return store
@@ -57,7 +60,7 @@ def test_ids_take_two_bytes_where_they_fit(folder: Path, vocabulary: int, dtype:
 
 
 def test_the_largest_id_survives(folder: Path) -> None:
-    write_store(folder, "key", {"text": 65_536}, [chunk(text=[[65_535]])], Counter())
+    write_store(folder, "key", {"text": id_stream(65_536)}, [chunk(text=[[65_535]])], Counter())
     store = open_store(folder, "key")
     assert store is not None
     assert store.sentence("text", 0).tolist() == [65_535]
@@ -70,7 +73,7 @@ def test_values_are_mapped_not_read(folder: Path) -> None:
 
 
 def test_an_empty_store(folder: Path) -> None:
-    write_store(folder, "key", {"source": 9, "target": 9}, [], Counter())
+    write_store(folder, "key", {"source": id_stream(9), "target": id_stream(9)}, [], Counter())
     store = open_store(folder, "key")
     assert store is not None
     assert len(store) == 0
@@ -120,9 +123,110 @@ def test_offsets_that_do_not_end_with_the_values_are_none(folder: Path) -> None:
 
 
 def test_streams_of_different_sizes_are_none(folder: Path) -> None:
-    write_store(folder, "key", {"source": 9, "target": 9}, [chunk(source=[[1]], target=[[1], [2]])], Counter())
+    write_store(
+        folder,
+        "key",
+        {"source": id_stream(9), "target": id_stream(9)},
+        [chunk(source=[[1]], target=[[1], [2]])],
+        Counter(),
+    )
     assert open_store(folder, "key") is None
 
 
 def test_a_folder_that_is_not_there_is_none(folder: Path) -> None:
     assert open_store(folder / "nowhere", "key") is None
+
+
+# --- items that are no ids --------------------------------------------------------------------------------------------
+
+PICTURE = StreamType(np.dtype(np.uint8), (28, 28))
+VECTOR = StreamType(np.dtype(np.float32), (64,))
+RANDOM = np.random.default_rng(5)
+PICTURES = [RANDOM.integers(0, 256, (1, 28, 28), np.uint8) for _ in range(4)]  # one item per row
+VECTORS = [RANDOM.random((length, 64), np.float32) for length in (3, 0, 5, 1)]
+
+
+def seen(folder: Path) -> TokenStore:
+    """Pictures, sequences of vectors, and their ids, in two chunks."""
+    chunks = [
+        {
+            "picture": Ragged.of_arrays(PICTURES[part], PICTURE),
+            "vectors": Ragged.of_arrays(VECTORS[part], VECTOR),
+            "target": Ragged.of(TARGET[part]),
+        }
+        for part in (slice(0, 3), slice(3, 4))
+    ]
+    types = {"picture": PICTURE, "vectors": VECTOR, "target": id_stream(100)}
+    write_store(folder, "key", types, chunks, Counter())
+    store = open_store(folder, "key")
+    assert store is not None
+    return store
+
+
+def test_pictures_and_vectors_come_back_with_their_types(folder: Path) -> None:
+    store = seen(folder)
+    for stream, rows, kind in (("picture", PICTURES, PICTURE), ("vectors", VECTORS, VECTOR)):
+        assert store.streams[stream].values.dtype == kind.dtype
+        for number, row in enumerate(rows):
+            assert np.array_equal(store.sentence(stream, number), row)
+        assert store.lengths(stream).tolist() == [len(row) for row in rows]
+    assert [store.sentence("target", i).tolist() for i in range(4)] == TARGET
+
+
+def test_pictures_and_vectors_are_gathered_like_ids(folder: Path) -> None:
+    store, rows = seen(folder), np.array([2, 0, 1, 2])
+    values, lengths = store.gather("vectors", rows)
+    assert lengths.tolist() == [5, 3, 0, 5]
+    assert np.array_equal(values, np.concatenate([VECTORS[row] for row in rows]))
+    assert store.gather("picture", rows)[0].shape == (4, 28, 28)
+
+
+def test_only_items_with_a_shape_say_it(folder: Path) -> None:
+    seen(folder)
+    streams = json.loads((folder / "meta.json").read_text())["streams"]
+    assert streams["picture"] == {"dtype": "uint8", "shape": [28, 28], "sentences": 4, "tokens": 4}
+    assert streams["target"] == {"dtype": "uint16", "sentences": 4, "tokens": 7}
+
+
+def test_a_stream_without_rows_keeps_its_shape(folder: Path) -> None:
+    write_store(folder, "key", {"picture": PICTURE}, [{"picture": Ragged.of_arrays([], PICTURE)}], Counter())
+    store = open_store(folder, "key")
+    assert store is not None
+    assert store.streams["picture"].values.shape == (0, 28, 28)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"uint8"', '"int64"'), ('"uint8"', '"complex64"'), ("28,", "27,"), ("28,", "-28,"), ("28,", '"28",')],
+)
+def test_a_strange_type_is_none(folder: Path, old: str, new: str) -> None:
+    seen(folder)
+    meta = folder / "meta.json"
+    assert old in meta.read_text()
+    meta.write_text(meta.read_text().replace(old, new))
+    assert open_store(folder, "key") is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "message"),
+    [
+        (np.int64, (), r"^a stream holds uint8, uint16, uint32, float32, not int64$"),
+        (np.uint8, (0,), r"^the shape of an item must be positive whole numbers, not \(0,\)$"),
+    ],
+)
+def test_a_type_that_no_store_holds_is_refused(dtype: type, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        StreamType(np.dtype(dtype), shape)
+
+
+def test_items_of_another_shape_or_kind_are_refused(folder: Path) -> None:
+    with pytest.raises(ValueError, match=r"^items of shape \(28, 28\) in a stream of shape \(64,\)$"):
+        write_store(folder, "key", {"x": VECTOR}, [{"x": Ragged.of_arrays(PICTURES, PICTURE)}], Counter())
+    with pytest.raises(TypeError, match="Cannot cast"):
+        write_store(
+            folder,
+            "key",
+            {"x": StreamType(np.dtype(np.uint8), (64,))},
+            [{"x": Ragged.of_arrays(VECTORS, VECTOR)}],
+            Counter(),
+        )

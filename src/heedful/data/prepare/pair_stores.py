@@ -12,7 +12,7 @@ from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
 from heedful.data.text_form import TextForm
-from heedful.data.token_store import FORMAT, Ragged, TokenStore, open_store, write_store
+from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_stream, open_store, write_store
 from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.worker_pool import Workers, available_cores
@@ -39,7 +39,7 @@ class Tokenizing:
     def store(self, corpus: AnyCorpus, filters: Filters) -> TokenStore:
         """The tokenized corpus, from the cache or made now."""
         key = self._key(corpus, filters)
-        vocabularies = {"source": self.source.size, "target": self.target.size}
+        types = {"source": id_stream(self.source.size), "target": id_stream(self.target.size)}
 
         def build(staged: Path) -> None:
             self.progress(f"tokenizing {corpus.title}")
@@ -47,7 +47,7 @@ class Tokenizing:
             encoder = Encoder(self.source, self.target, filters, self._tag(corpus))
             pairs = self._telling(corpus, read_pairs(corpus, self.data.folder, TextForm.of(self.data)))
             with closing(self._encoded(self._chunks(pairs, dropped), encoder)) as encoded:
-                write_store(staged, key, vocabularies, _counted(encoded, dropped), dropped)
+                write_store(staged, key, types, _counted(encoded, dropped), dropped)
 
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
         dropped = _dropped(store.dropped, self.data)

@@ -23,14 +23,14 @@ from heedful.data.corpora.texts import Text, classes_of, read_texts
 from heedful.data.prepare.document_pieces import document_of, to_encode
 from heedful.data.prepare.pair_stores import Contents
 from heedful.data.text_form import TextForm
-from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_type, open_store, write_store
+from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
 from heedful.data.tokenize.known_words import ID, KnownWords
 from heedful.data.tokenize.pair_encoder import ragged
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.errors import UserError, counted
 
 _CHUNK: Final = 1024  # texts that are tokenized at once, on all cores
-_LARGE: Final = 1 << 32  # "vocabulary" of lengths
+_COUNTS: Final = StreamType(np.dtype(np.uint32))  # lengths, and numbers of classes
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 
 Streams = Mapping[str, Ragged]
@@ -64,7 +64,7 @@ class TextStores:
         def build(staged: Path) -> None:
             self.progress(f"tokenizing {corpus.title}")
             dropped: Counter[str] = Counter()
-            write_store(staged, key, self._vocabularies(corpus), self._streams(corpus, dropped), dropped)
+            write_store(staged, key, self._types(corpus), self._streams(corpus, dropped), dropped)
 
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
         what = "document" if self.documents else "text"
@@ -75,11 +75,11 @@ class TextStores:
         self.progress(f"{corpus.title}: {counted(len(store), what)}" + (f", {empty:,} empty" if empty else ""))
         return store
 
-    def _vocabularies(self, corpus: AnyCorpus) -> dict[str, int]:
-        sizes = {"text": self.tokenizer.size}
+    def _types(self, corpus: AnyCorpus) -> dict[str, StreamType]:
+        types = {"text": id_stream(self.tokenizer.size)}
         if isinstance(corpus, TsvTexts | JsonlTexts) and corpus.second is not None and not self.documents:
-            sizes["second"] = self.tokenizer.size
-        return sizes | ({"sentences": _LARGE} if self.documents else {}) | ({"label": _LARGE} if self.labels else {})
+            types["second"] = types["text"]
+        return types | ({"sentences": _COUNTS} if self.documents else {}) | ({"label": _COUNTS} if self.labels else {})
 
     def _streams(self, corpus: AnyCorpus, dropped: Counter[str]) -> Iterator[Streams]:
         words = KnownWords(self.tokenizer)
@@ -98,15 +98,15 @@ class TextStores:
             if self.documents:
                 streams = self._document_streams([document_of(text.text, form) for text in full], words)
             else:
-                streams = self._text_streams(full, words, self._vocabularies(corpus))
+                streams = self._text_streams(full, words, self._types(corpus))
             if self.labels:
                 streams = {**streams, "label": Ragged.of(classes_of(full, self.labels, corpus.title))}
             yield streams
 
-    def _text_streams(self, texts: Sequence[Text], words: KnownWords, sizes: Mapping[str, int]) -> Streams:
+    def _text_streams(self, texts: Sequence[Text], words: KnownWords, types: Mapping[str, StreamType]) -> Streams:
         dtype = id_type(self.tokenizer.size)
         streams = {"text": ragged(words.encode([text.text for text in texts]), dtype)}
-        if "second" in sizes:
+        if "second" in types:
             streams["second"] = ragged(words.encode([text.second or "" for text in texts]), dtype)
         return streams
 
