@@ -1,7 +1,7 @@
 """Where the sentences of a batch begin: ragged as they are, or in the one static shape that compilers want.
 
 A batch has one or several sides (source and target), whose sentences belong together by their number. What fills a
-side up is dummies behind the real sentences, the same number on all sides, so that dummies face dummies.
+side up is dummies after the real sentences, the same number on all sides, so that dummies face dummies.
 """
 
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ class StaticShape:
 
     @classmethod
     def around(cls, tokens: int, max_sentences: int, longest: int) -> "StaticShape":
-        """The shape that holds any plan with these bounds; `longest` counts the markers."""
+        """Return the shape that holds any plan with these bounds; `longest` counts the markers."""
         return cls(tokens, max_sentences + -(-tokens // longest), longest)
 
     @property
     def max_sentences(self) -> int:
-        """How many real sentences a batch may have: the rest are for the dummies of the worst case."""
+        """The most real sentences of a batch: the rest are for the dummies of the worst case."""
         return self.sentences - -(-self.tokens // self.bound)
 
 
@@ -48,7 +48,7 @@ def layouts(sides: Sequence[Lengths], static: StaticShape | None, multiple: int)
 
 
 def ragged_layouts(sides: Sequence[Lengths], multiple: int) -> list[Layout]:
-    """As many tokens as there are, up to the next multiple; dummies are no longer than the longest sentence.
+    """Lay out the tokens there are, up to the next multiple; dummies are no longer than the longest sentence.
 
     A CPU's bfloat16 kernels are compiled for every number of tokens, and a few numbers come back where thousands would
     not.
@@ -63,7 +63,7 @@ def ragged_layouts(sides: Sequence[Lengths], multiple: int) -> list[Layout]:
 
 
 def static_layouts(sides: Sequence[Lengths], static: StaticShape) -> list[Layout]:
-    """One shape whatever the sentences are; each side's tail is dealt out evenly."""
+    """Lay out any sentences in one shape; each side's tail is dealt out evenly."""
     count, tails = len(sides[0]), [static.tokens - int(lengths.sum()) for lengths in sides]
     dummies = -(-max(tails) // static.bound)
     spare = static.sentences - count - dummies
@@ -81,7 +81,7 @@ def static_layouts(sides: Sequence[Lengths], static: StaticShape) -> list[Layout
 
 
 def layout_of(lengths: Lengths, bound: int) -> Layout:
-    """Sentences of these lengths, none longer than `bound`, end to end."""
+    """Lay out sentences of these lengths, none longer than `bound`, end to end."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     positions = np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1].astype(np.int64), lengths)

@@ -1,4 +1,4 @@
-"""Where prepared data is kept between runs, each entry built once, whole or not at all, however many processes ask."""
+"""The cache of prepared data: each entry is built once, whole or not at all, however many processes ask for it."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 
 def cache_folder() -> Path:
-    """`$HEEDFUL_CACHE`, or `heedful` in `$XDG_CACHE_HOME` or `~/.cache`."""
+    """Return `$HEEDFUL_CACHE`, or `heedful` in `$XDG_CACHE_HOME` or `~/.cache`."""
     chosen = os.environ.get("HEEDFUL_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -27,7 +27,7 @@ def cache_folder() -> Path:
 
 
 def key_of(value: object) -> str:
-    """The sha256 of a JSON value: everything that decides an entry's content."""
+    """Return the sha256 of a JSON value: of everything that decides an entry's content."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -38,7 +38,7 @@ def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[
     if entry is not None:
         return entry
     with _lock(folder, progress):
-        entry = load(folder)  # another process may have built it meanwhile
+        entry = load(folder)  # another process may have built it in the meantime
         if entry is not None:
             return entry
         _remove_leftovers(folder)
@@ -67,7 +67,7 @@ def _lock(folder: Path, progress: Say) -> Iterator[None]:
 
 @contextmanager
 def _elsewhere() -> Iterator[None]:
-    """Add the way out to what is wrong with the place of the cache, which is nowhere on the command line."""
+    """Add the way out to errors about the cache's folder, which the command line does not name."""
     try:
         yield
     except (MachineError, UserError) as error:
@@ -75,6 +75,6 @@ def _elsewhere() -> Iterator[None]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Staging folders of builders that were killed; the lock says that nobody is at work in them."""
+    """Remove the staging folders of builders that were killed; the lock says that none is at work."""
     for leftover in folder.parent.glob(f".{folder.name}.*"):
         shutil.rmtree(leftover, ignore_errors=True)

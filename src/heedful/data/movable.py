@@ -11,7 +11,7 @@ from heedful.packed import Layout, Nested, Packed
 
 
 class Movable:
-    """What every batch can do, whatever its fields are: tensors, packed values, layouts, and plain numbers."""
+    """What every batch can do, with any fields: tensors, packed values, layouts, and plain numbers."""
 
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
         """Copy to a device."""

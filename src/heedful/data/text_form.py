@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextForm:
-    """What is done to every text before it is tokenized into pieces."""
+    """What is done to every text before it is tokenized."""
 
     nfc: bool = False
     lowercase: bool = False
 
     @classmethod
     def of(cls, data: Data) -> "TextForm":
-        """The form that a recipe asks for."""
+        """Return the form that a recipe asks for."""
         return cls(data.nfc, data.lowercase)
 
     def key(self) -> dict[str, bool]:
@@ -41,7 +41,7 @@ def split_words(text: str, language: str) -> str:
 
 
 def join_words(text: str, language: str) -> str:
-    """Undo `split_words`: ordinary text from words and punctuation between spaces."""
+    """Undo `split_words`: make ordinary text of words and punctuation separated by spaces."""
     ordinary: str = _detokenizer(language).detokenize(text.split(), unescape=False)
     return ordinary
 

@@ -77,8 +77,8 @@ def read_bundle(folder: Path, kind: type[nn.Module] = EncoderDecoder) -> Bundle[
         raise other_task(folder, recipe)
     if not (folder / WEIGHTS).exists():
         raise UserError(
-            f"{folder} holds no {WEIGHTS} yet: training has not come to its first validation. "
-            "Let it go on with `heedful train --resume`."
+            f"{folder} holds no {WEIGHTS} yet: training has not reached its first validation. "
+            "Continue it with `heedful train --resume`."
         )
     weights_from_bytes(model, read_bytes(folder / WEIGHTS), folder / WEIGHTS)
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
@@ -94,7 +94,7 @@ _TASKS: Final[Mapping[Task, tuple[str, str]]] = {  # what a model does, and the 
 
 
 def other_task(folder: Path, recipe: Recipe) -> UserError:
-    """What to say of a model that does something else than is asked of it."""
+    """Return the error for a model whose task is not the one asked for."""
     does, verb = _TASKS[recipe.task]
     return UserError(f"{folder} is a model that {does}: use `heedful {verb}`.")
 

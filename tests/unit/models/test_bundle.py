@@ -68,8 +68,8 @@ def test_a_description_can_be_read_before_there_are_weights(folder: Path) -> Non
     assert recipe.model.width == 32
     assert vocabularies.joint
     assert refusal(folder) == (
-        f"{folder} holds no model.safetensors yet: training has not come to its first validation. "
-        "Let it go on with `heedful train --resume`."
+        f"{folder} holds no model.safetensors yet: training has not reached its first validation. "
+        "Continue it with `heedful train --resume`."
     )
 
 

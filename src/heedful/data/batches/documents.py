@@ -18,15 +18,15 @@ from heedful.packed import Nested, Packed
 
 @dataclass(frozen=True)
 class DocumentCollator:
-    """Documents as sentences. What a document loses, its first or last sentences lose."""
+    """Makes batches of documents as sentences. A document that is too long loses words of its sentences."""
 
-    max_length: int  # of a document's words
-    max_sentence: int  # of a sentence's words: what is longer goes on in a further one
+    max_length: int  # the most words of a document
+    max_sentence: int  # the most words of a sentence: a longer one continues in another
     cut: Cut = "end"
-    classes: int = 0  # of several labels; 0 where a document has one
+    classes: int = 0  # the number of classes where a document has several labels, else 0
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
-        """The tokens of some documents as they are read, end markers included."""
+        """Return the tokens of some documents as they are read, end markers included."""
         outline = self._outline(stores, indices)
         return (outline.words + outline.sentences,)
 
@@ -59,7 +59,7 @@ class DocumentCollator:
 
 @dataclass(frozen=True, eq=False)
 class _Outline:
-    """What is read of documents."""
+    """The part of documents that is read."""
 
     stays: NDArray[np.bool_]  # which words
     lengths: Lengths  # of each sentence

@@ -30,13 +30,13 @@ _VALIDATION_INPUTS: Final = 512
 
 @dataclass(frozen=True, eq=False)
 class MaskedBatch(Movable):
-    """Inputs with masks. What fills up a static shape has place 0, and label IGNORED as dummies have."""
+    """Inputs with masks. What fills up a static shape has index 0 and the label IGNORED."""
 
     text: Packed  # segments: 0 in `<s> A </s>`, 1 in `B </s>`; none where inputs are single stretches
-    places: Int[Tensor, "P"]  # of the chosen tokens, in the packed text
-    labels: Int[Tensor, "P"]  # what stood there
+    places: Int[Tensor, "P"]  # the indices of the chosen tokens in the packed text
+    labels: Int[Tensor, "P"]  # the tokens that were there
     next: Int[Tensor, "B"]  # 0 where B follows A, 1 where it was drawn
-    balance: Float[Tensor, ""]  # chosen tokens an input: so much a pair counts where a chosen token counts 1
+    balance: Float[Tensor, ""]  # chosen tokens per input: the weight of a pair where a chosen token has the weight 1
     sentences: int  # the real inputs
     tokens: int  # the real ones, markers included
     masked: int  # the chosen ones
@@ -54,8 +54,8 @@ class MaskedFeed:
     next_sentence: bool
     masking: Masking
     mask_id: int
-    vocabulary: range  # the pieces that can stand at random for others
-    begins_word: NDArray[np.bool_] | None = None  # of each id, where whole words are masked
+    vocabulary: range  # the tokens that may randomly replace others
+    begins_word: NDArray[np.bool_] | None = None  # for each id, where whole words are masked
     max_sentences: int | None = None
     static: StaticShape | None = None
     multiple: int = 1  # of tokens, where the shape is not static
@@ -66,7 +66,7 @@ class MaskedFeed:
             raise ValueError("whole words are masked by `begins_word`, which is missing")
 
     def plan(self, epoch: int) -> Iterator[Spans]:
-        """The micro-batches of an epoch, in order; the same ones whenever it is called."""
+        """Return the micro-batches of an epoch, in order; the same ones whenever it is called."""
         cutting: Cutting = (SentencePairs if self.next_sentence else SingleStretches)(self.max_length)
         return plan_spans(
             self.stores,
@@ -89,7 +89,7 @@ class MaskedFeed:
 
     @property
     def _max_sentences(self) -> int | None:
-        """Of inputs in a batch: no more than the static shape has places for."""
+        """The most inputs of a batch: no more than the static shape has room for."""
         if self.static is None:
             return self.max_sentences
         return min(self.max_sentences or self.static.max_sentences, self.static.max_sentences)
@@ -100,7 +100,7 @@ class MaskedFeed:
         (layout,) = layouts([lengths], self.static, self.multiple)
         starts = np.cumsum(lengths) - lengths
         values = np.full(layout.tokens, PAD, np.int64)
-        values[:tokens] = END  # wherever no piece is put
+        values[:tokens] = END  # wherever no other token is put
         values[starts] = BEGIN
         segments = np.zeros(layout.tokens, np.int64)
         maskable, begins = np.zeros(tokens, np.bool_), np.zeros(tokens, np.bool_)
@@ -136,7 +136,7 @@ class MaskedFeed:
         )
 
     def _words(self, tokens_N: NDArray[np.int64], begins_N: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-        """The number of each token's word, where whole words are masked; a stretch begins with a new one."""
+        """Return the number of each token's word, where whole words are masked; a stretch begins with a new one."""
         if not self.masking.whole_words:
             return None
         assert self.begins_word is not None
@@ -147,7 +147,7 @@ class MaskedFeed:
 
 
 def validation_feed(feed: MaskedFeed) -> MaskedFeed:
-    """Every document once, always with the same cuts and masks, whatever training's seed, weights and budget are."""
+    """Return a feed of every document once, with the same cuts and masks whatever training's seed and weights are."""
     return replace(
         feed,
         seed=_VALIDATION_SEED,
@@ -158,7 +158,7 @@ def validation_feed(feed: MaskedFeed) -> MaskedFeed:
 
 
 def some_inputs(feed: MaskedFeed, most: int) -> list[Spans]:
-    """The micro-batches of so many inputs of the first epoch, at equal distances, or of all where there are no more."""
+    """Return micro-batches of at most `most` inputs of the first epoch, at equal distances."""
     count = sum(len(spans.lengths) for spans in feed.plan(0))
     if count <= most:
         return list(feed.plan(0))
@@ -175,14 +175,14 @@ def some_inputs(feed: MaskedFeed, most: int) -> list[Spans]:
 
 
 def _stretches(spans: Spans, starts: Lengths) -> Iterator[tuple[Runs, Lengths]]:
-    """The stretches of the inputs, and where they begin in inputs that begin at `starts`."""
+    """Yield the stretches of the inputs, and where they begin in inputs that begin at `starts`."""
     yield spans.first, starts + 1
     if spans.second is not None:
         yield spans.second, starts + spans.first.lengths + 2
 
 
 def _pieces(stores: Sequence[TokenStore], runs: Runs) -> NDArray[np.int64]:
-    """The tokens of stretches end to end."""
+    """Return the tokens of stretches end to end."""
     lengths = runs.lengths
     starts, pieces = np.cumsum(lengths) - lengths, np.empty(lengths.sum(), np.int64)
     for store, mine, rows in rows_by_store(stores, runs.documents):

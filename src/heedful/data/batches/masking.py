@@ -1,4 +1,4 @@
-"""Which tokens a masked language model is asked for, and what it sees in their place      Devlin et al. 2019, 3.1
+"""Which tokens a masked language model is asked for, and what it sees instead      Devlin et al. 2019, 3.1
 
 Of the tokens of each input a share is chosen, one at least; of the chosen, most are replaced by `<mask>`, some by a
 random piece, and some stay, so that a model must doubt every token. Drawn anew whenever an input is shown.
@@ -17,7 +17,7 @@ _Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """Tokens with masks among them, and what stood there: P places were chosen, in order."""
+    """Tokens with masks among them, and the P tokens that were chosen, in order."""
 
     inputs_N: _Numbers
     places_P: _Numbers
@@ -37,7 +37,7 @@ def mask(
     """Choose tokens of packed inputs and replace them.
 
     `owners_N` is the number of the input, and `words_N` of the word, that a token belongs to; both only grow. With
-    words, all pieces of one are chosen or none. Random pieces are of `vocabulary`.
+    words, all tokens of one are chosen or none. Random tokens are drawn from `vocabulary`.
     """
     candidates = np.flatnonzero(maskable_N)
     owners = owners_N[candidates]
@@ -56,7 +56,7 @@ def mask(
 
 
 def most_chosen(tokens: int, inputs: int, share: float) -> int:
-    """More than so many are never chosen of inputs that have so many tokens together."""
+    """Return the most tokens that are ever chosen in inputs of this number of tokens in all."""
     return int(np.ceil(share * tokens)) + inputs
 
 
@@ -77,7 +77,7 @@ def _replaced(
 
 
 def _tokens(owners: _Numbers, counts: _Numbers, quotas: _Numbers, random: np.random.Generator) -> _Numbers:
-    """A random subset of each input's tokens, as large as its quota."""
+    """Return a random subset of each input's tokens, as large as its quota."""
     order = _shuffled(owners, random)
     firsts = np.cumsum(counts) - counts
     return np.sort(order[places_of(firsts, quotas)])

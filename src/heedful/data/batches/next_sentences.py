@@ -24,17 +24,17 @@ _WAY_OUT: Final = "add some, or set `model.next_sentence = false` in training"
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Sentences, and those that follow or others in their place. Each sentence is in one pair at least, in part.
+    """Pairs sentences with those that follow, or with others. At least a part of each sentence is in a pair.
 
     A sentence that is alone in its document has none that follows. What such ones take from the balance of both kinds
     is given back by other pairs of the pool.
     """
 
-    max_length: int  # of tokens, markers included
+    max_length: int  # the most tokens, markers included
 
     @property
     def room(self) -> int:
-        """How many tokens of text an input has at most."""
+        """The most tokens of text in an input."""
         return self.max_length - 3
 
     def check(self, stores: Sequence[TokenStore]) -> None:
@@ -44,7 +44,7 @@ class SentencePairs:
             raise UserError(f"There is no document of two sentences, so none follows another: {_WAY_OUT}.")
 
     def pools(self, documents: Iterable[Indices]) -> Iterator[Indices]:
-        """Pools of two different documents at least: with fewer, they are put together."""
+        """Yield pools of at least two different documents: smaller ones are joined."""
         before = np.empty(0, np.int64)
         for pool in documents:
             if _lonely(before) or _lonely(pool):
@@ -58,7 +58,7 @@ class SentencePairs:
             yield before
 
     def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
-        """All pairs of a pool."""
+        """Return all pairs of a pool."""
         every = np.arange(len(pieces))
         short, shares, coins = random.random((3, len(pieces)))
         targets = np.where(short < _SHORT, random.integers(2, self.room + 1, len(pieces)), self.room)
@@ -68,7 +68,7 @@ class SentencePairs:
         begins = every - ((every + 1 == ends) & ~alone)  # the last sentence follows one that was seen already
         followed = np.maximum(reached, begins + 2)
         middles = begins + 1 + _part(followed - begins - 1, shares)
-        left_at = every + 1 + _part(reached - every - 1, shares)  # where B is drawn: what is behind A goes back
+        left_at = every + 1 + _part(reached - every - 1, shares)  # where B is drawn: what follows A goes back
 
         places, drawn = _walk(left_at, followed, alone, coins < 0.5)
         first = _Stretches(np.where(drawn, places, begins[places]), np.where(drawn, left_at[places], middles[places]))
@@ -82,18 +82,18 @@ class SentencePairs:
 
 @dataclass(frozen=True, eq=False)
 class _Stretches:
-    """For each pair the first piece of A or of B, and the piece behind its last."""
+    """The first piece of each pair's A or B, and the piece after its last."""
 
     begins: Indices
     ends: Indices
 
     def tokens(self, pieces: SentencePieces) -> Indices:
-        """How many tokens each has."""
+        """Return the number of tokens of each."""
         return pieces.totals[self.ends] - pieces.totals[self.begins]
 
 
 def _part(lengths: Indices, shares: NDArray[np.float64]) -> Indices:
-    """A number from 0 to `length` - 1 by its share; 0 where there is none."""
+    """Return a number from 0 to `length` - 1 by its share; 0 where the length is 0."""
     return (shares * lengths).astype(np.int64)
 
 
@@ -102,9 +102,9 @@ def _walk(
 ) -> tuple[Indices, NDArray[np.bool_]]:
     """Where pairs begin, and in which of them B is drawn: those of the coin, but as many as of the others.
 
-    A pair goes on behind its B where that follows, and else behind its A.
+    The next pair begins after B where B follows A, and else after A.
     """
-    behind_first, behind_second, forced, tossed = (array.tolist() for array in (left_at, followed, alone, coins))
+    after_first, after_second, forced, tossed = (array.tolist() for array in (left_at, followed, alone, coins))
     place, places, drawn, owed = 0, [], [], 0
     while place < len(forced):
         draws = forced[place] or tossed[place]
@@ -114,12 +114,12 @@ def _walk(
             draws, owed = False, owed - 2
         places.append(place)
         drawn.append(draws)
-        place = (behind_first if draws else behind_second)[place]
+        place = (after_first if draws else after_second)[place]
     return np.array(places, np.int64), np.array(drawn, np.bool_)
 
 
 def _elsewhere(pieces: SentencePieces, places: Indices, random: np.random.Generator) -> Indices:
-    """For each of these pieces a random one of a random other document."""
+    """Return, for each of these pieces, a random piece of a random other document."""
     own = pieces.documents[pieces.owners[places]]
     drawn = random.integers(0, len(pieces.documents), len(places))
     while len(same := np.flatnonzero(pieces.documents[drawn] == own)):
@@ -149,19 +149,19 @@ def _cut_to_fit(
 
 
 def _of_longer(first: Indices, second: Indices, over: Indices) -> Indices:
-    """How many of `over` tokens the first loses where always the longer loses one, and of equals the second."""
+    """Return how many of `over` tokens the first loses if the longer always loses one, and of equals the second."""
     till_equal = np.minimum(over, np.abs(first - second))
     return np.where(first > second, till_equal, 0) + (over - till_equal) // 2
 
 
 def _spare(pieces: SentencePieces, stretches: _Stretches) -> Indices:
-    """How many tokens can go from both ends so that one of each sentence stays."""
+    """Return how many tokens both ends can lose while one of each sentence stays."""
     front, back = pieces.sizes[stretches.begins] - 1, pieces.sizes[stretches.ends - 1] - 1
     return np.where(stretches.ends - stretches.begins == 1, front, front + back)
 
 
 def _shortened(pieces: SentencePieces, stretches: _Stretches, lost: Indices, random: np.random.Generator) -> Runs:
-    """Without so many tokens, of which chance takes each from the front or from the back."""
+    """Return stretches without `lost` tokens, each taken from the front or the back at random."""
     single = stretches.ends - stretches.begins == 1
     most_front = np.where(single, lost, pieces.sizes[stretches.begins] - 1)
     most_back = np.where(single, lost, pieces.sizes[stretches.ends - 1] - 1)
@@ -178,7 +178,7 @@ def _lonely(pool: Indices) -> bool:
 
 
 def _has_followers(store: TokenStore) -> bool:
-    """Whether a document has two sentences; the first that has ends the search."""
+    """Whether a document has two sentences; the first one found ends the search."""
     offsets = store.streams["sentences"].offsets
     blocks = (offsets[begin : begin + _BLOCK + 1] for begin in range(0, len(store), _BLOCK))
     return any(bool((np.diff(block) > 1).any()) for block in blocks)

@@ -24,7 +24,7 @@ from heedful.packed import Layout, Packed
 
 @dataclass(frozen=True, eq=False)
 class StreamBatch(Movable):
-    """A segment of every stream, packed: row b goes on where row b of the segment before ended."""
+    """A segment of every stream, packed: row b continues where row b of the segment before ended."""
 
     inputs: Packed
     labels: Int[Tensor, "N"]  # the token after each input
@@ -32,7 +32,7 @@ class StreamBatch(Movable):
 
     @property
     def tokens(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
         return self.inputs.layout.tokens
 
 
@@ -64,14 +64,14 @@ class Streams:
 
     @property
     def rows(self) -> int:
-        """How many streams there are."""
+        """The number of streams."""
         return len(self.starts) - 1
 
     def __len__(self) -> int:
         return -(-int(self.starts[1]) // self.length)  # the first stream is the longest
 
     def segment(self, index: int) -> StreamBatch:
-        """Segment number `index` of every stream, from 0."""
+        """Return segment number `index` of every stream, from 0."""
         begins = self.starts[:-1] + index * self.length
         lengths = np.minimum(self.starts[1:] - begins, self.length)
         places = np.concatenate([np.arange(first, first + size) for first, size in zip(begins, lengths, strict=True)])
@@ -82,7 +82,7 @@ class Streams:
         )
 
     def plan(self, epoch: int) -> Iterator[Indices]:
-        """The segments of an epoch, always in the order of the text."""
+        """Return the segments of an epoch, always in the order of the text."""
         return (np.array([index]) for index in range(len(self)))
 
     def batch(self, indices: Indices) -> StreamBatch:

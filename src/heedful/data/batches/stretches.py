@@ -4,7 +4,8 @@ Documents come in random order, pool by pool, and the sentences of each are gath
 drawn anew in every epoch, so that a token is seen in many contexts. A pool's inputs are sorted by length and cut by
 token budget, as `plan.py` does it: a plan takes the memory of one pool, or of one document where that is longer.
 
-A store of documents has a row a document in two streams: "text", its tokens, and "sentences", how many each has.
+A store of documents has one row per document in two streams: "text", its tokens, and "sentences", the number of
+tokens of each sentence.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,16 +32,16 @@ class Runs:
 
     @property
     def lengths(self) -> Indices:
-        """How many tokens each has."""
+        """The number of tokens of each."""
         return self.ends - self.begins
 
     def take(self, places: Indices) -> Self:
-        """Some of them."""
+        """Return some of them."""
         return type(self)(self.documents[places], self.begins[places], self.ends[places])
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """All of several."""
+        """Join several."""
         return cls(*(np.concatenate([getattr(part, key.name) for part in parts]) for key in fields(cls)))
 
 
@@ -55,20 +56,20 @@ class Spans:
 
     @property
     def lengths(self) -> Indices:
-        """How many tokens each input has, markers included."""
+        """The number of tokens of each input, markers included."""
         if self.second is None:
             return self.first.lengths + 2
         return self.first.lengths + self.second.lengths + 3
 
     def take(self, places: Indices, seeds: tuple[int, ...]) -> "Spans":
-        """Some of them."""
+        """Return some of the inputs, with the seeds of their masks."""
         if self.second is None or self.drawn is None:
             return Spans(self.first.take(places), seeds=seeds)
         return Spans(self.first.take(places), self.second.take(places), self.drawn[places], seeds)
 
     @staticmethod
     def joined(parts: Sequence["Spans"]) -> "Spans":
-        """All of several, which are of one form; they have no seeds."""
+        """Join several of one form; the result has no seeds."""
         first = Runs.joined([part.first for part in parts])
         pairs = [(part.second, part.drawn) for part in parts if part.second is not None and part.drawn is not None]
         if not pairs:
@@ -81,23 +82,23 @@ class SentencePieces:
     """The sentences of documents end to end; one that would not fit an input is several pieces."""
 
     documents: Indices
-    owners: Indices  # the place in `documents` of each piece
+    owners: Indices  # the index in `documents` of each piece
     totals: Indices  # the tokens before each piece, and those of all
 
     @classmethod
     def of(cls, stores: Sequence[TokenStore], documents: Indices, longest: int, random: np.random.Generator) -> Self:
-        """The pieces of documents that all have text."""
+        """Return the pieces of documents that all have text."""
         sizes, counts = gather(stores, "sentences", documents)
-        owners, told = np.repeat(np.arange(len(documents)), counts), sizes > 0
-        sizes, further = _split(sizes[told], longest, random)
-        return cls(documents, np.repeat(owners[told], further + 1), np.concatenate(([0], np.cumsum(sizes))))
+        owners, full = np.repeat(np.arange(len(documents)), counts), sizes > 0
+        sizes, further = _split(sizes[full], longest, random)
+        return cls(documents, np.repeat(owners[full], further + 1), np.concatenate(([0], np.cumsum(sizes))))
 
     def __len__(self) -> int:
         return len(self.owners)
 
     @cached_property
     def sizes(self) -> Indices:
-        """How many tokens each has."""
+        """The number of tokens of each."""
         return np.diff(self.totals)
 
     @cached_property
@@ -107,45 +108,45 @@ class SentencePieces:
 
     @cached_property
     def ends(self) -> Indices:
-        """The piece behind the last one of each document."""
+        """The piece after the last one of each document."""
         return np.searchsorted(self.owners, np.arange(len(self.documents)), side="right")
 
-    def behind(self, begins: Indices, tokens: NDArray[np.int64] | int) -> Indices:
-        """The piece with which so many tokens from the begin of a piece on are exceeded, or the document is."""
+    def past(self, begins: Indices, tokens: NDArray[np.int64] | int) -> Indices:
+        """Return the first piece that does not fit into `tokens` tokens from a piece on, or the document's end."""
         reached = np.searchsorted(self.totals, self.totals[begins] + tokens, side="right") - 1
         return np.minimum(reached, self.ends[self.owners[begins]])
 
     def reaching(self, begins: Indices, tokens: NDArray[np.int64]) -> Indices:
-        """The piece behind the one with which so many tokens are reached, or the document ends."""
+        """Return the piece after the one that reaches `tokens` tokens from a piece on, or the document's end."""
         reached = np.searchsorted(self.totals, self.totals[begins] + tokens)
         return np.minimum(reached, self.ends[self.owners[begins]])
 
     def runs(self, begins: Indices, tokens_begin: Indices, tokens_end: Indices) -> Runs:
-        """Stretches of the documents that these pieces are of, between tokens counted from the first of all."""
+        """Return stretches of these pieces' documents, between tokens counted from the first of all documents."""
         owners = self.owners[begins]
         origins = self.totals[self.firsts[owners]]
         return Runs(self.documents[owners], tokens_begin - origins, tokens_end - origins)
 
 
 class Cutting(Protocol):
-    """How documents become inputs."""
+    """Cuts documents into inputs."""
 
     @property
     def max_length(self) -> int:
-        """How many tokens an input has at most, markers included."""
+        """The most tokens of an input, markers included."""
 
     @property
     def room(self) -> int:
-        """How many tokens of text an input has at most."""
+        """The most tokens of text in an input."""
 
     def check(self, stores: Sequence[TokenStore]) -> None:
-        """Refuse documents that it cannot be done with."""
+        """Refuse documents that cannot be cut so."""
 
     def pools(self, documents: Iterable[Indices]) -> Iterator[Indices]:
-        """Pools of documents, large enough for it."""
+        """Yield pools of documents that are large enough."""
 
     def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
-        """All inputs of a pool."""
+        """Return all inputs of a pool."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class SingleStretches:
 
     @property
     def room(self) -> int:
-        """How many tokens of text an input has at most."""
+        """The most tokens of text in an input."""
         return self.max_length - 2
 
     def check(self, stores: Sequence[TokenStore]) -> None:
@@ -164,14 +165,14 @@ class SingleStretches:
         refuse_too_short(self.max_length, 3, "<s> A </s>")
 
     def pools(self, documents: Iterable[Indices]) -> Iterator[Indices]:
-        """Any will do."""
+        """Return the pools as they are."""
         return iter(documents)
 
     def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
         """Gather greedily; the first input of a document that needs several is of random length."""
-        ends = pieces.behind(np.arange(len(pieces)), self.room)
+        ends = pieces.past(np.arange(len(pieces)), self.room)
         firsts = pieces.firsts[pieces.totals[pieces.ends] - pieces.totals[pieces.firsts] > self.room]
-        ends[firsts] = np.maximum(firsts + 1, pieces.behind(firsts, random.integers(1, self.room + 1, len(firsts))))
+        ends[firsts] = np.maximum(firsts + 1, pieces.past(firsts, random.integers(1, self.room + 1, len(firsts))))
         begins = _chain(ends)
         return Spans(pieces.runs(begins, pieces.totals[begins], pieces.totals[ends[begins]]))
 
@@ -217,14 +218,14 @@ def _micro_batches(
         lengths = spans.lengths
         order = random.permutation(len(lengths))  # neighbours are of one document, and sorting keeps equals in order
         for places in batches_of_pool(order, (lengths[order],), random, batch_tokens, max_sentences):
-            number += 1  # from 1 on: a zero behind the seeds would change nothing
+            number += 1  # from 1 on: a zero after the seeds would change nothing
             yield spans.take(places, (*seeds, number))
     if not number:
-        raise UserError("The documents have no token at all: look at their files.")
+        raise UserError("The documents have no tokens: look at their files.")
 
 
 def refuse_too_short(max_length: int, least: int, form: str) -> None:
-    """Refuse a length without room for a token at each place that needs one."""
+    """Refuse a length without room for one token of each text."""
     if max_length < least:
         raise UserError(
             f"`data.max_length` is {max_length}, but must be at least {least}: an input is `{form}`, markers included."
@@ -232,11 +233,11 @@ def refuse_too_short(max_length: int, least: int, form: str) -> None:
 
 
 def _with_text(blocks: Iterable[Indices], stores: Sequence[TokenStore]) -> Iterator[Indices]:
-    """Only documents that have a token."""
+    """Yield only documents that have a token."""
     for block in blocks:
-        told = block[lengths_of(stores, "text", block) > 0]
-        if len(told):
-            yield told
+        full = block[lengths_of(stores, "text", block) > 0]
+        if len(full):
+            yield full
 
 
 def _split(sizes: Indices, longest: int, random: np.random.Generator) -> tuple[Indices, Indices]:
@@ -255,7 +256,7 @@ def _split(sizes: Indices, longest: int, random: np.random.Generator) -> tuple[I
 
 
 def _chain(ends: Indices) -> Indices:
-    """From the first piece on, always to where the one before ended."""
+    """Follow the ends from the first piece on: each input begins where the one before ended."""
     place, places, jumps = 0, [], ends.tolist()
     while place < len(jumps):
         places.append(place)

@@ -32,25 +32,25 @@ class TextBatch(Movable):
     tokens: int  # the real ones, markers included
 
 
-AnyTextCollator = Collator[TextBatch]  # how rows of stores become a model's input
+AnyTextCollator = Collator[TextBatch]
 
 
 @dataclass(frozen=True)
 class TextCollator:
-    """A text, or two, as one sequence."""
+    """Makes batches of texts, single or in pairs, each as one sequence."""
 
-    max_length: int  # of tokens, markers included
+    max_length: int  # the most tokens, markers included
     cut: Cut = "end"  # where a longer one loses tokens
     paired: bool = False  # whether there are second texts
-    classes: int = 0  # of several labels; 0 where a text has one
+    classes: int = 0  # the number of classes where a text has several labels, else 0
 
     @property
     def markers(self) -> int:
-        """Of a text, or of a pair."""
+        """The number of markers of a text, or of a pair."""
         return 3 if self.paired else 2
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
-        """The tokens of some texts as they are read, markers included."""
+        """Return the tokens of some texts as they are read, markers included."""
         return (np.sum(self._kept(stores, indices), axis=0) + self.markers,)
 
     def batch(
@@ -79,7 +79,7 @@ class TextCollator:
         return ("text", "second") if self.paired else ("text",)
 
     def _kept(self, stores: Sequence[TokenStore], indices: Indices) -> list[Lengths]:
-        """How many pieces stay of each text, and of each second one: the longer of a pair loses first."""
+        """Return how many tokens are kept of each text, and of each second one: the longer of a pair loses first."""
         room = self.max_length - self.markers
         lengths = [lengths_of(stores, stream, indices) for stream in self._streams]
         if not self.paired:
@@ -98,20 +98,20 @@ class TextFeed(RowFeed[TextBatch]):
 
 
 def kept_pieces(lengths: Lengths, kept: Lengths, cut: Cut) -> NDArray[np.bool_]:
-    """Which pieces of texts of these lengths stay where so many of each are kept."""
+    """Return which tokens of texts of these lengths stay where `kept` of each are kept."""
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     match cut:
         case "end":
-            before, behind = kept, np.zeros_like(kept)
+            before, after = kept, np.zeros_like(kept)
         case "start":
-            before, behind = np.zeros_like(kept), kept
+            before, after = np.zeros_like(kept), kept
         case "middle":
-            before, behind = kept - kept // 2, kept // 2
-    return (place < np.repeat(before, lengths)) | (place >= np.repeat(lengths - behind, lengths))
+            before, after = kept - kept // 2, kept // 2
+    return (place < np.repeat(before, lengths)) | (place >= np.repeat(lengths - after, lengths))
 
 
 def labels_of(stores: Sequence[TokenStore], indices: Indices, rows: int, classes: int) -> Tensor:
-    """The class of each text, or 1 for each of its several `classes`; IGNORED behind them up to so many rows."""
+    """Return the class of each text, or 1 for each of its several `classes`; then IGNORED up to `rows` rows."""
     if "label" not in stores[0].streams:
         return torch.full((rows,), IGNORED)
     values, lengths = gather(stores, "label", indices)

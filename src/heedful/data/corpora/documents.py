@@ -17,7 +17,7 @@ Document = list[str]  # its sentences
 def read_documents(corpus: AnyTexts, folder: str, form: TextForm) -> Iterator[Document]:
     """Yield the sentences of each document, in order; what has none is left out.
 
-    The form is given to the sentences when they are found, as capitals show where they begin.
+    Sentences are normalised after the split, as capitals show where they begin.
     """
     for sentences in _documents(corpus, folder):
         yield [form(sentence) for sentence in sentences]
@@ -34,7 +34,7 @@ def _documents(corpus: AnyTexts, folder: str) -> Iterator[Document]:
 
 
 def _documents_of_rows(corpus: TsvTexts | JsonlTexts, folder: str) -> Iterator[Document]:
-    """Each text is a document, and so is the second one of a pair; what they are labelled does not matter."""
+    """Yield each text as a document, and the second text of a pair as another; labels are not read."""
     for row in read_texts(corpus.model_copy(update={"label": None}), folder):
         for text in (row.text, row.second or ""):
             if sentences := split_sentences(text):
@@ -59,7 +59,7 @@ def _sentences(line: str, corpus: PlainTexts) -> list[str]:
 
 
 def _grouped(lines: Iterable[str], corpus: PlainTexts) -> Iterator[list[str]]:
-    """The lines of each document, some of them empty."""
+    """Yield the lines of each document; a document may have none."""
     match corpus.documents:
         case "line":
             return ([line] for line in lines)
@@ -83,7 +83,7 @@ def _between_blank_lines(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _under_titles(lines: Iterable[str]) -> Iterator[list[str]]:
-    """As WikiText has them: " = Title = " begins a document; headings have more signs of equality on both sides."""
+    """Split as WikiText does: " = Title = " begins a document, and headings have more equals signs on both sides."""
     document: list[str] = []
     for line in lines:
         level = _heading_level(line)
@@ -96,7 +96,7 @@ def _under_titles(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _heading_level(line: str) -> int:
-    """How many `=` stand by themselves at each end of a line with something between; 0 where it is no heading."""
+    """Return the number of separate `=` at each end of a heading; 0 for a line that is not a heading."""
     words = line.split()
     level = next((place for place, word in enumerate(words) if word != "="), 0)
     title = words[level : len(words) - level]

@@ -6,7 +6,7 @@ from heedful.errors import UserError, suggestion
 
 
 def json_object(line: str, where: str) -> dict[str, object]:
-    """The object of a line."""
+    """Return the JSON object of a line."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -17,7 +17,7 @@ def json_object(line: str, where: str) -> dict[str, object]:
 
 
 def text_field(row: dict[str, object], field: str, where: str) -> str:
-    """A text of a row."""
+    """Return a text field of a row."""
     text = field_of(row, field, where)
     if not isinstance(text, str):
         raise UserError(f"{where}: field `{field}` is {json_kind(text)}, but must be text.")
@@ -25,23 +25,25 @@ def text_field(row: dict[str, object], field: str, where: str) -> str:
 
 
 def field_of(row: dict[str, object], field: str, where: str) -> object:
-    """What a row has there."""
+    """Return the value of a row's field."""
     if field not in row:
         raise UserError(f"{where} has no field `{field}`.{suggestion(field, list(row))}")
     return row[field]
 
 
 def checked_text(text: str, field: str, where: str) -> str:
-    """A text that can be written."""
+    """Return a text that UTF-8 can hold, or refuse it."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise UserError(f"{where}: field `{field}` holds half of a surrogate pair, which is no character.") from error
+        raise UserError(
+            f"{where}: field `{field}` holds half of a surrogate pair, which is not a character."
+        ) from error
     return text
 
 
 def json_kind(value: object) -> str:
-    """What a value is, in words."""
+    """Return the JSON type of a value, in words."""
     match value:
         case None:
             return "null"

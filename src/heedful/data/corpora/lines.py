@@ -1,7 +1,7 @@
 """Lines of text from files and streams: plain, .gz, .xz or a member of a .zip; UTF-8, streaming, memory constant.
 
 Only a newline ends a line, with or without a carriage return before it. Python's `splitlines` also cuts at U+2028, form
-feeds and more, which would shift one side of a parallel corpus against the other without a word.
+feeds and more, which would silently shift one side of a parallel corpus against the other.
 """
 
 import codecs
@@ -25,7 +25,7 @@ _MEMBERS_SHOWN = 10
 
 @dataclass(frozen=True)
 class TextFile:
-    """Where a text is: a file, and the member of it that counts where it is a zip archive."""
+    """The location of a text: a file, and the member of it where it is a zip archive."""
 
     path: Path
     member: str = ""
@@ -38,7 +38,7 @@ class TextFile:
 
 
 def locate(name: str, folder: str = "") -> TextFile:
-    """Turn a name from a recipe or the command line into a place; `folder` goes before relative names."""
+    """Turn a name from a recipe or the command line into a location; `folder` goes before relative names."""
     found = _ZIP_MEMBER.fullmatch(name)
     path, member = (found["path"], found["member"]) if found else (name, "")
     full = Path(folder).expanduser() / Path(path).expanduser()
@@ -120,7 +120,7 @@ def _undamaged(stream: Iterable[bytes], file: TextFile) -> Iterator[bytes]:
 
 @contextmanager
 def _damage(file: TextFile) -> Iterator[None]:
-    """What the decompressors raise when a file was cut short, garbled, or is none of theirs."""
+    """Return what the decompressors raise for a file that is cut short, damaged, or not of their format."""
     try:
         yield
     except (

@@ -34,7 +34,7 @@ def read_pairs(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STAND
 
 
 def is_blank(pair: Pair) -> bool:
-    """Whether a side has nothing to say."""
+    """Whether a side is blank."""
     return not pair[0].strip() or not pair[1].strip()
 
 

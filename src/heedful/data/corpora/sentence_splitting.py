@@ -1,8 +1,8 @@
 """Sentences found in running text, by rules that ask for no model and hardly for a language.
 
-A sentence ends at `.`, `!`, `?` or `…`, with the quotes and brackets that close behind it, where white space and
+A sentence ends at `.`, `!`, `?` or `…`, with the closing quotes and brackets after it, where white space and
 something that can begin a sentence follow. Line breaks and `<br />` end one always, and so do the stops of Chinese and
-Japanese, which have no space behind. Text whose punctuation stands between spaces is understood as well.
+Japanese, which have no space after it. Text with spaces around its punctuation is understood as well.
 """
 
 import re
@@ -25,9 +25,9 @@ _WINDOW: Final = 16  # letters before a stop that can tell what it is
 _LAST_WORD: Final = re.compile(rf"(?:^| )[{_OPENERS}]*(?P<word>[^ {_OPENERS}]{{1,9}})\Z")  # where it is short
 _SPELLED_OUT: Final = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}|[^\W\d_]")  # e.g, U.S, Ph.D, z.B; initials
 _NUMBER: Final = re.compile(r"\d{1,2}")
-_QUOTED_SPEECH: Final = re.compile(r"[」』]\Z")  # in Japanese, と or って goes on behind it
+_QUOTED_SPEECH: Final = re.compile(r"[」』]\Z")  # in Japanese, と or って may continue the sentence
 
-# Abbreviations that stand before a name or another word, hardly ever at the end of a sentence.
+# Abbreviations that come before a name or another word, hardly ever at the end of a sentence.
 _ABBREVIATION: Final = re.compile(
     r"(?i)mr|mrs|ms|messrs|mme|mmes|mlle|dr|dra|drs|prof|rev|fr|hon|st|ste|mt|gen|maj|col|capt|cmdr|cpt|lt|sgt|cpl"
     r"|adm|gov|sen|rep|pres|supt|hr|sr|sra|srta|dott|sig|vs|cf|viz|al|resp|ca|approx|bzw|evtl|ggf|inkl|vgl"
@@ -39,14 +39,14 @@ _AFTER_ORDINAL: Final = re.compile(  # German has "3. Mai", and writes nouns wit
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, in order, with single spaces for white space: nothing else is lost but `<br />`."""
+    """Return the sentences of a text, in order, with single spaces for white space: only `<br />` is lost."""
     lowercase = text.islower()  # no capital shows where a sentence begins
     lines = (" ".join(line.split()) for line in _BREAK.sub("\n", text).splitlines())
     return [sentence for line in lines if line for sentence in _sentences(line, lowercase)]
 
 
 def _sentences(line: str, lowercase: bool) -> list[str]:
-    """The sentences of a line without needless white space."""
+    """Return the sentences of a line that has single spaces only."""
     cuts = [0]
     for match in _END.finditer(line):
         end = _end_of_sentence(line, cuts[-1], match, lowercase)
@@ -56,7 +56,7 @@ def _sentences(line: str, lowercase: bool) -> list[str]:
 
 
 def _end_of_sentence(line: str, begin: int, match: re.Match[str], lowercase: bool) -> int | None:
-    """Where the sentence that began at `begin` ends behind this stop, if it does."""
+    """Return where the sentence that began at `begin` ends after this stop; None where it does not."""
     end = match.end()
     if match["wide"]:
         goes_on = _QUOTED_SPEECH.search(match[0]) and line.startswith(("と", "って"), end)
@@ -77,7 +77,7 @@ def _end_of_sentence(line: str, begin: int, match: re.Match[str], lowercase: boo
 
 
 def _is_abbreviation(before: str, first: re.Match[str]) -> bool:
-    """Whether a full stop belongs to the word before it alone."""
+    """Whether a full stop belongs only to the word before it."""
     found = _LAST_WORD.search(before)
     word = found["word"] if found else ""
     if _NUMBER.fullmatch(word):

@@ -14,7 +14,7 @@ from heedful.errors import UserError, counted
 
 
 def choose(rows: Iterable[Row], corpus: AnyTexts, key: Callable[[Row], str]) -> Iterator[Row]:
-    """The rows of the corpus's `part` and `sample`, in the order of the file; `key` is what a row says."""
+    """Yield the rows of the corpus's `part` and `sample`, in the order of the file; `key` returns a row's content."""
     if not corpus.part and corpus.sample is None:
         yield from rows
         return
@@ -24,7 +24,7 @@ def choose(rows: Iterable[Row], corpus: AnyTexts, key: Callable[[Row], str]) -> 
 
 
 def _hash(text: str) -> int:
-    # A JSON file can hold half of a surrogate pair, which UTF-8 cannot: any bytes will do for it.
+    # A JSON file can hold half of a surrogate pair, which UTF-8 cannot: any bytes are good enough for a hash.
     return int.from_bytes(sha256(text.encode(errors="surrogatepass")).digest(), "big")
 
 

@@ -21,7 +21,7 @@ class Text:
     text: str
     second: str | None = None
     labels: tuple[str, ...] = ()
-    line: int = field(default=0, compare=False)  # of its file; 0 where it is of none
+    line: int = field(default=0, compare=False)  # its line in the file; 0 where there is no file
 
     @property
     def blank(self) -> bool:
@@ -29,26 +29,26 @@ class Text:
         return not self.text.strip() or (self.second is not None and not self.second.strip())
 
     def formed(self, form: TextForm) -> "Text":
-        """In the form that a model reads."""
+        """Return the text in the form that a model reads."""
         return replace(self, text=form(self.text), second=None if self.second is None else form(self.second))
 
 
 def read_texts(
     corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS, several: bool = False
 ) -> Iterator[Text]:
-    """Yield the texts of a corpus in order, blank ones included; `several` labels of one may stand between commas."""
+    """Yield the texts of a corpus in order, blank ones included; with `several`, commas separate a text's labels."""
     rows = _in_rows(corpus)
     texts = select_lines(_all_texts(rows, folder, several), rows)
     if rows.sample is not None:
-        texts = (text for text in texts if not text.blank)  # so many are to be read
-    texts = choose(texts, rows, _said)
+        texts = (text for text in texts if not text.blank)  # blank texts do not count towards the sample
+    texts = choose(texts, rows, _content)
     if form == AS_IT_STANDS:
         return texts
     return (text.formed(form) for text in texts)
 
 
 def classes_of(texts: Sequence[Text], labels: Sequence[str], name: str) -> list[list[int]]:
-    """The true classes of texts by number; `name` is that of their corpus."""
+    """Return the true classes of texts by number; `name` is that of their corpus."""
     known = {label: number for number, label in enumerate(labels)}
     for text in texts:
         unknown = next((label for label in text.labels if label not in known), None)
@@ -60,12 +60,12 @@ def classes_of(texts: Sequence[Text], labels: Sequence[str], name: str) -> list[
     return [[known[label] for label in text.labels] for text in texts]
 
 
-def _said(text: Text) -> str:
+def _content(text: Text) -> str:
     return text.text if text.second is None else f"{text.text}\t{text.second}"
 
 
 def _in_rows(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
-    """The only corpora that have texts in rows; a recipe's were checked before."""
+    """Return the corpus as one that has texts in rows; recipes were checked before."""
     match corpus:
         case TsvTexts() | JsonlTexts():
             return corpus
@@ -105,9 +105,9 @@ def _tsv_texts(corpus: TsvTexts, file: TextFile, several: bool) -> Iterator[Text
         yield Text(row[corpus.text - 1], row[corpus.second - 1] if corpus.second else None, labels, number)
 
 
-def labels_of(said: str, several: bool, where: str) -> tuple[str, ...]:
-    """The labels that a column says, several with commas between; of these, there may be none."""
-    names = [name.strip() for name in said.split(",")] if several else [said.strip()]
+def labels_of(column: str, several: bool, where: str) -> tuple[str, ...]:
+    """Return the labels in a column: one, or with `several` any number, separated by commas."""
+    names = [name.strip() for name in column.split(",")] if several else [column.strip()]
     if several:
         return tuple(dict.fromkeys(name for name in names if name))
     if not names[0]:
@@ -131,7 +131,7 @@ def _jsonl_texts(corpus: JsonlTexts, file: TextFile, several: bool) -> Iterator[
 
 
 def _labels_field(row: dict[str, object], field: str, several: bool, where: str) -> tuple[str, ...]:
-    """A label may be text, a whole number or true and false; several are a list of them, or one by itself."""
+    """Return the labels in a field: text, a whole number, true or false; with `several`, one of these or a list."""
     value = field_of(row, field, where)
     if not isinstance(value, list):
         name = _label(value, field, where)

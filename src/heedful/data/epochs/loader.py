@@ -47,7 +47,7 @@ class TrainingFeed(Feed[MadeBatch], Protocol[MadeBatch]):
 
 @dataclass(frozen=True)
 class MicroBatch(Generic[Batch]):
-    """A batch and its place: number `index` of an epoch, both from 0, and whether the epoch ends with it."""
+    """A batch and its position: number `index` of an epoch, both from 0, and whether the epoch ends with it."""
 
     epoch: int
     index: int
@@ -56,10 +56,10 @@ class MicroBatch(Generic[Batch]):
 
 
 class Collator(Protocol[MadeBatch]):
-    """How rows of stores become a model's input."""
+    """Turns rows of stores into a model's input."""
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
-        """The tokens of some rows as they are read, markers included: one array a side."""
+        """Return the tokens of some rows as they are read, markers included: one array per side."""
         ...
 
     def batch(
@@ -153,7 +153,7 @@ class Loader(Generic[Batch]):
             self._offer(error)
 
     def _offer(self, made: MicroBatch[Batch] | BaseException) -> bool:
-        """Put into the queue as soon as there is room; False when the loader was closed meanwhile."""
+        """Put into the queue as soon as there is room; False when the loader was closed first."""
         while not self._closed.is_set():
             try:
                 self._ready.put(made, timeout=0.1)
@@ -174,14 +174,14 @@ class Loader(Generic[Batch]):
                 count += 1
             if first > count:
                 raise UserError(
-                    f"Epoch {epoch} has {count:,} micro-batches, but training is to go on at number {first:,}: "
+                    f"Epoch {epoch} has {count:,} micro-batches, but training continues at number {first:,}: "
                     "the training data or `data.batch_tokens` changed since the checkpoint was written."
                 )
             epoch, first = epoch + 1, 0
 
 
 def _with_last(micro_batches: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
-    """Each with whether it is the last one."""
+    """Yield each with whether it is the last one."""
     before: Any = None
     for planned in micro_batches:
         if before is not None:

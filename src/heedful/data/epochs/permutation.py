@@ -1,6 +1,6 @@
 """A shuffled order that is computed where it is asked for, so that shuffling a large corpus takes no memory.
 
-A Feistel network whose rounds are keyed by random numbers permutes the numbers of so many bits (Luby and Rackoff 1988).
+A Feistel network whose rounds are keyed by random numbers permutes all numbers of n bits (Luby and Rackoff 1988).
 Where there are fewer numbers than that, one that falls outside is permuted again until it falls inside: what remains is
 a permutation of the numbers inside ("cycle walking", Black and Rogaway 2002, 3).
 """
@@ -20,11 +20,11 @@ _HALF_WORD: Final = np.uint64(32)
 _Words = NDArray[np.uint64]
 
 
-Order = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # places to the numbers that stand there
+Order = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # from positions to the numbers at them
 
 
 def random_order(size: int, random: np.random.Generator) -> Order:
-    """A random order of 0 to `size` - 1: stored where they are few, which leaves no order out, else computed."""
+    """Draw a random order of 0 to `size` - 1: stored where it is short, so that any is possible, else computed."""
     if size <= _SMALL:
         return random.permutation(size).take
     return Permutation.drawn(size, random)
@@ -35,15 +35,15 @@ class Permutation:
     """A random order of 0 to `size` - 1, computed."""
 
     size: int
-    keys: _Words  # one a round
+    keys: _Words  # one per round
 
     @classmethod
     def drawn(cls, size: int, random: np.random.Generator) -> "Permutation":
-        """One of them, by chance."""
+        """Draw one at random."""
         return cls(size, random.integers(0, 1 << 64, _ROUNDS, dtype=np.uint64))
 
     def __call__(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers at these places."""
+        """Return the numbers at these positions."""
         numbers = self._permuted(places.astype(np.uint64))
         while len(outside := np.flatnonzero(numbers >= self.size)):
             numbers[outside] = self._permuted(numbers[outside])

@@ -18,7 +18,7 @@ from heedful.errors import UserError, counted
 
 Indices = NDArray[np.int64]  # sentences, counted through all stores one after the other
 Counts = NDArray[np.integer]  # tokens of each sentence
-Costs = Callable[[Indices], Sequence[Counts]]  # the tokens of some sentences, markers included: one array a side
+Costs = Callable[[Indices], Sequence[Counts]]  # the tokens of some sentences, markers included: one array per side
 
 ORDER: Final = 2  # raise it when the same corpus, seed and epoch give another order
 POOL: Final = 100  # micro-batches' worth of tokens that are sorted together
@@ -39,8 +39,8 @@ def plan(
 ) -> Iterator[Indices]:
     """Yield the micro-batches of an epoch, each an array of sentence indices.
 
-    `sizes` and `weights` hold one number a store; `noun` names what they have in messages. In every micro-batch each
-    side stays within `batch_tokens`.
+    `sizes` and `weights` hold one number per store; `noun` is what a row is called in messages. In every micro-batch
+    each side stays within `batch_tokens`.
     """
     random = generator(seed, epoch)
     sentences = shuffled(sizes, weights, random, noun)
@@ -49,21 +49,21 @@ def plan(
 
 
 def generator(*seeds: int) -> np.random.Generator:
-    """Random numbers that are the same wherever these seeds are; zeros at the end change nothing."""
+    """Return a generator of the same numbers on every machine; zeros after the other seeds change nothing."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed & _SEED_MASK for seed in seeds])))
 
 
 def shuffled(
     sizes: Sequence[int], weights: Sequence[float], random: np.random.Generator, noun: str
 ) -> Iterator[Indices]:
-    """The rows of all stores as often as the weights say, in one random order, block by block; `noun` names them."""
+    """Yield the rows of all stores as often as the weights say, in one random order, block by block."""
     occurrences = _occurrences(sizes, weights, random)
     _refuse_empty(occurrences, sizes, weights, noun)
     return _blocks(occurrences, random)
 
 
 def batches_by_length(costs: Sequence[Counts], *, batch_tokens: int, max_sentences: int | None = None) -> list[Indices]:
-    """Cover all sentences once, shortest first, within a budget a side: for validation and decoding.
+    """Cover all sentences once, shortest first, within a budget per side: for validation and decoding.
 
     `costs` holds the tokens of all sentences. A sentence over the budget makes a batch of its own.
     """
@@ -72,7 +72,7 @@ def batches_by_length(costs: Sequence[Counts], *, batch_tokens: int, max_sentenc
 
 
 def spread(most: int, count: int) -> Indices:
-    """So many of `count` rows, at equal distances; all of them where there are no more."""
+    """Return at most `most` of `count` rows, at equal distances."""
     taken = min(most, count)
     return np.arange(taken) * count // taken
 
@@ -104,7 +104,7 @@ def _occurrences(sizes: Sequence[int], weights: Sequence[float], random: np.rand
 
 
 def _blocks(occurrences: Sequence[_Occurrences], random: np.random.Generator) -> Iterator[Indices]:
-    """All occurrences of all stores in one random order, block by block."""
+    """Yield all occurrences of all stores in one random order, block by block."""
     counts = [part.count for part in occurrences]
     count = sum(counts)
     order = random_order(count, random)
@@ -135,7 +135,7 @@ def batches_of_pool(
     batch_tokens: int,
     max_sentences: int | None,
 ) -> Iterator[Indices]:
-    """The micro-batches of what is sorted together, similar lengths in each, in random order."""
+    """Yield the micro-batches of a pool, similar lengths in each, in random order."""
     order = np.lexsort(tuple(costs))
     micro_batches = list(_cut(pool[order], [cost[order] for cost in costs], batch_tokens, max_sentences))
     yield from (micro_batches[i] for i in random.permutation(len(micro_batches)))
@@ -176,7 +176,7 @@ def _refuse_empty(
 ) -> None:
     if not any(part.count for part in occurrences):
         raise UserError(
-            f"An epoch would show no {noun} at all: `data.train` has {counted(sum(sizes), noun)} with weights "
+            f"An epoch would show no {noun}: `data.train` has {counted(sum(sizes), noun)} with weights "
             f"{', '.join(f'{weight:g}' for weight in weights)}. Raise `weight`."
         )
 

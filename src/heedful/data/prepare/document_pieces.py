@@ -1,4 +1,4 @@
-"""Texts as documents of sentences, and these as pieces: the same in training and in use."""
+"""Texts as documents of sentences, and sentences as tokens: the same in training and in use."""
 
 from collections.abc import Sequence
 
@@ -9,18 +9,18 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 
 
 def document_of(text: str, form: TextForm) -> list[str]:
-    """The sentences of a text; the form is given to them when they are found, as capitals show where they begin."""
+    """Return the sentences of a text; it is normalised after the split, as capitals show where sentences begin."""
     return [form(sentence) for sentence in split_sentences(text)]
 
 
 def to_encode(documents: Sequence[Sequence[str]], tokenizer: Tokenizer) -> list[str]:
-    """The sentences of all documents as their tokenizer must see them to find the pieces of the whole text."""
+    """Return the sentences of all documents as the tokenizer must see them to find the tokens of the whole text."""
     before = " " if tokenizer.spells_spaces else ""
     return [f"{before if place else ''}{sentence}" for document in documents for place, sentence in enumerate(document)]
 
 
 def document_store(documents: Sequence[Sequence[str]], tokenizer: Tokenizer) -> TokenStore:
-    """Documents in memory: the pieces of each, and how many of them each sentence has."""
+    """Hold documents in memory: the tokens of each, and the number of tokens of each sentence."""
     encoded = iter(tokenizer.encode_batch(to_encode(documents, tokenizer)))
     pieces = [[next(encoded) for _ in document] for document in documents]
     return TokenStore.of(

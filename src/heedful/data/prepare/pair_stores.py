@@ -18,7 +18,7 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.worker_pool import Workers, available_cores
 from heedful.errors import UserError
 
-_CHUNK = 4096  # pairs that are tokenized at once
+_CHUNK = 4096  # pairs that are tokenized together
 _FEW = 12  # chunks for which no other processes are started
 _TELL_EVERY = 64  # chunks
 
@@ -37,7 +37,7 @@ class Tokenizing:
     processes: int = field(default_factory=available_cores)
 
     def store(self, corpus: AnyCorpus, filters: Filters) -> TokenStore:
-        """The tokenized corpus, from the cache or made now."""
+        """Return the tokenized corpus, from the cache or made now."""
         key = self._key(corpus, filters)
         types = {"source": id_stream(self.source.size), "target": id_stream(self.target.size)}
 
@@ -68,7 +68,7 @@ class Tokenizing:
         )
 
     def _tag(self, corpus: AnyCorpus) -> list[int]:
-        """What stands before every source of the corpus."""
+        """Return the tag that goes before every source of the corpus."""
         return [self.source.tag(corpus.to)] if corpus.to else []
 
     def _telling(self, corpus: AnyCorpus, pairs: Iterator[Pair]) -> Iterator[Pair]:
@@ -78,7 +78,7 @@ class Tokenizing:
             yield pair
 
     def _chunks(self, pairs: Iterator[Pair], dropped: Counter[str]) -> Iterator[list[Pair]]:
-        """Pairs with text on both sides, so many at a time."""
+        """Yield chunks of pairs with text on both sides."""
         while chunk := list(islice(pairs, _CHUNK)):
             texts = [pair for pair in chunk if not is_blank(pair)]
             if len(texts) < len(chunk):
@@ -86,7 +86,7 @@ class Tokenizing:
             yield texts
 
     def _encoded(self, chunks: Iterator[list[Pair]], encoder: Encoder) -> Generator[Encoded, None, None]:
-        """In this process where the corpus is small: starting others takes a second."""
+        """Encode in this process where the corpus is small: starting others takes a second."""
         first = list(islice(chunks, _FEW))
         chunks = chain(first, chunks)
         if len(first) < _FEW or self.processes == 1:
@@ -103,7 +103,7 @@ def _counted(encoded: Iterable[Encoded], dropped: Counter[str]) -> Iterator[Mapp
 
 
 def _dropped(dropped: Mapping[str, int], data: Data) -> str:
-    """How many pairs were dropped and why, in words."""
+    """Say how many pairs were dropped and why."""
     words = {
         "empty": "with an empty side",
         "too long": f"longer than `data.max_length` ({data.max_length:,} tokens)",

@@ -29,7 +29,7 @@ def prepare(
 ) -> Prepared:
     """Train the tokenizers, unless vocabularies are given, and tokenize the training and validation corpora.
 
-    `progress` gets a line of text for every longer piece of work.
+    `progress` is called with a line of text for each longer task.
     """
     data = recipe.data
     for corpus in (*data.train, *data.valid):

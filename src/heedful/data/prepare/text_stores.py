@@ -1,7 +1,7 @@
 """Corpora of texts to token stores: read, tokenized, kept in the cache.
 
 A row is a text, with the streams `text`, `second` where there are pairs, and `label`; or a document, with `text` and
-`sentences`, the number of pieces of each sentence, and `label` where it has one.
+`sentences`, the number of tokens of each sentence, and `label` where it has one.
 """
 
 import re
@@ -29,7 +29,7 @@ from heedful.data.tokenize.pair_encoder import ragged
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.errors import UserError, counted
 
-_CHUNK: Final = 1024  # texts that are tokenized at once, on all cores
+_CHUNK: Final = 1024  # texts that are tokenized together, on all cores
 _COUNTS: Final = StreamType(np.dtype(np.uint32))  # lengths, and numbers of classes
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 
@@ -38,18 +38,18 @@ Streams = Mapping[str, Ragged]
 
 @dataclass(frozen=True)
 class TextStores:
-    """Corpora to stores, all with the same tokenizer and the same classes."""
+    """Turns corpora into stores, all with the same tokenizer and the same classes."""
 
     data: Data
     tokenizer: Tokenizer
     contents: Contents
     progress: Say
     labels: tuple[str, ...] = ()
-    several: bool = False  # labels a text
+    several: bool = False  # labels per text
     documents: bool = False  # whether rows are documents of sentences
 
     def store(self, corpus: AnyCorpus) -> TokenStore:
-        """The tokenized corpus, from the cache or made now."""
+        """Return the tokenized corpus, from the cache or made now."""
         key = key_of(
             {
                 "format": FORMAT,
@@ -126,7 +126,7 @@ def _why_empty(corpus: AnyCorpus) -> str:
 
 
 def labels_in(corpora: Iterable[AnyCorpus], data: Data, several: bool) -> tuple[str, ...]:
-    """The names of all classes in corpora, sorted: numbers by their value."""
+    """Return the names of all classes in corpora, sorted: numbers by their value."""
     found = {
         label
         for corpus in corpora
@@ -142,5 +142,5 @@ def labels_in(corpora: Iterable[AnyCorpus], data: Data, several: bool) -> tuple[
 
 
 def counts_of(stores: Sequence[TokenStore], classes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many texts have each class."""
+    """Return the number of texts of each class."""
     return sum(np.bincount(store.streams["label"].values, minlength=classes) for store in stores)  # type: ignore[return-value]

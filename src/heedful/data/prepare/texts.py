@@ -26,7 +26,7 @@ def prepare_texts(
 ) -> Prepared:
     """Train the tokenizer and find the classes, unless they are given, and tokenize training and validation corpora.
 
-    `progress` gets a line of text for every longer piece of work.
+    `progress` is called with a line of text for each longer task.
     """
     data, model = recipe.data, recipe.model
     for corpus in (*data.train, *data.valid):
@@ -56,7 +56,7 @@ def prepare_texts(
 
 @dataclass(frozen=True)
 class TextSample:
-    """`taken` of all `count` texts of the training corpora, at equal distances, for a tokenizer to be trained on."""
+    """`taken` of all `count` texts of the training corpora, at equal distances: what a tokenizer is trained on."""
 
     recipe: Recipe
     taken: int
@@ -64,11 +64,11 @@ class TextSample:
 
     @classmethod
     def of(cls, recipe: Recipe) -> "TextSample":
-        """As many as the recipe allows, or all."""
+        """Take as many texts as the recipe allows."""
         count = sum(1 for _ in _all_texts(recipe))
         if not count:
             names = ", ".join(corpus.title for corpus in recipe.data.train)
-            raise UserError(f"There is no text to train a tokenizer on in {names}: all of it is blank.")
+            raise UserError(f"There is no text to train a tokenizer on in {names}: all texts are blank.")
         return cls(recipe, min(count, recipe.tokenizer.sample), count)
 
     def __iter__(self) -> Iterator[str]:
@@ -76,12 +76,12 @@ class TextSample:
 
     @property
     def description(self) -> str:
-        """How many texts of how many; nothing where it is all of them."""
+        """The number of texts out of how many, in words; empty where all are taken."""
         return described(self.taken, self.count)
 
 
 def _all_texts(recipe: Recipe) -> Iterator[str]:
-    """Every text of the training corpora; of running text and of pairs, every part of it."""
+    """Yield every text of the training corpora: of running text each sentence, of pairs both texts."""
     data, form = recipe.data, TextForm.of(recipe.data)
     for corpus in data.train:
         if isinstance(corpus, PlainTexts):

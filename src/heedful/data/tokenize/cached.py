@@ -19,17 +19,17 @@ _FILE: Final = "tokenizer.json"
 
 
 class Texts(Iterable[str], Protocol):
-    """What a tokenizer is trained on."""
+    """The texts that a tokenizer is trained on."""
 
     @property
     def description(self) -> str:
-        """How many texts of how many; nothing where it is all of them."""
+        """The number of texts out of how many, in words; empty where all are taken."""
         ...
 
 
 @dataclass(frozen=True)
 class TokenizerTraining:
-    """All that decides a tokenizer: its kind, the form of texts, the content of corpora, and its markers."""
+    """Everything that decides a tokenizer: its kind, the form of texts, the content of corpora, and its markers."""
 
     config: AnySide
     form: TextForm
@@ -38,7 +38,7 @@ class TokenizerTraining:
     mask: bool = False
 
     def tokenizer(self, side: str, of_side: str, texts: Callable[[], Texts], progress: Say) -> Tokenizer:
-        """The tokenizer of a side, which is called `of_side` in messages."""
+        """Return the tokenizer of a side, which is called `of_side` in messages."""
         key = key_of(
             {
                 "version": tokenizer_training.VERSION,

@@ -2,7 +2,7 @@
 
 Every tokenizer that cuts text at spaces gives a text's words one by one what it gives the whole text, provided that a
 word brings along the spaces before it. No pre-tokenizer here looks back, and none lets a piece reach over the gap
-between a word and the space behind it.
+between a word and the space after it.
 """
 
 import json
@@ -23,7 +23,7 @@ _ROOM: Final = 4_000_000  # characters of remembered words, in all processes tog
 
 
 class KnownWords:
-    """A tokenizer that remembers words, and begins again with none when there is no more room for new ones."""
+    """A tokenizer that remembers words, and forgets them all when there is no more room for new ones."""
 
     sharers: ClassVar[int] = 1  # processes that divide the room among them; a tokenizing process sets it at its start
 
@@ -33,7 +33,7 @@ class KnownWords:
         self._words = _words if _cuts_at_spaces(tokenizer) else _whole
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        """The ids of texts, without markers, each as bytes."""
+        """Return the ids of texts, without markers, each as bytes."""
         words = [self._words(text) for text in texts]
         if self._used > self._room:
             self._known, self._used = {}, 0

@@ -14,13 +14,13 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Filters:
-    """Which pairs are dropped beside those with an empty side; lengths count pieces, without markers and tags."""
+    """Which pairs are dropped besides those with an empty side; lengths count tokens, without markers and tags."""
 
     max_length: int | None = None
     max_ratio: float | None = None
 
     def objection(self, source: int, target: int, tag: int = 0) -> str | None:
-        """The reason to drop a pair of these lengths, or None; a tag before the source needs a place too."""
+        """Return the reason to drop a pair of these lengths, or None; a tag before the source counts too."""
         shorter, longer = sorted((source, target))
         if not shorter:
             return "empty"
@@ -33,14 +33,14 @@ class Filters:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The pairs of a chunk that are kept, and how many were dropped for which reason."""
+    """The pairs of a chunk that are kept, and the number dropped for each reason."""
 
     streams: Mapping[str, Ragged]
     dropped: Mapping[str, int]
 
 
 class Encoder:
-    """Tokenizes both sides of pairs and drops what the filters object to; `tag` stands before every source."""
+    """Tokenizes both sides of pairs and drops what the filters object to; `tag` goes before every source."""
 
     def __init__(self, source: Tokenizer, target: Tokenizer, filters: Filters, tag: Sequence[int] = ()) -> None:
         self.source, self.target, self.filters, self.tag = source, target, filters, tag
@@ -65,7 +65,7 @@ class Encoder:
 
 
 def ragged(sentences: Sequence[bytes], dtype: np.dtype[np.unsignedinteger]) -> Ragged:
-    """Sentences of ids as bytes, end to end."""
+    """Put sentences of ids, given as bytes, end to end."""
     offsets = np.zeros(len(sentences) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, sentences), np.int64, len(sentences)) // ID.itemsize, out=offsets[1:])
     return Ragged(np.frombuffer(b"".join(sentences), ID).astype(dtype), offsets)

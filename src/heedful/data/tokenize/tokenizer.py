@@ -19,7 +19,7 @@ from heedful.files import is_unicode
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids
-MASK: Final = "<mask>"  # behind them, in vocabularies of masked language models
+MASK: Final = "<mask>"  # comes after them in vocabularies of masked language models
 _TAG = re.compile(r"<2(?P<language>.+)>")
 _SPACE: Final = "▁"  # how a space inside a piece is shown
 _BYTE_SPACE: Final = "Ġ"  # how byte-level vocabularies write it
@@ -33,7 +33,7 @@ def tag_of(language: str) -> str:
 class Tokenizer:
     """Text to ids and back; ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>` in every vocabulary.
 
-    Behind them may come `<mask>`, which masked language models fill in, and tags of target languages.
+    After them may come `<mask>`, which masked language models fill in, and tags of target languages.
     """
 
     pad, begin, end, unknown = PAD, BEGIN, END, UNKNOWN
@@ -58,10 +58,10 @@ class Tokenizer:
                     "it is not a tokenizer of Heedful."
                 )
         tokenizer = cls(inner)
-        behind = [] if tokenizer.mask is None else [tokenizer.mask]
-        if [*behind, *tokenizer.tags.values()] != list(range(len(SPECIALS), tokenizer.markers)):
+        after = [] if tokenizer.mask is None else [tokenizer.mask]
+        if [*after, *tokenizer.tags.values()] != list(range(len(SPECIALS), tokenizer.markers)):
             raise UserError(
-                f"{where}: its mask and tags do not stand behind its special pieces: it is no tokenizer of Heedful."
+                f"{where}: its mask and tags do not come after its special tokens: it is not a tokenizer of Heedful."
             )
         return tokenizer
 
@@ -71,25 +71,25 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The sha256 of the JSON."""
+        """Return the sha256 of the JSON."""
         return hashlib.sha256(self.to_json()).hexdigest()
 
     @property
     def markers(self) -> int:
-        """How many ids are special pieces and tags: text is made of the ids from here on, and of `<unk>`."""
+        """The number of special tokens and tags: text is made of the ids from here on, and of `<unk>`."""
         return len(SPECIALS) + (self.mask is not None) + len(self.tags)
 
     @property
     def size(self) -> int:
-        """How many ids there are, special ones included."""
+        """The number of ids, special ones included."""
         return self._inner.get_vocab_size()
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without markers."""
+        """Return the ids of a text, without markers."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts, without markers, on all cores."""
+        """Return the ids of texts, without markers, on all cores."""
         try:
             encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
         except TypeError:
@@ -100,17 +100,17 @@ class Tokenizer:
         return [_without_markers(encoding.ids, self.markers) for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; markers are left out, an unknown piece shows as `<unk>`."""
+        """Return the text of ids; markers are left out, an unknown token shows as `<unk>`."""
         return self.decode_batch([ids])[0]
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
-        """The texts of ids; markers are left out, an unknown piece shows as `<unk>`."""
+        """Return the texts of ids; markers are left out, an unknown token shows as `<unk>`."""
         first = self.markers
         pieces = [[token for token in ids if token >= first or token == UNKNOWN] for ids in batch]
         return self._inner.decode_batch(pieces, skip_special_tokens=False)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of ids as people read them, none with white space in it: a space can stand between them.
+        """Return the pieces of ids as people read them, none with white space in it: a space can separate them.
 
         A space is shown as `▁`; other white space, a control character and a part of a character as their bytes:
         `<0x0A>`, `<0xC3>`. Marks of a word's begin, end or inside (`▁`, `</w>`, `##`) are the vocabulary's; where it
@@ -119,7 +119,7 @@ class Tokenizer:
         return [self._shown(token) for token in ids]
 
     def words(self, ids: Sequence[int]) -> list[int]:
-        """The number of the word that each piece is of, or begins; words stand between spaces, counted from 0."""
+        """Return the number of each piece's word, from 0; words are separated by spaces."""
         reader = codecs.getincrementaldecoder("utf-8")("replace")
         numbers, begun, inside = [], 0, False
         for spelled in self._spelled(ids):
@@ -133,11 +133,11 @@ class Tokenizer:
 
     @property
     def spells_spaces(self) -> bool:
-        """Whether spaces are spelled like letters, so that a text that goes on begins with one."""
+        """Whether spaces are spelled like letters, so that a text that continues another begins with one."""
         return isinstance(self._inner.decoder, decoders.ByteLevel | decoders.Fuse)
 
     def continues_word(self, token: int) -> bool:
-        """Whether a piece goes on with the word of the piece before it, by the marks of the vocabulary's kind."""
+        """Whether a piece continues the word of the piece before it, by the marks of the vocabulary's kind."""
         piece = self._inner.id_to_token(token)
         if token < self.markers or piece is None:
             return False
@@ -152,7 +152,7 @@ class Tokenizer:
                 return False
 
     def tag(self, language: str) -> int:
-        """The id that asks for a language; refuses one that the vocabulary does not have."""
+        """Return the id that asks for a language; refuses one that the vocabulary does not have."""
         if language in self.tags:
             return self.tags[language]
         known = f"it has {', '.join(map(tag_of, self.tags))}" if self.tags else "it has no tags"
@@ -168,7 +168,7 @@ class Tokenizer:
         return "".join(_visible(letter, hidden) for letter in text)
 
     def _spelled(self, ids: Sequence[int]) -> list[bytes]:
-        """What each piece adds to the text; the spaces between words are their own pieces', or a neighbour's."""
+        """The bytes that each piece adds to the text; spaces between words are their own pieces, or a neighbour's."""
         distinct = list(dict.fromkeys(ids))
         if isinstance(self._inner.decoder, decoders.ByteLevel):
             first = self.markers
@@ -177,17 +177,17 @@ class Tokenizer:
                 _bytes(piece) if piece and (token >= first or token == UNKNOWN) else b""
                 for token, piece in zip(distinct, pieces, strict=True)
             ]
-        else:  # a piece is spelled by itself, but otherwise at an end of the text: so between two of a known text
+        else:  # a piece is spelled differently at an end of the text: so it is put between two of a known text
             neighbour = len(SPECIALS[UNKNOWN])
-            behind = len(self.decode([UNKNOWN, UNKNOWN])) - neighbour  # a space too, where it is the next piece's
+            after = len(self.decode([UNKNOWN, UNKNOWN])) - neighbour  # a space too, where it is the next piece's
             between = self.decode_batch([[UNKNOWN, token, UNKNOWN] for token in distinct])
-            spelled = [text[neighbour : len(text) - behind].encode() for text in between]
+            spelled = [text[neighbour : len(text) - after].encode() for text in between]
         of = dict(zip(distinct, spelled, strict=True))
         return [of[token] for token in ids]
 
 
 def _mask(inner: tokenizers.Tokenizer) -> int | None:
-    """The id of the mask, where the vocabulary has one: a word "<mask>" of the text is none."""
+    """Return the id of the mask, where the vocabulary has one: a word "<mask>" of the text is not one."""
     return next((number for number, token in inner.get_added_tokens_decoder().items() if token.content == MASK), None)
 
 
@@ -211,12 +211,12 @@ _BYTE_LETTERS: Final = _byte_letters()
 
 
 def _bytes(piece: str) -> bytes:
-    """The bytes of a byte-level piece."""
+    """Return the bytes of a byte-level piece."""
     return bytes(_BYTE_LETTERS[letter] for letter in piece)
 
 
 def _visible(letter: str, hidden: str) -> str:
-    """A letter, or byte that is none (as a lone surrogate), as it is shown."""
+    """Return a letter as it is shown, or a byte that is not one (given as a lone surrogate)."""
     if letter == " ":
         return _SPACE
     if letter == hidden or letter.isspace() or unicodedata.category(letter) in ("Cc", "Cs"):

@@ -43,7 +43,7 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train a tokenizer; its size is smaller than asked where the texts do not support more.
 
-    Behind the special pieces come a mask, where one is asked for, and a tag for each of the `languages`.
+    After the special tokens come a mask, where one is asked for, and a tag for each of the `languages`.
     """
     markers = (*SPECIALS, *((MASK,) if mask else ()), *map(tag_of, sorted(languages)))
     _refuse_without_room(config, markers)
@@ -149,7 +149,7 @@ def _counted(texts: Iterable[str], split: Callable[[str], list[str]]) -> Counter
 
 
 def _by_frequency(counts: Counter[str]) -> list[str]:
-    """The most frequent first; ties in the order of the alphabet."""
+    """Return the most frequent first; ties in the order of the alphabet."""
     return sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
 
 
@@ -206,7 +206,7 @@ def _trained_on_words(
 
 
 def _repeated(words: Counter[str]) -> Iterator[str]:
-    """Texts in which each word occurs as often as it was counted."""
+    """Yield texts in which each word occurs as often as it was counted."""
     for word in sorted(words):
         whole, rest = divmod(words[word], _REPEATS)
         yield from [" ".join([word] * _REPEATS)] * whole

@@ -24,7 +24,7 @@ class Sample:
 
     @classmethod
     def of(cls, data: Data, side: Side, most: int) -> "Sample":
-        """So many texts at most; a pair has two of them where both sides are asked for."""
+        """Take at most `most` texts; a pair has two where both sides are asked for."""
         pairs = sum(_count(corpus, data.folder) for corpus in data.train)
         return cls(data, side, min(pairs, max(1, most // _texts_a_pair(side))), pairs)
 
@@ -37,17 +37,17 @@ class Sample:
 
     @property
     def description(self) -> str:
-        """How many texts of how many; nothing where it is all of them."""
+        """The number of texts out of how many, in words; empty where all are taken."""
         return described(*(count * _texts_a_pair(self.side) for count in (self.taken, self.pairs)))
 
 
 def evenly(rows: Iterable[Row], taken: int, count: int) -> Iterator[Row]:
-    """`taken` of `count` rows, at equal distances."""
+    """Yield `taken` of `count` rows, at equal distances."""
     return (row for number, row in enumerate(rows) if (number + 1) * taken // count != number * taken // count)
 
 
 def described(taken: int, count: int) -> str:
-    """How many texts of how many, in words; nothing where it is all of them."""
+    """Say how many texts out of how many; nothing where all are taken."""
     return "" if taken == count else f", on {taken:,} of {count:,} texts (`tokenizer.sample`)"
 
 
@@ -61,7 +61,7 @@ def _all_pairs(corpora: Sequence[AnyCorpus], data: Data) -> Iterator[Pair]:
 
 
 def _count(corpus: AnyCorpus, folder: str) -> int:
-    """How many pairs a corpus has, read only where it does not say so itself."""
+    """Count the pairs of a corpus, which is read only where its table does not tell."""
     if corpus.lines:
         first, last = map(int, corpus.lines.split("-"))
         return max(0, last - first + 1)

@@ -35,13 +35,13 @@ _ENVIRONMENT: Final = {
 
 
 def available_cores() -> int:
-    """How many cores this process may use, where the system tells."""
+    """Return the number of cores that this process may use, where the system tells."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, _MOST)
 
 
 class Workers:
-    """So many processes with one encoder; use them in a `with` block, which ends them whatever happens inside."""
+    """Processes that encode; use them in a `with` block, which ends them whatever happens inside."""
 
     def __init__(self, encoder: Encoder, count: int) -> None:
         self._encoder, self._count = encoder, count
@@ -51,7 +51,7 @@ class Workers:
 
     @property
     def processes(self) -> list[subprocess.Popen[bytes]]:
-        """Those that were started."""
+        """The processes that were started."""
         return [worker.process for worker in self._workers]
 
     def __enter__(self) -> "Workers":
@@ -127,7 +127,7 @@ class _Worker:
         return frame
 
     def _death(self) -> Exception:
-        """What to say of a process that ended before its time, by the machine or by a mistake of ours."""
+        """Return the error for a process that ended early: killed by the machine, or by a bug of ours."""
         status = self.process.wait()
         if status == OUT_OF_MEMORY:
             return MachineError(

@@ -1,4 +1,4 @@
-"""What is said between a process and those that tokenize for it: frames of a JSON header and raw bytes.
+"""Messages between a process and those that tokenize for it: frames of a JSON header and raw bytes.
 
 Nothing that is read from a pipe can run code, and nothing of the user's program is loaded on the other side.
 """
@@ -43,7 +43,7 @@ def write_frame(stream: BinaryIO, frame: Frame) -> None:
 def read_frame(stream: BinaryIO) -> Frame | None:
     """Receive a message; None where the other side has closed the pipe, EOFError where it broke off.
 
-    What is no message is a RuntimeError: the first bytes decide, so that nobody waits for the rest of it.
+    Other bytes are a RuntimeError: the first of them decide, so that nobody waits for the rest of a message.
     """
     beginning = stream.read(len(_BEGINNING))
     if not beginning:
@@ -66,27 +66,27 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 def encoder_frame(encoder: Encoder) -> Frame:
-    """How to encode: the first message to a process."""
+    """Return the first message to a process: how to encode."""
     header = {"filters": asdict(encoder.filters), "tag": list(encoder.tag)}
     sides = (encoder.source,) if encoder.source is encoder.target else (encoder.source, encoder.target)
     return Frame(header, [tokenizer.to_json() for tokenizer in sides])
 
 
 def encoder_of(frame: Frame) -> Encoder:
-    """What `encoder_frame` was told."""
+    """Return what `encoder_frame` was given."""
     sides = [Tokenizer.from_json(data, "the tokenizer") for data in frame.parts]
     return Encoder(sides[0], sides[-1], Filters(**frame.header["filters"]), frame.header["tag"])
 
 
 def pairs_frame(pairs: Sequence[tuple[str, str]]) -> Frame:
-    """A chunk of pairs: their texts end to end, and the number of characters of each."""
+    """Return a chunk of pairs as a message: their texts end to end, and the number of characters of each."""
     texts = [text for pair in pairs for text in pair]
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     return Frame({}, [lengths.tobytes(), "".join(texts).encode()])
 
 
 def pairs_of(frame: Frame) -> list[tuple[str, str]]:
-    """What `pairs_frame` was told."""
+    """Return what `pairs_frame` was given."""
     ends = np.cumsum(np.frombuffer(frame.parts[0], np.int64)).tolist()
     joined = frame.parts[1].decode()
     texts = [joined[begin:end] for begin, end in pairwise((0, *ends))]
@@ -94,14 +94,14 @@ def pairs_of(frame: Frame) -> list[tuple[str, str]]:
 
 
 def encoded_frame(encoded: Encoded) -> Frame:
-    """The answer to a chunk of pairs."""
+    """Return the answer to a chunk of pairs."""
     streams = {name: stream.values.dtype.name for name, stream in encoded.streams.items()}
     arrays = [array for stream in encoded.streams.values() for array in (stream.values, stream.offsets)]
     return Frame({"streams": streams, "dropped": dict(encoded.dropped)}, [array.tobytes() for array in arrays])
 
 
 def encoded_of(frame: Frame) -> Encoded:
-    """What `encoded_frame` was told."""
+    """Return what `encoded_frame` was given."""
     named = zip(frame.header["streams"].items(), frame.parts[::2], frame.parts[1::2], strict=True)
     streams = {
         name: Ragged(np.frombuffer(values, dtype), np.frombuffer(offsets, np.int64))

@@ -191,14 +191,12 @@ def test_a_budget_below_the_longest_input_is_refused() -> None:
 
 
 def test_weights_that_show_nothing_are_refused() -> None:
-    message = (
-        r"An epoch would show no document at all: `data.train` has 2 documents with weights 0.1\. Raise `weight`\."
-    )
+    message = r"An epoch would show no document: `data.train` has 2 documents with weights 0.1\. Raise `weight`\."
     with pytest.raises(UserError, match=message):
         planned([[3], [4]], weights=(0.1,))
 
 
 def test_documents_without_a_token_are_refused() -> None:
-    message = r"^The documents have no token at all: look at their files\.$"
+    message = r"^The documents have no tokens: look at their files\.$"
     with pytest.raises(UserError, match=message):
         planned([[0], [0, 0]])

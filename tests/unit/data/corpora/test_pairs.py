@@ -90,7 +90,7 @@ def test_fields_of_json_lines(tmp_path: Path) -> None:
         ('{"source": "x", "target": {}}', ": field `target` is an object, but must be text."),
         (
             '{"source": "x\\ud800", "target": "y"}',
-            ": field `source` holds half of a surrogate pair, which is no character.",
+            ": field `source` holds half of a surrogate pair, which is not a character.",
         ),
     ],
 )

@@ -148,17 +148,17 @@ def test_a_label_is_text_or_a_whole_number_or_true_or_false(
         (
             {"text": "x", "label": "\ud83d"},
             False,
-            ": field `label` holds half of a surrogate pair, which is no character.",
+            ": field `label` holds half of a surrogate pair, which is not a character.",
         ),
         (
             {"text": "x", "label": ["\ud83d"]},
             True,
-            ": field `label[0]` holds half of a surrogate pair, which is no character.",
+            ": field `label[0]` holds half of a surrogate pair, which is not a character.",
         ),
         (
             {"text": "\ud83d", "label": "a"},
             False,
-            ": field `text` holds half of a surrogate pair, which is no character.",
+            ": field `text` holds half of a surrogate pair, which is not a character.",
         ),
         ("[1, 2]", False, " is a list, but must be an object with fields."),
         ('"text"', False, " is text, but must be an object with fields."),

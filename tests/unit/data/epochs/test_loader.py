@@ -67,7 +67,7 @@ def test_the_end_of_an_epoch_is_the_beginning_of_the_next() -> None:
 
 def test_a_start_behind_the_plan_is_refused() -> None:
     message = (
-        r"^Epoch 2 has 4 micro-batches, but training is to go on at number 5: the training data or `data.batch_tokens` "
+        r"^Epoch 2 has 4 micro-batches, but training continues at number 5: the training data or `data.batch_tokens` "
         r"changed since the checkpoint was written\.$"
     )
     with Loader(CountingFeed(), start=(2, 5)) as loader, pytest.raises(UserError, match=message):

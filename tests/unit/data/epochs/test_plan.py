@@ -160,7 +160,7 @@ def test_a_sentence_longer_than_the_budget_is_refused() -> None:
 
 def test_an_epoch_without_sentences_is_refused() -> None:
     ones = looked_up((np.ones(3, np.int32), np.ones(3, np.int32)))
-    message = r"An epoch would show no pair at all: `data.train` has 3 pairs with weights 0.1\. Raise `weight`\."
+    message = r"An epoch would show no pair: `data.train` has 3 pairs with weights 0.1\. Raise `weight`\."
     with pytest.raises(UserError, match=message):
         plan(ones, [3], [0.1], seed=1, epoch=0, batch_tokens=7)
 

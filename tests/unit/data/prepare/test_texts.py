@@ -200,7 +200,7 @@ def test_a_label_of_validation_that_no_training_text_has_is_refused(files: Path)
 
 def test_no_text_at_all_is_refused(files: Path) -> None:
     (files / "train.tsv").write_text("\n\n")
-    message = r"^There is no text to train a tokenizer on in {0}: all of it is blank\.$"
+    message = r"^There is no text to train a tokenizer on in {0}: all texts are blank\.$"
     with pytest.raises(UserError, match=message.format("train.tsv")):
         prepare_texts(reviews(files))
     (files / "text.txt").write_text("\n\n")

@@ -100,7 +100,7 @@ def test_tags_elsewhere_are_refused() -> None:
     """A tokenizer that another program made: its tags would be taken for text."""
     trained = json.loads(TAGGED["word"].to_json())
     trained["added_tokens"] = [token for token in trained["added_tokens"] if token["content"] != "<2de>"]
-    message = r"^t.json: its mask and tags do not stand behind its special pieces: it is no tokenizer of Heedful\.$"
+    message = r"^t.json: its mask and tags do not come after its special tokens: it is not a tokenizer of Heedful\.$"
     with pytest.raises(UserError, match=message):
         Tokenizer.from_json(json.dumps(trained).encode(), "t.json")
 
