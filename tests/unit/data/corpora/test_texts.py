@@ -176,7 +176,7 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_corpora_without_rows_of_texts_are_a_mistake_of_the_program() -> None:
-    with pytest.raises(TypeError, match=r"^a.txt is running text: see `data.documents`$"):
+    with pytest.raises(TypeError, match=r"^a.txt is running text: see `data.corpora.documents`$"):
         read_texts(PlainTexts(text="a.txt"))
     with pytest.raises(TypeError, match=r"^a \+ b has pairs, not texts$"):
         read_texts(TextCorpus(source="a", target="b"))
