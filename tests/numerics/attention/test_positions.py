@@ -188,7 +188,7 @@ def close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_dropped_weights_count_in_no_value(name: str) -> None:
+def test_dropped_weights_do_not_count_in_any_value(name: str) -> None:
     """With one key a weight is 0 or 1 / (1 - p), and so is the whole of the value with its vector."""
     scheme = SCHEMES[name][0]()
     layout = Layout.of([1] * 400)

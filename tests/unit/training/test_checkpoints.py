@@ -42,9 +42,7 @@ def train_a_little(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int
 
 
 @pytest.mark.parametrize("config", [Adam(), AdamW(kind="adamw")])
-def test_a_model_and_its_optimizer_go_on_from_a_checkpoint_to_the_same_bits(
-    config: AnyOptimizer, tmp_path: Path
-) -> None:
+def test_a_model_and_its_optimizer_resume_exactly_from_a_checkpoint(config: AnyOptimizer, tmp_path: Path) -> None:
     model = small_model(0)
     optimizer = build_optimizer(config, model)
     train_a_little(model, optimizer, 1)
@@ -72,7 +70,7 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     assert last_checkpoint(tmp_path) == tmp_path / "step-00000005"
 
 
-def test_there_is_no_checkpoint_where_none_was_saved(tmp_path: Path) -> None:
+def test_there_is_no_checkpoint_before_one_is_saved(tmp_path: Path) -> None:
     assert last_checkpoint(tmp_path) is None
 
 
@@ -119,7 +117,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
         refuse(path, model, "manifest.json is damaged: train again into another folder.")
 
 
-def test_where_another_checkpoint_was_kept_the_way_out_names_the_newest(tmp_path: Path) -> None:
+def test_the_message_names_the_newest_other_checkpoint_if_there_is_one(tmp_path: Path) -> None:
     model = small_model(0)
     optimizer = build_optimizer(Adam(), model)
     for step in (100, 200, 300):
@@ -169,7 +167,7 @@ def test_of_equal_scores_the_later_is_the_better(tmp_path: Path, higher_is_bette
 
 
 @pytest.mark.parametrize("higher_is_better", [False, True])
-def test_a_score_of_nothing_is_a_score(tmp_path: Path, higher_is_better: bool) -> None:
+def test_a_score_of_zero_is_a_score(tmp_path: Path, higher_is_better: bool) -> None:
     save(tmp_path, Retention(9), 0.0, None, 0.0)
     assert best(tmp_path, 5, higher_is_better) == [3, 1]
 
@@ -188,7 +186,7 @@ def test_the_last_and_the_best_stay_together(tmp_path: Path) -> None:
     assert save(tmp_path / "last", Retention(3), *scores) == [6, 7, 8]
 
 
-def test_one_that_may_yet_be_among_the_best_is_not_removed_too_early(tmp_path: Path) -> None:
+def test_the_best_so_far_are_never_removed_too_early(tmp_path: Path) -> None:
     """At every step the best so far are there, whatever comes later."""
     scores = [3.0, 9.0, 2.0, 8.0, 1.0, 7.0]
     for step, score in enumerate(scores, start=1):
@@ -197,7 +195,7 @@ def test_one_that_may_yet_be_among_the_best_is_not_removed_too_early(tmp_path: P
         assert stay == sorted({*lowest, step})
 
 
-def test_one_between_two_regular_steps_goes_when_the_next_is_saved(tmp_path: Path) -> None:
+def test_a_checkpoint_between_regular_steps_is_removed_when_the_next_is_saved(tmp_path: Path) -> None:
     """A run that was stopped at step 7 keeps what an undisturbed one keeps."""
     retention = Retention(3, every=2)
     assert save(tmp_path, retention, None, first=4) == [4]
@@ -224,7 +222,7 @@ def test_the_weights_of_a_checkpoint_are_read_without_the_rest_and_verified(tmp_
         checkpoint_weights(path)
 
 
-def test_a_run_tells_how_long_it_trained(tmp_path: Path) -> None:
+def test_a_run_records_how_long_it_trained(tmp_path: Path) -> None:
     assert seconds_trained(tmp_path) is None
     model = small_model(0)
     optimizer = build_optimizer(Adam(), model)
@@ -241,7 +239,7 @@ def steps_kept(folder: Path) -> list[int]:
     return sorted(int(path.name.removeprefix("step-")) for path in folder.glob("step-*"))
 
 
-def test_another_distance_of_checkpoints_removes_none_of_the_earlier_ones(tmp_path: Path) -> None:
+def test_another_checkpoint_interval_does_not_remove_earlier_ones(tmp_path: Path) -> None:
     model = small_model(0)
     optimizer = build_optimizer(Adam(), model)
     for step in range(1000, 6000, 1000):
@@ -250,7 +248,7 @@ def test_another_distance_of_checkpoints_removes_none_of_the_earlier_ones(tmp_pa
     assert steps_kept(tmp_path) == [2000, 3000, 4000, 5000, 5600]
 
 
-def test_a_checkpoint_between_two_regular_ones_pushes_none_of_the_best_out(tmp_path: Path) -> None:
+def test_a_checkpoint_between_regular_ones_does_not_displace_the_best(tmp_path: Path) -> None:
     """A run that was stopped at 2500, and one that was not, keep the same in the end."""
     model = small_model(0)
     optimizer = build_optimizer(Adam(), model)
