@@ -11,6 +11,7 @@ from tests.numerics.attention.alignment_equations import (
     BATCH,
     HEADS,
     KEYS,
+    WIDTH,
     close,
     drawn,
     made,
