@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from heedful.data.corpora.lines import read_lines
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import text_queries
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
@@ -99,7 +100,8 @@ def translator(scale: Scale, precision: torch.dtype, device: torch.device) -> Si
 def found(model: SingleModel, pieces: Sequence[Sequence[int]], beam: int) -> list[Hypothesis]:
     """The best of each sentence, all of them in one batch."""
     settings = SearchSettings(beam=beam, min_length=OUTPUT - 1, max_extra=OUTPUT - (SOURCE - 1))
-    return [best for best, *_ in search(model, pieces, settings, batch_tokens=len(pieces) * beam * SOURCE)]
+    queries = text_queries(pieces, settings.max_extra)
+    return [best for best, *_ in search(model, queries, settings, batch_tokens=len(pieces) * beam * SOURCE)]
 
 
 def our_rate(model: SingleModel, scale: Scale, case: Case) -> float:

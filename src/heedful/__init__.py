@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from heedful.version import __version__
 
 if TYPE_CHECKING:
-    from heedful.decode.frontiers.sampling import Sampling
+    from heedful.decode.settings import Sampling
     from heedful.runs.averaging import average
     from heedful.runs.training_run import train
     from heedful.tasks.loading import load
 
 __all__ = ["Sampling", "__version__", "average", "load", "train"]
 _HOMES = {
-    "Sampling": "heedful.decode.frontiers.sampling",
+    "Sampling": "heedful.decode.settings",
     "average": "heedful.runs.averaging",
     "load": "heedful.tasks.loading",
     "train": "heedful.runs.training_run",

@@ -108,6 +108,11 @@ class Packed:
         flat = [token for sentence in sentences for token in sentence]
         return cls(torch.tensor(flat, dtype=torch.int64), Layout.of([len(sentence) for sentence in sentences]))
 
+    @classmethod
+    def join(cls, sentences: Sequence[Shaped[Tensor, "..."]]) -> "Packed":
+        """Pack sentences given as one tensor each: token ids, or one vector per row."""
+        return cls(torch.cat(list(sentences)), Layout.of([len(sentence) for sentence in sentences]))
+
     def with_values(self, values: Shaped[Tensor, "N ..."]) -> "Packed":
         """Return the same sentences with other values."""
         return replace(self, values=values)

@@ -41,9 +41,6 @@ STILL_LONG = {
 # To be emptied: imports that still close a circle, as in pyproject.toml's "No circles".
 STILL_CLOSING = {
     ("heedful.config.checks", "heedful.config.recipe"),
-    ("heedful.decode.frontiers.attended", "heedful.decode.frontiers.rows"),
-    ("heedful.decode.query", "heedful.decode.scorer"),
-    ("heedful.decode.settings", "heedful.decode.frontiers.sampling"),
 }
 
 

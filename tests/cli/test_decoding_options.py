@@ -11,7 +11,7 @@ from heedful.cli.main import run
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.decode.frontiers.sampling import Sampling
+from heedful.decode.settings import Sampling
 from heedful.models.build.network import build_model
 from heedful.models.bundle import read_description, write_description, write_weights
 from heedful.tasks.translate.model import Translator

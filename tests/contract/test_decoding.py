@@ -13,22 +13,20 @@ import torch
 import torch.nn.functional as F
 from tests.contract.families import FAMILIES
 from tests.covering import in_turn
+from tests.searching import search_texts
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.constraints import NEVER
+from heedful.decode.constraints import NEVER, make_constraints
 from heedful.decode.ensemble import Ensemble
-from heedful.decode.frontiers.attended import Attended
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
-from heedful.decode.frontiers.make import constraints_of
-from heedful.decode.frontiers.sampling import Sampling
+from heedful.decode.frontiers.rows import Attended
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import search
-from heedful.decode.settings import SearchSettings
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
 from heedful.packed import Packed
@@ -48,13 +46,13 @@ def packed(sources: Sequence[Sequence[int]]) -> Packed:
 
 def beam_of(limits: Sequence[int], settings: SearchSettings, sources: Sequence[Sequence[int]]) -> Beam:
     """A beam, also where the settings would make it greedy search."""
-    return Beam.begin(limits, settings, constraints_of(settings, CPU), CPU, attended_of(settings, sources))
+    return Beam.begin(limits, settings, make_constraints(settings.rules, [], CPU), CPU, attended_of(settings, sources))
 
 
 def greedy_of(limits: Sequence[int], settings: SearchSettings, sources: Sequence[Sequence[int]]) -> IndependentRows:
     """Greedy search."""
     return IndependentRows.begin(
-        limits, settings, Greedy(), constraints_of(settings, CPU), CPU, attended_of(settings, sources)
+        limits, settings, Greedy(), make_constraints(settings.rules, [], CPU), CPU, attended_of(settings, sources)
     )
 
 
@@ -254,9 +252,9 @@ def test_neighbours_change_nothing_in_float64(model_of: ModelOf, family: str, ki
     settings = SETTINGS[kind]
     model = Ensemble([model_of(family), model_of("post-sinusoidal", seed=5)])
     prefixes = [[4, 4], [], [10], [9, 8, 9]] if settings.no_repeat else [[]] * 4
-    together = search(model, SOURCES, settings, 4096, prefixes=prefixes)
+    together = search_texts(model, SOURCES, settings, 4096, prefixes=prefixes)
     for place, (source, prefix, found) in enumerate(zip(SOURCES, prefixes, together, strict=True)):
-        assert same(search(model, [source], settings, 4096, prefixes=[prefix], numbers=[place])[0], found)
+        assert same(search_texts(model, [source], settings, 4096, prefixes=[prefix], numbers=[place])[0], found)
         assert all(list(hypothesis.tokens[: len(prefix)]) == prefix for hypothesis in found)
 
 
@@ -281,7 +279,7 @@ def test_a_trained_model_attends_to_the_word_that_it_translates(
 ) -> None:
     """Coverage and alignment on the model that turns sentences round: word t stands t places before the end."""
     sources = reversing.encode(sentences(30))
-    found = search(reversing.network, sources, SearchSettings(beam=3, coverage=0.1, aligned=True), 4096)
+    found = search_texts(reversing.network, sources, SearchSettings(beam=3, coverage=0.1, aligned=True), 4096)
     pairs = [
         (place, len(source) - 1 - step)
         for source, (best,) in zip(sources, found, strict=True)

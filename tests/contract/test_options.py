@@ -11,16 +11,16 @@ import torch
 from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from tests.searching import search_texts
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints import NEVER
 from heedful.decode.ensemble import Ensemble
-from heedful.decode.frontiers.sampling import Sampling, uniforms
+from heedful.decode.frontiers.sampling import uniforms
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
-from heedful.decode.search import search
-from heedful.decode.settings import SearchSettings
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.networks import EncoderDecoder
 
 WORDS = 8  # four pieces beside the special ones: with no repeats allowed, hypotheses soon have nowhere to go
@@ -217,7 +217,7 @@ def test_batched_search_equals_a_naive_one(
     kinds = set()
     for seed, family in enumerate(families):
         model = model_of(family, seed, WORDS)
-        found = search(model, SOURCES, settings, 4096)
+        found = search_texts(model, SOURCES, settings, 4096)
         assert same(found, expected(foresee, [model], settings))
         kinds |= {hypothesis.complete for nbest in found for hypothesis in nbest}
     assert kinds == {True, False} or settings.coverage or settings.never  # both ways to end were tried
@@ -284,7 +284,7 @@ def test_any_options_together_equal_a_naive_search(
     models = [model_of(families[(seed + member) % len(families)], seed + member, WORDS) for member in range(members)]
     model = Ensemble(models) if members > 1 else models[0]
     numbers = [7, 0, 4]
-    found = search(model, SOURCES, settings, budget, prefixes=prefixes, numbers=numbers)
+    found = search_texts(model, SOURCES, settings, budget, prefixes=prefixes, numbers=numbers)
     assert same(found, expected(foresee, models, settings, prefixes, numbers))
     assert all(math.isfinite(best.log_probability) for nbest in found for best in nbest)
     assert all(found)
@@ -297,8 +297,8 @@ def test_any_options_together_equal_a_naive_search(
 def test_an_ensemble_of_one_model_twice_equals_the_model(model_of: ModelOf, family: str, beam: int) -> None:
     model = model_of(family, words=WORDS)
     settings = SearchSettings(beam=beam, nbest=beam, max_extra=5, coverage=0.2, aligned=True)
-    found = search(Ensemble([model, model]), SOURCES, settings, 4096)
-    assert same(found, iter(search(model, SOURCES, settings, 4096)))
+    found = search_texts(Ensemble([model, model]), SOURCES, settings, 4096)
+    assert same(found, iter(search_texts(model, SOURCES, settings, 4096)))
 
 
 @pytest.mark.parametrize(
@@ -309,4 +309,4 @@ def test_an_ensemble_of_different_models_averages_their_probabilities(
 ) -> None:
     settings = replace(settings, max_extra=6)
     models = [model_of(family, 3 + seed, WORDS) for seed, family in enumerate(families)]
-    assert same(search(Ensemble(models), SOURCES, settings, 4096), expected(foresee, models, settings))
+    assert same(search_texts(Ensemble(models), SOURCES, settings, 4096), expected(foresee, models, settings))

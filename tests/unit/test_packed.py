@@ -125,3 +125,12 @@ def test_shapes_are_checked_in_every_test() -> None:
         Residual(torch.nn.Identity(), torch.nn.Identity(), 0.0)(torch.zeros(2, 3, 4), torch.relu)
     with pytest.raises(jaxtyping.TypeCheckError):
         EncoderDecoder(torch.nn.Identity(), torch.nn.Identity())(torch.zeros(3), torch.zeros(3))
+
+
+def test_sentences_given_as_tensors_are_joined() -> None:
+    rows = [torch.randn(2, 3), torch.empty(0, 3), torch.randn(1, 3)]
+    joined = Packed.join(rows)
+    assert torch.equal(joined.values, torch.cat(rows))
+    assert joined.layout.lengths.tolist() == [2, 0, 1]
+    ids = Packed.join([torch.tensor([5, 6]), torch.tensor([7])])
+    assert torch.equal(ids.values, Packed.of([[5, 6], [7]]).values)

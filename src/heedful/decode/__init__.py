@@ -1,1 +1,1 @@
-"""From a model to sequences: searches written once against the decoder protocol, whatever the family."""
+"""From a model to sequences: searches are written once, against the decoder protocol, for every family."""

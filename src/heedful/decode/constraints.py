@@ -1,14 +1,16 @@
-"""What a hypothesis may go on with.
+"""Constraints: which tokens may follow a hypothesis.
 
-Constraints stand in a tuple; what one of them forbids stays forbidden. A row that may go on with nothing is impossible;
-where that leaves a sentence with nothing at all, the search finishes its hypotheses as they stand.
+A search has a tuple of them; what one of them forbids stays forbidden. A row that no token may follow is dropped; where
+that leaves a sentence without any row, the search finishes its hypotheses as they are.
+
+Constraints are made for each batch by factories, from its queries: see `SearchSettings.constraints`.
 
 Shape letter of this file: P  tokens of the longest prefix
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
@@ -17,26 +19,27 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
+from heedful.decode.query import Query
 
-# No search proposes these: markers of ours, and a piece that says nothing to a reader.
+# No search outputs these: markers of ours, and a token that tells a reader nothing.
 NEVER: Final = (PAD, BEGIN, UNKNOWN)
 
 
 @runtime_checkable
 class Constraint(Protocol):
-    """A rule over the tokens of B sentences, K rows each.
+    """A rule for the tokens of B sentences with K rows each.
 
-    It may compute what it forbids from the tokens of each row, or carry what it knows of them from step to step.
+    It may compute what it forbids from the tokens of each row, or carry a state from step to step.
     """
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
-        """Put minus infinity, in place, where a token may not follow the row's tokens, of which `<s>` is the first."""
+        """Write minus infinity, in place, where a token may not follow the row's tokens; the first is `<s>`."""
         ...
 
     def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "Constraint":
-        """The rule for the next step: row k of a sentence goes on from its row parents[k], by the token last[k].
+        """Return the rule for the next step: row k of a sentence extends its row parents[k] by the token last[k].
 
-        Without parents each row goes on from itself.
+        Without parents each row extends itself.
         """
         ...
 
@@ -46,30 +49,30 @@ class Constraint(Protocol):
 
 
 class Timeless(ABC):
-    """A constraint that computes all from the tokens, and is the same for every sentence and step."""
+    """A constraint without a state: it looks at the tokens alone, and is the same for every sentence and step."""
 
     @abstractmethod
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
-        """Put minus infinity where a token may not follow."""
+        """Write minus infinity where a token may not follow."""
 
     def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "Timeless":
-        """The rule for the next step: this one."""
+        """Return this rule."""
         return self
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Timeless":
-        """Keep only these sentences."""
+        """Return this rule."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
 class Never(Timeless):
-    """Some tokens stand nowhere."""
+    """Some tokens are never output."""
 
     tokens: Int[Tensor, "tokens"]
 
     @classmethod
     def of(cls, tokens: Sequence[int], device: torch.device) -> "Never":
-        """Forbid these tokens, and those that no search proposes."""
+        """Forbid these tokens, and those that no search outputs."""
         return cls(torch.tensor([*NEVER, *tokens], device=device))
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
@@ -79,12 +82,12 @@ class Never(Timeless):
 
 @dataclass(frozen=True)
 class NoRepeat(Timeless):
-    """No n-gram stands twice in a hypothesis      Paulus et al. 2018, 2.5"""
+    """No n-gram occurs twice in a hypothesis      Paulus et al. 2018, 2.5"""
 
     size: int
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
-        """Forbid what followed the last n - 1 tokens before. `<s>` and `</s>` stand once anyway."""
+        """Forbid what followed earlier occurrences of the last n - 1 tokens. `<s>` and `</s>` occur once anyway."""
         if tokens_RT.shape[1] < self.size:
             return
         grams_RGN = tokens_RT.unfold(1, self.size, 1)
@@ -96,40 +99,40 @@ class NoRepeat(Timeless):
 
 @dataclass(frozen=True)
 class MinLength(Timeless):
-    """A hypothesis has at least so many tokens, `</s>` not counted."""
+    """A hypothesis has at least this number of tokens, without `</s>`."""
 
     tokens: int
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
-        """Forbid `</s>` while there are fewer."""
+        """Forbid `</s>` after fewer tokens."""
         if tokens_RT.shape[1] - 1 < self.tokens:
             scores_RV[:, END] = -math.inf
 
 
 @dataclass(frozen=True, eq=False)
 class Prefix:
-    """Each target begins with given tokens. The other constraints hold where these end: a prefix is taken as it is."""
+    """Each target starts with given tokens. The other constraints apply after them: a prefix is taken as it is."""
 
-    tokens_BP: Int[Tensor, "B P"]  # `<pad>` behind a prefix
+    tokens_BP: Int[Tensor, "B P"]  # `<pad>` after the end of a prefix
     others: tuple[Constraint, ...] = ()
 
     @classmethod
     def of(
         cls, prefixes: Sequence[Sequence[int]], device: torch.device, others: tuple[Constraint, ...] = ()
     ) -> "Prefix":
-        """Take a prefix for each sentence; an empty one leaves it free."""
+        """Take one prefix per sentence, which may be empty."""
         longest = max(len(prefix) for prefix in prefixes)
         padded = [[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes]
         return cls(torch.tensor(padded, dtype=torch.int64, device=device).view(len(prefixes), longest), others)
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
-        """Forbid all but the prefix's next token; where it has ended, what the others forbid."""
-        place = tokens_RT.shape[1] - 1
-        if place >= self.tokens_BP.shape[1]:
+        """Forbid all but the next token of the prefix; after its end, what the other constraints forbid."""
+        index = tokens_RT.shape[1] - 1
+        if index >= self.tokens_BP.shape[1]:
             self._forbid_others(scores_RV, tokens_RT)
             return
         beams = tokens_RT.shape[0] // self.tokens_BP.shape[0]
-        wanted_R1 = self.tokens_BP[:, place].repeat_interleave(beams).unsqueeze(1)
+        wanted_R1 = self.tokens_BP[:, index].repeat_interleave(beams).unsqueeze(1)
         ended_R1 = wanted_R1 == PAD
         given_R1 = scores_RV.gather(1, wanted_R1)
         self._forbid_others(scores_RV, tokens_RT)
@@ -141,7 +144,7 @@ class Prefix:
             constraint.forbid(scores_RV, tokens_RT)
 
     def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "Prefix":
-        """The rule for the next step."""
+        """Return the rule for the next step."""
         return replace(self, others=follow(self.others, parents_BK, last_BK))
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Prefix":
@@ -149,13 +152,46 @@ class Prefix:
         return Prefix(self.tokens_BP[sentences], select(self.others, sentences))
 
 
+# --- factories --------------------------------------------------------------------------------------------------------
+
+ConstraintFactory = Callable[[Sequence[Query], torch.device], Constraint]  # called with the queries of a batch
+
+
+def never(tokens: Sequence[int]) -> ConstraintFactory:
+    """Forbid these tokens, and those that no search outputs."""
+    return lambda queries, device: Never.of(tokens, device)
+
+
+def no_repeat(size: int) -> ConstraintFactory:
+    """Forbid n-grams of this size that occurred before."""
+    return lambda queries, device: NoRepeat(size)
+
+
+def at_least(tokens: int) -> ConstraintFactory:
+    """Forbid `</s>` after fewer tokens."""
+    return lambda queries, device: MinLength(tokens)
+
+
+def make_constraints(
+    factories: Sequence[ConstraintFactory], queries: Sequence[Query], device: torch.device
+) -> tuple[Constraint, ...]:
+    """Return the constraints of a batch; where queries have prefixes, the others apply after them."""
+    made = tuple(factory(queries, device) for factory in factories)
+    if any(len(query.prefix) for query in queries):
+        return (Prefix.of([query.prefix for query in queries], device, others=made),)
+    return made
+
+
+# --- all constraints of a search --------------------------------------------------------------------------------------
+
+
 def follow(
     constraints: Sequence[Constraint], parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]
 ) -> tuple[Constraint, ...]:
-    """The rules for the next step."""
+    """Return the rules for the next step."""
     return tuple(constraint.follow(parents_BK, last_BK) for constraint in constraints)
 
 
 def select(constraints: Sequence[Constraint], sentences: Int[Tensor, "A"]) -> tuple[Constraint, ...]:
-    """The rules for these sentences alone."""
+    """Return the rules for these sentences alone."""
     return tuple(constraint.select(sentences) for constraint in constraints)

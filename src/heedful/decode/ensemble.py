@@ -1,4 +1,4 @@
-"""Several models with one vocabulary decode as one.
+"""Several models with one vocabulary, decoding as one.
 
     P(y_t | y_<t, x) = 1/M sum_m P_m(y_t | y_<t, x)
 
@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from heedful.decode.frontiers.token_scores import normaliser
 from heedful.decode.scorer import SingleModel
 from heedful.errors import UserError
-from heedful.models.networks import EncoderDecoder
+from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.protocols import State
 from heedful.packed import Packed
 
 
 @dataclass(frozen=True)
 class States:
-    """A state of each member."""
+    """One state per member."""
 
     members: tuple[State, ...]
 
@@ -36,7 +36,7 @@ class States:
         return torch.stack(known).mean(0) if len(known) == len(self.members) else None
 
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "States":
-        """Row k of a sentence goes on from that sentence's row parents[k]."""
+        """Let row k of a sentence continue that sentence's row parents[k]."""
         return States(tuple(state.reorder(parents_BK) for state in self.members))
 
     def narrow(self, sentences: Int[Tensor, "A"]) -> "States":
@@ -45,53 +45,67 @@ class States:
 
 
 class Ensemble(nn.Module):
-    """Models that vote with their probabilities, each weighing the same. They read and write the same token ids."""
+    """Models that vote with their probabilities, with equal weights. They read and write the same token ids."""
 
-    def __init__(self, models: Sequence[EncoderDecoder]) -> None:
+    def __init__(self, models: Sequence[EncoderDecoder] | Sequence[LanguageModel]) -> None:
         super().__init__()
         if not models:
             raise UserError("An ensemble has no models, but needs at least one: name them.")
         self._members = [SingleModel(model) for model in models]
         self.models = nn.ModuleList(models)
-        for place, member in enumerate(self._members, start=1):
+        for number, member in enumerate(self._members, start=1):
             if member.vocab_size != self.vocab_size:
                 raise UserError(
-                    f"Model {place} of the ensemble has {member.vocab_size:,} target tokens, but the first has "
+                    f"Model {number} of the ensemble has {member.vocab_size:,} target tokens, but the first has "
                     f"{self.vocab_size:,}: the models of an ensemble must share their vocabularies."
+                )
+            if member.continues != self.continues:
+                raise UserError(
+                    f"Model {number} of the ensemble {_use(member)}, but the first {_use(self._members[0])}: the "
+                    "models of an ensemble must use their sources alike."
                 )
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device that computes."""
         return self._members[0].device
 
     @property
     def vocab_size(self) -> int:
-        """How many target tokens there are."""
+        """The number of target tokens."""
         return self._members[0].vocab_size
 
     @property
+    def continues(self) -> bool:
+        """Whether targets continue their sources."""
+        return self._members[0].continues
+
+    @property
     def longest(self) -> int | None:
-        """The most target tokens that all members have positions for; None where there is no end."""
+        """The number of target tokens that all members have positions for; None if it is unlimited."""
         return min((member.longest for member in self._members if member.longest is not None), default=None)
 
-    def forward(self, source: Packed, target: Packed) -> Float[Tensor, "N V"]:
-        """The log probabilities of every next target token, given the target so far."""
-        return _mean([model(source, target) for model in self.models])
+    def forward(self, *inputs: Packed) -> Float[Tensor, "N V"]:
+        """Return the log probabilities of every next token, from what a model takes: source and target, or a text."""
+        return _mean([model(*inputs) for model in self.models])
 
     def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> States:
-        """Begin K rows for each source with every member."""
+        """Start K rows per source with every member."""
         return States(tuple(member.begin(sources, beams, aligned) for member in self._members))
 
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], States]:
-        """Step every member; the log probabilities of the next token."""
+        """Step every member; return the log probabilities of the next token, and the new states."""
         states = cast(States, state).members
         stepped = [member.step(tokens_R, own) for member, own in zip(self._members, states, strict=True)]
         return _mean([logits_RV for logits_RV, _ in stepped]), States(tuple(own for _, own in stepped))
 
 
+def _use(member: SingleModel) -> str:
+    return "continues its source" if member.continues else "reads its source"
+
+
 def _mean(logits: Sequence[Float[Tensor, "N V"]]) -> Float[Tensor, "N V"]:
-    """The log of the mean probability, in float32 or wider."""
+    """Return the log of the mean probability, in float32 or wider."""
     return reduce(torch.logaddexp, map(_log_probabilities, logits)) - math.log(len(logits))
 
 

@@ -1,6 +1,6 @@
 """The one decoding loop: step the decoder, extend the hypotheses, let finished sentences leave.
 
-It knows neither what scores the tokens (that is the `Scorer`) nor how hypotheses are chosen (the `Frontier`).
+It does not know what scores the tokens (the `Scorer`) or how hypotheses are chosen (the `Frontier`).
 """
 
 import torch
@@ -14,23 +14,23 @@ from heedful.packed import Packed
 
 
 @torch.inference_mode()
-def decode(translator: Scorer, sources: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
-    """Decode until every source's sentence is done; finished sentences leave the batch at once.
+def decode(scorer: Scorer, sources: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
+    """Decode until every sentence is done; finished sentences leave the batch at once.
 
-    The device is asked one question a step (who is done?); results are fetched from it at the end.
+    The host asks the device once per step (which sentences are done?), and fetches the results at the end.
     """
-    state = translator.begin(sources, frontier.beams, frontier.aligned)
-    places = list(range(sources.layout.sentences))  # in the batch, of the sentences that still go on
+    state = scorer.begin(sources, frontier.beams, frontier.aligned)
+    indices = list(range(sources.layout.sentences))  # of the sentences that are not done yet
     left: list[tuple[list[int], Frontier]] = []
     while True:
-        logits_RV, state = translator.step(frontier.last_R, state)
+        logits_RV, state = scorer.step(frontier.last_R, state)
         frontier, parents_BK = frontier.extend(logits_RV, state.attention_RL)
         done = frontier.done_B.tolist()
         if any(done):
             leaving, staying = _rows(done, True), _rows(done, False)
-            left.append(([places[row] for row in leaving], frontier.select(_index(leaving, logits_RV))))
-            places = [places[row] for row in staying]
-            if not places:
+            left.append(([indices[row] for row in leaving], frontier.select(_index(leaving, logits_RV))))
+            indices = [indices[row] for row in staying]
+            if not indices:
                 break
             going = _index(staying, logits_RV)
             frontier, state = frontier.select(going), state.narrow(going)
@@ -38,11 +38,11 @@ def decode(translator: Scorer, sources: Packed, frontier: Frontier) -> list[list
         if parents_BK is not None:
             state = state.reorder(parents_BK)
     found = {
-        place: hypotheses
+        index: hypotheses
         for some, frontier in left
-        for place, hypotheses in zip(some, frontier.hypotheses(), strict=True)
+        for index, hypotheses in zip(some, frontier.hypotheses(), strict=True)
     }
-    return [found[place] for place in range(len(found))]
+    return [found[index] for index in range(len(found))]
 
 
 def _rows(done: list[bool], wanted: bool) -> list[int]:

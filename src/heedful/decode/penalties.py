@@ -1,4 +1,4 @@
-"""Penalties: what ranks finished hypotheses beside log P.
+"""Penalties: what ranks finished hypotheses besides log P.
 
 score(y) = log P(y | x) / length penalty + coverage penalty      Wu et al. 2016, 7
 """
@@ -34,7 +34,7 @@ class Wu:
 class Shifted:
     """score = log P / ((1 + length) / (1 + beta))^alpha
 
-    It tells the first few lengths apart, which Wu's hardly does. The constant beta changes no order by itself; it
+    It separates the first few lengths, which Wu's penalty hardly does. The constant beta changes no order by itself; it
     weighs log P against the coverage penalty.
     """
 
@@ -64,12 +64,17 @@ class Coverage:
         _refuse_negative("coverage", self.beta)
 
     def __call__(self, sums_BKL: Float[Tensor, "B K L"]) -> Float[Tensor, "B K"]:
-        """Return what is added to the score of hypotheses with these sums of weights."""
+        """Return the penalty of hypotheses with these sums of weights, to be added to their scores."""
         return self.beta * sums_BKL.clamp(torch.finfo(sums_BKL.dtype).tiny, 1.0).log().sum(-1)
 
 
+def greatest_penalty(penalty: LengthPenalty, limit: int) -> float:
+    """Return the greatest divisor of the lengths up to a limit."""
+    return max(penalty(length) for length in range(1, limit + 1))
+
+
 def _power(base: float, exponent: float) -> float:
-    """A power between e^-600 and e^600: a divisor that no exponent makes zero or infinite."""
+    """Return a power between e^-600 and e^600: a divisor that no exponent makes zero or infinite."""
     reach = abs(math.log(base))
     return float(base ** min(exponent, 600 / reach)) if reach else 1.0
 

@@ -1,45 +1,49 @@
-"""The sentences of a search: each with what it is asked, checked before the first is decoded."""
+"""Queries: what a task asks of a search, sentence by sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from heedful.data.tokenize.tokenizer import UNKNOWN
-from heedful.decode.settings import SearchSettings
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.errors import UserError
+from heedful.packed import Packed
 
-if TYPE_CHECKING:
-    from heedful.decode.scorer import Scorer
+Source = Sequence[int] | NDArray[Any] | Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Query:
-    """A source and what its targets must keep to."""
+    """One sentence of a search. The task packs its source; the search only joins the sources of a batch.
 
-    source: Sequence[int]  # pieces, without markers
-    limit: int  # the most target tokens, `</s>` counted
-    prefix: Sequence[int]  # what the target begins with; empty where it is free
-    number: int  # from 0; what is drawn at random depends on it
+    An encoder reads the source; a decoder without memory continues it.
+    """
+
+    source: Source  # token ids with all their markers, or one vector per row, such as the patches of a picture
+    limit: int  # maximum number of target tokens, `</s>` included
+    prefix: Sequence[int] = ()  # tokens that the target starts with; they are part of what is found
+    number: int = 0  # index of the sentence among all that the user gave: messages name it, sampling draws by it
 
 
-def make_queries(
-    translator: "Scorer",
+def text_queries(
     sources: Sequence[Sequence[int]],
-    settings: SearchSettings,
-    prefixes: Sequence[Sequence[int]] | None,
-    numbers: Sequence[int] | None,
+    max_extra: int,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> list[Query]:
-    """Put together what belongs to each source, and refuse what cannot be done."""
+    """Return queries for texts, given as token ids without markers: each source ends with `</s>`.
+
+    A target has at most as many tokens as its source, plus `max_extra`; `</s>` counts in the target alone.
+    """
     if prefixes is not None and len(prefixes) != len(sources):
         raise UserError(
             f"There are {len(sources):,} sources but {len(prefixes):,} prefixes: each needs one, which may be empty."
         )
-    for token in settings.never:
-        if not 0 <= token < translator.vocab_size:
-            raise UserError(f"`never` has token {token}, but tokens go from 0 to {translator.vocab_size - 1:,}.")
-    longest = translator.longest
-    sentences = [
-        Query(source, _limit(source, settings, longest), prefix, number)
+    return [
+        Query([*source, END], len(source) + max_extra, prefix, number)
         for source, prefix, number in zip(
             sources,
             [()] * len(sources) if prefixes is None else prefixes,
@@ -47,39 +51,34 @@ def make_queries(
             strict=True,
         )
     ]
-    for sentence in sentences:
-        _refuse_what_does_not_fit(sentence, settings, longest)
-        _refuse_markers(sentence, translator.vocab_size)
-    return sentences
 
 
-def _limit(source: Sequence[int], settings: SearchSettings, longest: int | None) -> int:
-    """The most tokens of a target: by the settings, and by the positions that the decoder has."""
-    wanted = len(source) + settings.max_extra
-    return wanted if longest is None else min(wanted, longest)
+def prompt_queries(prompts: Sequence[Sequence[int]], limit: int, numbers: Sequence[int] | None = None) -> list[Query]:
+    """Return queries for texts to continue by at most `limit` tokens, given as token ids without markers."""
+    numbers = range(len(prompts)) if numbers is None else numbers
+    return [Query([BEGIN, *prompt], limit, (), number) for prompt, number in zip(prompts, numbers, strict=True)]
 
 
-def _refuse_what_does_not_fit(sentence: Query, settings: SearchSettings, longest: int | None) -> None:
-    room = f"may have at most {sentence.limit:,} tokens with `</s>`"
-    way_out = " or raise `max_extra`"
-    if sentence.limit == longest:
-        way_out = ", as the model has positions for no more (`model.max_positions`)"
-    if len(sentence.prefix) >= sentence.limit:
-        raise UserError(
-            f"The prefix of sentence {sentence.number + 1:,} has {len(sentence.prefix):,} tokens, but its target "
-            f"{room}: shorten the prefix{way_out}."
-        )
-    if settings.min_length >= sentence.limit:
-        raise UserError(
-            f"`min_length` is {settings.min_length:,}, but the target of sentence {sentence.number + 1:,} {room}: "
-            f"lower `min_length`{way_out}."
-        )
+def pack_sources(queries: Sequence[Query]) -> Packed:
+    """Join the sources of a batch, which are all token ids or all vectors."""
+    sources = [query.source for query in queries]
+    if all(isinstance(source, Sequence) for source in sources):
+        return Packed.of([token_ids(source) for source in sources])
+    return Packed.join([torch.as_tensor(source) for source in sources])
 
 
-def _refuse_markers(sentence: Query, vocab_size: int) -> None:
-    for token in sentence.prefix:
-        if not UNKNOWN <= token < vocab_size:
-            raise UserError(
-                f"The prefix of sentence {sentence.number + 1:,} has token {token}, but its tokens must be from "
-                f"{UNKNOWN} to {vocab_size - 1:,}: leave markers out."
-            )
+def pack_prompts(queries: Sequence[Query]) -> tuple[Packed, list[int]]:
+    """Join the sources of a batch that is to be continued, without their last tokens, and return these separately.
+
+    A decoder reads all tokens of a prompt at once but the last, which its first step takes.
+    """
+    sources = [token_ids(query.source) for query in queries]
+    return Packed.of([source[:-1] for source in sources]), [source[-1] for source in sources]
+
+
+def token_ids(source: Source) -> Sequence[int]:
+    """Return a source of token ids as a sequence of Python numbers."""
+    if isinstance(source, Sequence):
+        return source
+    ids: list[int] = source.tolist()
+    return ids

@@ -1,4 +1,4 @@
-"""Many sentences at once: batches of similar length within a budget, results in the order of the sources."""
+"""Search for many queries at once: batches of similar length within a budget, results in the order of the queries."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,59 +6,82 @@ import numpy as np
 import torch
 
 from heedful.data.epochs.plan import batches_by_length
-from heedful.data.tokenize.tokenizer import END
-from heedful.decode.frontiers.make import frontier_of
+from heedful.decode.checks import check_queries
+from heedful.decode.constraints import make_constraints
+from heedful.decode.frontiers.beam import Beam
+from heedful.decode.frontiers.independent import Greedy, IndependentRows
+from heedful.decode.frontiers.protocol import Frontier
+from heedful.decode.frontiers.rows import Attended
+from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
-from heedful.decode.query import Query, make_queries
+from heedful.decode.query import Query, pack_prompts, pack_sources
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.settings import SearchSettings
-from heedful.models.networks import EncoderDecoder
+from heedful.models.protocols import Generator
 from heedful.nn.kernels import use_kernels
-from heedful.packed import Packed
+from heedful.packed import Layout
 
-ProgressCallback = Callable[[int], None]  # called with the number of sentences that just got ready
+ProgressCallback = Callable[[int], None]  # called with the number of sentences just finished
 
 
 def search(
-    model: EncoderDecoder | Scorer,
-    sources: Sequence[Sequence[int]],
+    model: Generator | Scorer,
+    queries: Sequence[Query],
     settings: SearchSettings,
     batch_tokens: int,
     progress: ProgressCallback = lambda ready: None,
-    *,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    numbers: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Search the N best targets of each source, given as pieces without markers; with one model or an ensemble.
+    """Find the N best targets of each query, with one model or an ensemble.
 
     `batch_tokens` is the budget of a batch: source tokens times the rows of a sentence (beams or samples). A longer
-    source makes a batch of its own. `prefixes` are what the targets begin with, and belong to what is found. `numbers`
-    are the sentences' own, from 0, where `sources` is a part of more: messages name them, and sampling draws by them.
+    source is a batch of its own.
 
-    Sampling gives `samples` targets of each source in the order they are drawn in, which is not that of their scores.
+    Sampling returns `samples` targets per query in the order in which they are drawn, not by score.
     """
-    translator = SingleModel(model) if isinstance(model, EncoderDecoder) else model
-    sentences = make_queries(translator, sources, settings, prefixes, numbers)
-    if isinstance(translator, SingleModel) and _recordable(translator, sentences, settings):
-        return translator.in_slots(sentences, settings, batch_tokens, progress)
-    costs = np.array([(len(source) + 1) * settings.rows for source in sources], dtype=np.int64)
+    scorer = SingleModel(model) if isinstance(model, Generator) else model
+    queries = check_queries(queries, settings, scorer.vocab_size, scorer.longest, scorer.continues)
+    if isinstance(scorer, SingleModel) and _uses_slots(scorer, queries, settings):
+        return scorer.in_slots(queries, settings, batch_tokens, progress)
+    costs = np.array([len(query.source) * settings.rows for query in queries], dtype=np.int64)
     found: dict[int, list[Hypothesis]] = {}
-    for indices in batches_by_length([costs], batch_tokens=batch_tokens):
-        places = indices.tolist()
-        results = search_batch(translator, [sentences[place] for place in places], settings)
-        found.update(zip(places, results, strict=True))
-        progress(len(places))
-    return [found[place] for place in range(len(sources))]
+    for batch in batches_by_length([costs], batch_tokens=batch_tokens):
+        indices = batch.tolist()
+        results = search_batch(scorer, [queries[index] for index in indices], settings)
+        found.update(zip(indices, results, strict=True))
+        progress(len(indices))
+    return [found[index] for index in range(len(queries))]
 
 
-def _recordable(translator: SingleModel, sentences: Sequence[Query], settings: SearchSettings) -> bool:
-    return use_kernels(translator.model.decoder.output.weight) and translator.in_slots.takes(settings, sentences)
+def _uses_slots(scorer: SingleModel, queries: Sequence[Query], settings: SearchSettings) -> bool:
+    return use_kernels(scorer.model.decoder.output.weight) and scorer.in_slots.takes(settings, queries)
 
 
 @torch.inference_mode()
-def search_batch(translator: Scorer, sentences: Sequence[Query], settings: SearchSettings) -> list[list[Hypothesis]]:
-    """Search the targets of one batch. Models are used as they are: put them into `eval` mode."""
-    device = translator.device
-    sources = Packed.of([[*sentence.source, END] for sentence in sentences]).to(device)
-    return decode(translator, sources, frontier_of(sentences, sources.layout, settings, device))
+def search_batch(scorer: Scorer, queries: Sequence[Query], settings: SearchSettings) -> list[list[Hypothesis]]:
+    """Find the targets of one batch. Models are used as they are: put them into `eval` mode."""
+    packed, firsts = pack_prompts(queries) if scorer.continues else (pack_sources(queries), None)
+    sources = packed.to(scorer.device)
+    return decode(scorer, sources, begin_frontier(queries, sources.layout, settings, scorer.device, firsts))
+
+
+def begin_frontier(
+    queries: Sequence[Query],
+    sources: Layout,
+    settings: SearchSettings,
+    device: torch.device,
+    firsts: Sequence[int] | None = None,
+) -> Frontier:
+    """Start the hypotheses of a batch, as the settings ask.
+
+    `sources` is the layout of the batch on the device; `firsts` are the tokens that the first step takes, if not `<s>`.
+    """
+    limits = [query.limit for query in queries]
+    constraints = make_constraints(settings.rules, queries, device)
+    attended = Attended.begin(sources, settings.rows) if settings.attentive else None
+    if settings.sampling is not None:
+        draws = Draws.of(settings.sampling, [query.number for query in queries], max(limits), device)
+        return IndependentRows.begin(limits, settings, draws, constraints, device, attended, firsts)
+    if settings.beam == 1:
+        return IndependentRows.begin(limits, settings, Greedy(), constraints, device, attended, firsts)
+    return Beam.begin(limits, settings, constraints, device, attended, firsts)

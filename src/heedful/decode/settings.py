@@ -1,44 +1,75 @@
-"""What a search is told."""
+"""Settings of a search."""
 
+import math
 from dataclasses import dataclass, field
 
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.frontiers.sampling import Sampling
+from heedful.decode.constraints import ConstraintFactory, at_least, never, no_repeat
 from heedful.decode.penalties import Coverage, LengthPenalty, Wu
 from heedful.errors import UserError
+
+_SEEDS = 2**64
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample: `samples` independent targets per sentence, in the order in which they are drawn.
+
+    P_t(v) ~ exp(score_v / temperature), among the k most probable (Fan et al. 2018),
+             and of these among the fewest that have p of the probability (Holtzman et al. 2020)
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0  # 0 keeps all; tokens as probable as the last one are kept too
+    top_p: float = 1.0  # 1 keeps all
+    samples: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < math.inf:
+            raise UserError(
+                f"`temperature` is {self.temperature}, but must be more than 0: greedy search is a `beam` of 1 without "
+                "sampling."
+            )
+        if self.top_k < 0:
+            raise UserError(f"`top_k` is {self.top_k}, but must be 1 or more, or 0 for all tokens.")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"`top_p` is {self.top_p}, but must be more than 0 and at most 1, which is all tokens.")
+        if self.samples < 1:
+            raise UserError(f"`samples` is {self.samples}, but must be at least 1.")
+        if not 0 <= self.seed < _SEEDS:
+            raise UserError(f"`seed` is {self.seed}, but must be 0 or more, and less than 2^64.")
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How wide to search, how far, what the best is, and what is not allowed.
+    """How wide and how far to search, how to rank hypotheses, and what to forbid.
 
-    A hypothesis has at most as many tokens as its source has pieces, plus `max_extra`; `</s>` counts. One that comes so
-    far without `</s>` is finished as it stands, is not `complete`, and ranks behind all that are.
-
-    A beam of 1 is greedy search, or with `sampling` draws at random. The penalties then change no hypothesis, only its
-    score.
+    A hypothesis that reaches its query's limit without `</s>` is cut there: it is not `complete`, and ranks after all
+    that are. A beam of 1 is greedy search, or with `sampling` random sampling; penalties then change only the scores.
     """
 
     beam: int = 4
     nbest: int = 1
-    max_extra: int = 50
+    max_extra: int = 50  # limit of a target: source length + max_extra; for the task, which sets the limit of a query
     penalty: LengthPenalty = field(default_factory=lambda: Wu(0.6))
     coverage: float = 0.0  # beta of the coverage penalty; 0 is none
-    no_repeat: int = 0  # no n-gram of so many tokens stands twice in a hypothesis; 0 allows all
-    min_length: int = 0  # the fewest tokens, `</s>` not counted
+    no_repeat: int = 0  # never repeat an n-gram of this length; 0 allows all
+    min_length: int = 0  # minimum number of tokens, without `</s>`
     sampling: Sampling | None = None
     aligned: bool = False  # whether hypotheses say which source token each of their tokens attended to most
-    never: tuple[int, ...] = ()  # tokens that are never put out, beside markers and `<unk>`
+    never: tuple[int, ...] = ()  # tokens that are never output, besides markers and `<unk>`
+    constraints: tuple[ConstraintFactory, ...] = ()  # further rules, made for each batch from its queries
 
     def __post_init__(self) -> None:
         for name, least in (("beam", 1), ("nbest", 1), ("max_extra", 1), ("no_repeat", 0), ("min_length", 0)):
             if getattr(self, name) < least:
                 raise UserError(f"`{name}` is {getattr(self, name)}, but must be at least {least}.")
-        Coverage(self.coverage)  # refuses what makes no sense
+        Coverage(self.coverage)  # refuses negative numbers
         if self.sampling is not None and self.beam > 1:
             raise UserError(
-                f"`beam` is {self.beam}, but sampling has no beam: set `beam` to 1, and `samples` to how many targets "
-                "are drawn."
+                f"`beam` is {self.beam}, but sampling has no beam: set `beam` to 1, and `samples` to the number of "
+                "targets to draw."
             )
         if self.nbest > self.beam:
             raise UserError(self._too_many())
@@ -54,11 +85,21 @@ class SearchSettings:
         )
 
     @property
+    def rules(self) -> tuple[ConstraintFactory, ...]:
+        """Factories of all constraints: those that the settings name, and then those of `constraints`."""
+        named = [never(self.never)]
+        if self.no_repeat:
+            named.append(no_repeat(self.no_repeat))
+        if self.min_length:
+            named.append(at_least(self.min_length))
+        return (*named, *self.constraints)
+
+    @property
     def rows(self) -> int:
-        """How many hypotheses of a sentence are in work at once."""
+        """The number of hypotheses that a sentence has at once."""
         return self.beam if self.sampling is None else self.sampling.samples
 
     @property
     def attentive(self) -> bool:
-        """Whether the attention of each step is needed."""
+        """Whether the search needs the attention of each step."""
         return self.aligned or self.coverage > 0

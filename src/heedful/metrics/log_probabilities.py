@@ -1,6 +1,6 @@
 """Forced decoding: how probable given targets are, token by token.
 
-log P(y | x) = sum_t log P(y_t | y_<t, x),  where several models speak with their mean probability
+log P(y | x) = sum_t log P(y_t | y_<t, x),  for several models with their mean probability
 """
 
 import math
@@ -11,15 +11,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.batches.pairs import PairBatch
-from heedful.models.networks import EncoderDecoder
+from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import label_log_probabilities
 
 
 @torch.inference_mode()
 def token_log_probabilities(
-    models: Sequence[EncoderDecoder], batches: Iterable[PairBatch]
+    models: Sequence[NextTokenModel[PairBatch]], batches: Iterable[PairBatch]
 ) -> Iterator[list[list[float]]]:
-    """For each batch, the log probabilities of each target's tokens, `</s>` last. Put the models into `eval` mode."""
+    """Yield for each batch the log probabilities of each target's tokens, `</s>` last. Put models into `eval` mode."""
     device = next(models[0].parameters()).device
     for batch in batches:
         placed = batch.to(device)
@@ -28,6 +28,6 @@ def token_log_probabilities(
         yield [part.tolist() for part in mean_N.split(batch.target.layout.lengths.tolist())[: batch.sentences]]
 
 
-def _labels(model: EncoderDecoder, batch: PairBatch) -> Float[Tensor, "N"]:
-    output = model.decoder.output
-    return label_log_probabilities(model.states(batch.source, batch.target), output.weight, output.bias, batch.labels)
+def _labels(model: NextTokenModel[PairBatch], batch: PairBatch) -> Float[Tensor, "N"]:
+    output = model.output
+    return label_log_probabilities(model.next_token_states(batch), output.weight, output.bias, batch.labels)

@@ -1,6 +1,6 @@
-"""How well a model foresees text.
+"""Perplexity: how well a model predicts text.
 
-perplexity = exp(-1/N * sum log P(token | what stands before it, source)),  over all N target tokens, `</s>` included
+perplexity = exp(-1/N * sum log P(token | tokens before it, source)),  over all N target tokens, `</s>` included
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from heedful.data.batches.pairs import PairBatch
-from heedful.models.networks import EncoderDecoder
+from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 
 
@@ -36,15 +36,15 @@ class Likelihood:
 
 
 @torch.inference_mode()
-def likelihood(model: EncoderDecoder, batches: Iterable[PairBatch]) -> Likelihood:
+def likelihood(model: NextTokenModel[PairBatch], batches: Iterable[PairBatch]) -> Likelihood:
     """Sum over the target tokens of all batches. The model is used as it is: put it into `eval` mode."""
     device = next(model.parameters()).device
     total = torch.zeros((), dtype=torch.float64, device=device)
     tokens = 0
-    output = model.decoder.output
+    output = model.output
     for batch in batches:
         placed = batch.to(device)
-        states_NE = model.states(placed.source, placed.target)
+        states_NE = model.next_token_states(placed)
         _, summed = smoothed_cross_entropy(states_NE, output.weight, output.bias, placed.labels, smoothing=0.0)
         total += summed
         tokens += placed.target_tokens

@@ -1,4 +1,4 @@
-"""What stands on an encoder: a class of a text, a masked token, whether one text follows another."""
+"""Heads of an encoder: the class of a text, a masked token, whether one text follows another."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from heedful.nn.layers.linear import LayerNorm, Linear
 
 
 class Pooler(nn.Module):
-    """y = tanh(W x + b) of the class token's vector      Devlin et al. 2019, as their program has it"""
+    """y = tanh(W x + b) of the class token's vector      Devlin et al. 2019, as in their program"""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -33,11 +33,11 @@ class MaskedHead(nn.Module):
         self.output = Output(weight, bias)
 
     def states(self, x_PE: Float[Tensor, "P E"]) -> Float[Tensor, "P E"]:
-        """The vectors that `output` scores."""
+        """Return the vectors that `output` scores."""
         y_PE: Tensor = self.norm(self.activation(self.linear(x_PE)))
         return y_PE
 
     def forward(self, x_PE: Float[Tensor, "P E"]) -> Float[Tensor, "P V"]:
-        """Score every piece of the vocabulary."""
+        """Score every token of the vocabulary."""
         scores_PV: Tensor = self.output(self.states(x_PE))
         return scores_PV

@@ -1,11 +1,11 @@
-"""Documents as words in sentences in documents, encoded level by level.
+"""Documents of sentences of words, encoded level by level.
 
-The hierarchical attention network (Yang et al. 2016) is a composition, each level an encoder with attention behind it:
+The hierarchical attention network (Yang et al. 2016) is a composition; each level is an encoder followed by attention:
 
     Pooled(HierarchicalEncoder(Pooled(words, AttentionPool(..)), sentences), AttentionPool(..))
 
-It maps `Nested` documents to a vector each, as `Pooled(encoder, pool)` maps plain sentences: a classifier puts its head
-on either. Its weights are `weights(documents)` of sentences, `encoder.words.weights(documents.words)` of words.
+It maps `Nested` documents to one vector each, as `Pooled(encoder, pool)` maps plain sentences: a classifier puts its
+head on either. `weights(documents)` are those of sentences, `encoder.words.weights(documents.words)` those of words.
 """
 
 from typing import cast
@@ -27,12 +27,12 @@ class Pooled(nn.Module):
         self.encoder, self.pool = encoder, pool
 
     def forward(self, inputs: Packed | Nested) -> Float[Tensor, "B E"]:
-        """Encode and pool. What is empty becomes zeros."""
+        """Encode and pool. Empty sentences become zeros."""
         encoded: Packed = self.encoder(inputs)
         return self.pool(encoded.values, encoded.layout)
 
     def weights(self, inputs: Packed | Nested) -> Float[Tensor, "N W"]:
-        """How much of each token, or of each sentence of a document, is in its vector: see `nn.layers.pooling`."""
+        """Return the weight of each token, or of each sentence of a document, in its vector: see `layers.pooling`."""
         encoded: Packed = self.encoder(inputs)
         return self.pool.weights(encoded.values, encoded.layout)
 
@@ -40,8 +40,8 @@ class Pooled(nn.Module):
 class HierarchicalEncoder(nn.Module):
     """h_i = encode(s_1 .. s_n)_i,  s_i = pool(encode(words of sentence i))      Yang et al. 2016, 2.2
 
-    Nested documents in, packed vectors of sentences out, each in the light of its document. `words` makes one vector of
-    each sentence of tokens; `sentences` encodes packed vectors, those of a document as one sequence.
+    It turns nested documents into packed vectors of sentences, each in the context of its document. `words` makes one
+    vector of each sentence of tokens; `sentences` encodes packed vectors, those of a document as one sequence.
     """
 
     def __init__(self, words: Pooled, sentences: nn.Module) -> None:

@@ -1,14 +1,16 @@
-"""The named families: compositions of encoders, decoders, pools and heads."""
+"""Networks: compositions of encoders, decoders, pools and heads."""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.data.batches.pairs import PairBatch
+from heedful.data.batches.streams import StreamBatch
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
-from heedful.models.protocols import Decoder, Encoder
+from heedful.models.protocols import Decoder, Encoder, HasPrecision
 from heedful.nn.layers.dropout import Dropout
-from heedful.nn.layers.embedding import Embedding
+from heedful.nn.layers.embedding import Output
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import FirstPool
 from heedful.packed import Nested, Packed
@@ -25,12 +27,45 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.decoder = encoder, decoder  # type: ignore[assignment]
 
     def forward(self, source: Packed, target: Packed) -> Float[Tensor, "N V"]:
-        """Scores of every next target token, given the target so far (teacher forcing)."""
+        """Return the scores of every next target token, given the target so far (teacher forcing)."""
         return self.decoder(target, self.encoder(source))
 
     def states(self, source: Packed, target: Packed) -> Float[Tensor, "N E"]:
-        """The vectors that the output layer scores: a loss need not hold the scores of the whole batch."""
+        """Return the vectors that the output layer scores: a loss need not hold the scores of the whole batch."""
         return self.decoder.states(target, self.encoder(source))
+
+    @property
+    def output(self) -> Output:
+        """The layer that turns states into scores."""
+        return self.decoder.output
+
+    def next_token_states(self, batch: PairBatch) -> Float[Tensor, "N E"]:
+        """Return one vector for each target token, to predict it by."""
+        return self.states(batch.source, batch.target)
+
+
+class LanguageModel(nn.Module):
+    """A decoder without memory: it predicts every next token of a text from the tokens before it."""
+
+    decoder: Decoder
+    encoder: None = None
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder  # type: ignore[assignment]
+
+    def forward(self, tokens: Packed) -> Float[Tensor, "N V"]:
+        """Return the scores of every next token, given the text so far."""
+        return self.decoder(tokens, None)
+
+    @property
+    def output(self) -> Output:
+        """The layer that turns states into scores."""
+        return self.decoder.output
+
+    def next_token_states(self, batch: StreamBatch) -> Float[Tensor, "N E"]:
+        """Return one vector for each token, to predict the next one by."""
+        return self.decoder.states(batch.inputs, None)
 
 
 class Classifier(nn.Module):
@@ -43,7 +78,7 @@ class Classifier(nn.Module):
 
     @property
     def encoder(self) -> nn.Module:
-        """What reads the text."""
+        """The part that reads the text."""
         return self.pooled.encoder
 
     def forward(self, text: Packed | Nested) -> Float[Tensor, "B C"]:
@@ -54,9 +89,9 @@ class Classifier(nn.Module):
 
 
 class MaskedModel(nn.Module):
-    """BERT: an encoder that is asked for masked tokens, and whether its second text follows the first
+    """BERT: an encoder that predicts masked tokens, and whether its second text follows the first
 
-    Devlin et al. 2019. Without `follows` it is asked for tokens alone, as RoBERTa (Liu et al. 2019).
+    Devlin et al. 2019. Without `follows` it predicts tokens alone, like RoBERTa (Liu et al. 2019).
     """
 
     def __init__(self, encoder: nn.Module, head: MaskedHead, pooler: Pooler | None, follows: Linear | None) -> None:
@@ -65,16 +100,16 @@ class MaskedModel(nn.Module):
         self._first = FirstPool()
 
     def forward(self, text: Packed) -> Packed:
-        """The vectors of all tokens."""
+        """Return the vectors of all tokens."""
         encoded: Packed = self.encoder(text)
         return encoded
 
-    def masked(self, encoded: Packed, places_P: Int[Tensor, "P"]) -> Float[Tensor, "P E"]:
-        """The vectors that `head.output` scores, of tokens at these packed places."""
-        return self.head.states(encoded.values.index_select(0, places_P))
+    def masked(self, encoded: Packed, indices_P: Int[Tensor, "P"]) -> Float[Tensor, "P E"]:
+        """Return the vectors that `head.output` scores, of the tokens at these packed indices."""
+        return self.head.states(encoded.values.index_select(0, indices_P))
 
     def following(self, encoded: Packed) -> Float[Tensor, "B 2"]:
-        """Scores that the second text follows the first, and that it was drawn from elsewhere."""
+        """Return the scores that the second text follows the first, and that it was drawn from elsewhere."""
         assert self.pooler is not None, "a model without next-sentence prediction"
         assert self.follows is not None
         scores_B2: Tensor = self.follows(self.pooler(self._first(encoded.values, encoded.layout)))
@@ -85,14 +120,14 @@ Network = EncoderDecoder | Classifier | MaskedModel
 
 
 def set_precision(model: nn.Module, precision: torch.dtype) -> None:
-    """Choose the type that values have inside the model; weights keep theirs."""
+    """Set the type in which the model computes; weights keep theirs."""
     for module in model.modules():
-        if isinstance(module, Embedding):
+        if isinstance(module, HasPrecision):
             module.precision = precision
 
 
 def store_in(network: nn.Module, precision: torch.dtype) -> None:
-    """Keep the matrices in the type they compute in, so that no step converts them; norms stay as they are."""
+    """Store the matrices in the type they are used in, so that no step converts them; norms stay as they are."""
     for module in network.modules():
         if not isinstance(module, nn.LayerNorm):
             for parameter in module.parameters(recurse=False):

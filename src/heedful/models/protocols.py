@@ -1,14 +1,19 @@
-"""What trainers and searches ask of a model. They never ask which family it is."""
+"""What trainers, metrics and searches ask of a network. They never ask which family it is."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator
+from typing import Protocol, TypeVar, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Output
 from heedful.packed import Packed
 
+BatchType = TypeVar("BatchType", contravariant=True)
 
+
+@runtime_checkable
 class Encoder(Protocol):
     """Turns packed tokens (or patches) into packed vectors: the memory."""
 
@@ -17,22 +22,25 @@ class Encoder(Protocol):
         ...
 
 
+# --- decoders ---------------------------------------------------------------------------------------------------------
+
+
 @runtime_checkable
 class State(Protocol):
     """What a decoder remembers of the rows it decodes: K rows for each of B sentences, sentence by sentence."""
 
     @property
     def attention_RL(self) -> Float[Tensor, "R L"] | None:
-        """The weights over the memory's tokens by which each row attended in the last step, to score the next token.
+        """The weights over the memory's tokens with which each row attended in the last step, to score the next token.
 
-        A row sums to 1; places behind a sentence's end are 0. None before the first step, and where the state was not
-        started `aligned`. The weights go with their rows when these are reordered or narrowed: read them from the
+        A row sums to 1; it is 0 after the end of a sentence. None before the first step, and unless the state was
+        started `aligned`. The weights move with their rows when these are reordered or narrowed: read them from the
         state that `step` returned to have them in the order of the scores.
         """
         ...
 
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "State":
-        """Row k of a sentence goes on from that sentence's row parents[k]."""
+        """Let row k of a sentence continue that sentence's row parents[k]."""
         ...
 
     def narrow(self, sentences: Int[Tensor, "A"]) -> "State":
@@ -40,26 +48,85 @@ class State(Protocol):
         ...
 
 
+@runtime_checkable
 class Decoder(Protocol):
-    """Scores the next token, for all positions at once or step by step.
+    """Scores the next token, for all positions at once or step by step, with or without a memory.
 
-    Law, tested for every family: stepping equals forward.
+    Laws, tested for every family: stepping equals forward; starting with a prompt equals stepping through it.
     """
 
     output: Output
 
-    def states(self, tokens: Packed, memory: Packed) -> Float[Tensor, "N E"]:
-        """The vectors that `output` turns into scores, for whole sentences."""
+    @property
+    def longest(self) -> int | None:
+        """The number of tokens that there are positions for; None if it is unlimited."""
         ...
 
-    def __call__(self, tokens: Packed, memory: Packed) -> Float[Tensor, "N V"]:
-        """The scores of every next token, for whole sentences: output(states)."""
+    def states(self, tokens: Packed, memory: Packed | None) -> Float[Tensor, "N E"]:
+        """Return the vectors that `output` turns into scores, for whole sentences."""
         ...
 
-    def start(self, memory: Packed, beams: int = 1, aligned: bool = False) -> State:
-        """Begin K rows for each sentence of the memory; `aligned` where the weights of each step are asked for."""
+    def __call__(self, tokens: Packed, memory: Packed | None) -> Float[Tensor, "N V"]:
+        """Return the scores of every next token, for whole sentences."""
+        ...
+
+    def start(
+        self, memory: Packed | None, beams: int = 1, aligned: bool = False, prompt: Packed | None = None
+    ) -> State:
+        """Start K rows per sentence; with `aligned`, every step keeps its weights over the memory.
+
+        The decoder reads all tokens of a prompt at once, and the state stands after them. Without a memory the prompt
+        says how many sentences there are; it may be empty.
+        """
         ...
 
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
-        """Take one more token a row; return the scores of the next, and the new state. The old state is spent."""
+        """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
         ...
+
+
+# --- networks ---------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """A network that generates text: a decoder over the memory of an encoder, or a decoder alone."""
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What reads the source; None where the decoder continues the source itself."""
+        ...
+
+    @property
+    def decoder(self) -> Decoder:
+        """What scores the next token."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """All weights."""
+        ...
+
+
+@runtime_checkable
+class NextTokenModel(Protocol[BatchType]):
+    """A network that predicts every next token of a batch: what one loss and one perplexity are computed from."""
+
+    @property
+    def output(self) -> Output:
+        """The layer that turns states into scores."""
+        ...
+
+    def next_token_states(self, batch: BatchType) -> Float[Tensor, "N E"]:
+        """Return one vector for each label of the batch, for `output`: a loss need not hold the scores of all."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """All weights."""
+        ...
+
+
+@runtime_checkable
+class HasPrecision(Protocol):
+    """A module that sets the type in which values are computed after it."""
+
+    precision: torch.dtype

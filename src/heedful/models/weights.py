@@ -1,4 +1,4 @@
-"""A model's weights as safetensors bytes: inert, checked by a hash of the values, a shared matrix once."""
+"""A model's weights as safetensors bytes: inert, checked by a hash of the values, shared matrices stored once."""
 
 import hashlib
 import json
@@ -13,18 +13,18 @@ from torch import Tensor, nn
 
 from heedful.errors import UserError
 
-_HEADER_SIZE = 8  # bytes that hold the length of a safetensors header
+_HEADER_SIZE = 8  # bytes of the length of a safetensors header
 
 
 def weights_to_bytes(model: nn.Module) -> bytes:
-    """Serialise the parameters by name; the header carries their sha256."""
+    """Serialize the parameters by name; the header holds their sha256."""
     tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
-    # One entry alone: several would stand in an order of chance, and equal weights would not be equal bytes.
+    # One entry only: the order of several is arbitrary, and equal weights would not be equal bytes.
     return save_tensors(tensors, metadata={"sha256": _digest(tensors)})
 
 
 def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
-    """Read parameters into a model, or say what is wrong with the file and leave the model as it was."""
+    """Read parameters into a model, or raise what is wrong with the file and leave the model as it was."""
     tensors = tensors_from_bytes(data, where)
     expected, found = shapes_of(dict(model.named_parameters())), shapes_of(tensors)
     name = first_difference(expected, found)
@@ -43,17 +43,17 @@ def set_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """The shape of each parameter by name."""
+    """Return the shape of each parameter by name."""
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
 def first_difference(ours: Mapping[str, tuple[int, ...]], theirs: Mapping[str, tuple[int, ...]]) -> str | None:
-    """The first parameter that is missing on a side or has another shape; None where there is none."""
+    """Return the first parameter that is missing on one side or has another shape; None if there is none."""
     return next((name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)), None)
 
 
 def tensors_from_bytes(data: bytes, where: Path) -> dict[str, Tensor]:
-    """Read parameters by name, or say what is wrong with the file."""
+    """Read parameters by name, or raise what is wrong with the file."""
     try:
         tensors = load_tensors(data)
         header = json.loads(data[_HEADER_SIZE : _HEADER_SIZE + int.from_bytes(data[:_HEADER_SIZE], "little")])
@@ -71,12 +71,12 @@ def _digest(tensors: dict[str, Tensor]) -> str:
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype}".encode())
-        digest.update(tensors[name].flatten().view(torch.uint8).numpy().data)  # numpy knows no bfloat16
+        digest.update(tensors[name].flatten().view(torch.uint8).numpy().data)  # numpy has no bfloat16
     return digest.hexdigest()
 
 
 def mean_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean, weight by weight, in the weights' own type; sums are float64, and one model is in memory at a time."""
+    """Return the mean of each weight, in its own type; sums are float64, and one model is in memory at a time."""
     sums: dict[str, Tensor] = {}
     types: dict[str, torch.dtype] = {}
     count = 0

@@ -12,7 +12,8 @@ from torch import Tensor
 from heedful.data.batches.masked import MaskedBatch
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.texts import TextBatch
-from heedful.models.networks import Classifier, EncoderDecoder, MaskedModel
+from heedful.models.networks import Classifier, MaskedModel
+from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.packed import IGNORED
 
@@ -60,15 +61,14 @@ class StatefulObjective(Protocol):
 
 
 class NextToken:
-    """Label-smoothed cross-entropy of each target token given the source and the target before it."""
+    """Label-smoothed cross-entropy of each target token, given the tokens before it and the source, if there is one."""
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: EncoderDecoder, batch: PairBatch) -> Sums:
+    def __call__(self, model: NextTokenModel[PairBatch], batch: PairBatch) -> Sums:
         """Sum over the target tokens of a micro-batch."""
-        states = model.states(batch.source, batch.target)
-        output = model.decoder.output
+        states, output = model.next_token_states(batch), model.output
         return Sums(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
 
     def units(self, batch: PairBatch) -> int:

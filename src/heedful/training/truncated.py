@@ -27,7 +27,7 @@ class TruncatedBackPropagation:
 
     def __call__(self, model: RecurrentLanguageModel, batch: StreamBatch) -> Sums:
         """Sum the loss over the tokens of a segment, and keep its last state for the next one."""
-        states, last = model(batch.inputs, self._initial(model, batch))
+        states, last = model.read(batch.inputs, self._initial(model, batch))
         self._carried = last.detach()
         output = model.output
         return Sums(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
@@ -55,7 +55,7 @@ class TruncatedBackPropagation:
 
     def _initial(self, model: RecurrentLanguageModel, batch: StreamBatch) -> RecurrentState:
         rows = batch.inputs.layout.sentences
-        carried = self._carried or model.start(rows)
+        carried = self._carried or model.zeros(rows)
         known = carried.hidden.shape[1]
         if known != rows:
             raise ValueError(f"a segment of {rows} streams follows one of {known}: call `reset` before other streams")

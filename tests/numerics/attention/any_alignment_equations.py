@@ -82,6 +82,7 @@ def attentions_of(
     first, block = encoder.blocks[0], decoder.blocks[0]
     assert isinstance(first, EncoderBlock)
     assert isinstance(block, DecoderBlock)
+    assert block.cross is not None
     return shaken(first.attention).eval(), shaken(block.attention).eval(), shaken(block.cross).eval()
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from tests.searching import search_texts
 from tests.unit.interop.marian_folders import separate, some_texts, write_marian
 from torch import Tensor
 from transformers import MarianTokenizer
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.penalties import Wu
-from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
 from heedful.interop.importing import import_model
 from heedful.models.networks import set_precision
@@ -95,7 +95,7 @@ def test_translations_are_those_of_generate(pair: Pair, beam: int) -> None:
     sources = pair.sentences(7, pair.source_ids, 10)
     settings = SearchSettings(beam=beam, max_extra=MAX_EXTRA, no_repeat=1, penalty=Wu(0.0))
     with in_double_precision(pair):  # hypotheses that float32 cannot tell apart are found otherwise by each
-        found = [best for best, *_ in search(pair.ours.network, sources, settings, 4096)]
+        found = [best for best, *_ in search_texts(pair.ours.network, sources, settings, 4096)]
         assert sum(best.complete for best in found) >= 4
         assert len({best.tokens for best in found}) >= 3
         for source, best in zip(sources, found, strict=True):

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.constraints import NEVER, Constraint, MinLength, Never, NoRepeat, Prefix
+from heedful.decode.constraints import NEVER, Constraint, MinLength, Never, NoRepeat, Prefix, make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
-from heedful.decode.frontiers.make import constraints_of
 from heedful.decode.frontiers.protocol import Frontier
-from heedful.decode.frontiers.sampling import Draws, Sampling
+from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.loop import decode
+from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
-from heedful.decode.settings import SearchSettings
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.packed import Packed
 
 CPU = torch.device("cpu")
@@ -84,7 +84,10 @@ def test_other_constraints_hold_behind_a_prefix_not_inside_it() -> None:
 
 def test_constraints_of_settings_are_those_that_are_asked_for() -> None:
     def kinds(settings: SearchSettings, *prefixes: list[int]) -> list[type]:
-        return [type(constraint) for constraint in constraints_of(settings, CPU, prefixes)]
+        return [
+            type(constraint)
+            for constraint in make_constraints(settings.rules, [Query([5], 9, prefix) for prefix in prefixes], CPU)
+        ]
 
     assert kinds(SearchSettings()) == [Never]
     assert kinds(SearchSettings(no_repeat=2, min_length=1), [], []) == [Never, NoRepeat, MinLength]
@@ -174,7 +177,7 @@ def test_a_constraint_carries_what_it_knows_of_each_row(kind: str, beam: int, wr
 def test_a_sentence_that_nothing_may_follow_is_finished_as_it_stands(kind: str, beam: int) -> None:
     """Four pieces, none twice, and five are wanted: after four there is nothing left."""
     settings = SearchSettings(beam=beam, nbest=beam, no_repeat=1, min_length=5)
-    began = frontier(kind, settings, [20, 20, 3], constraints_of(settings, CPU))
+    began = frontier(kind, settings, [20, 20, 3], make_constraints(settings.rules, [], CPU))
     found = decode(cast(Scorer, Noise()), Packed.of([[5]] * 3), began)
     assert all(found)
     for hypothesis in (*found[0], *found[1]):
@@ -188,7 +191,7 @@ def test_a_sentence_that_nothing_may_follow_is_finished_as_it_stands(kind: str, 
 @pytest.mark.parametrize(("kind", "beam"), KINDS)
 def test_a_sentence_that_nothing_may_begin_is_empty(kind: str, beam: int) -> None:
     settings = SearchSettings(beam=beam, min_length=1, never=(4, 5, 6, 7))
-    began = frontier(kind, settings, [20], constraints_of(settings, CPU))
+    began = frontier(kind, settings, [20], make_constraints(settings.rules, [], CPU))
     found = decode(cast(Scorer, Noise()), Packed.of([[5]]), began)
     assert {(best.tokens, best.log_probability, best.complete) for best in found[0]} == {((), 0.0, False)}
 
@@ -222,6 +225,8 @@ def test_a_row_that_nothing_may_follow_is_dropped_while_others_go_on() -> None:
 def test_a_beam_that_can_only_end_ends() -> None:
     settings = SearchSettings(beam=3, nbest=3, never=(4, 5, 6, 7))
     found = decode(
-        cast(Scorer, Noise()), Packed.of([[5]]), Beam.begin([9], settings, constraints_of(settings, CPU), CPU)
+        cast(Scorer, Noise()),
+        Packed.of([[5]]),
+        Beam.begin([9], settings, make_constraints(settings.rules, [], CPU), CPU),
     )
     assert [(best.tokens, best.complete) for best in found[0]] == [((), True)]

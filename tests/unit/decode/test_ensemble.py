@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 import torch
+from tests.language_models import language_model
+from tests.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.ensemble import Ensemble
-from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
@@ -75,7 +76,7 @@ def test_the_shortest_member_bounds_the_length() -> None:
     assert Ensemble([model_of(1, **long), model_of(2), model_of(3, **short)]).longest == 6
     assert Ensemble([model_of(1), model_of(2)]).longest is None
     ensemble = Ensemble([model_of(1, **long), model_of(3, **short)])
-    found = search(ensemble, [[5, 6, 7]], SearchSettings(beam=2, nbest=2, max_extra=30, min_length=5), 4096)
+    found = search_texts(ensemble, [[5, 6, 7]], SearchSettings(beam=2, nbest=2, max_extra=30, min_length=5), 4096)
     assert all(best.length <= 6 for best in found[0])
 
 
@@ -92,6 +93,15 @@ def test_members_must_share_a_vocabulary() -> None:
     assert str(caught.value) == (
         "Model 3 of the ensemble has 2,100 target tokens, but the first has 20: the models of an ensemble must share "
         "their vocabularies."
+    )
+
+
+def test_members_must_use_their_sources_alike() -> None:
+    with pytest.raises(UserError) as caught:
+        Ensemble([model_of(1), language_model("gru", words=20)])  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "Model 2 of the ensemble continues its source, but the first reads its source: the models of an ensemble must "
+        "use their sources alike."
     )
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.decode.constraints import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
-from heedful.decode.frontiers.make import constraints_of
 from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.loop import decode
 from heedful.decode.penalties import Wu
@@ -68,12 +68,12 @@ def sources(sentences: int) -> Packed:
 
 
 def beam_of(limits: list[int], settings: SearchSettings) -> Beam:
-    return Beam.begin(limits, settings, constraints_of(settings, CPU), CPU)
+    return Beam.begin(limits, settings, make_constraints(settings.rules, [], CPU), CPU)
 
 
 def frontier(kind: str, limits: list[int]) -> Frontier:
     settings = SearchSettings(beam=1)
-    greedy = IndependentRows.begin(limits, settings, Greedy(), constraints_of(settings, CPU), CPU)
+    greedy = IndependentRows.begin(limits, settings, Greedy(), make_constraints(settings.rules, [], CPU), CPU)
     return greedy if kind == "greedy" else beam_of(limits, SearchSettings(beam=3))
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.decode.frontiers.attended import Attended
+from heedful.decode.frontiers.rows import Attended
 from heedful.decode.penalties import Coverage, Shifted, Wu
 from heedful.errors import UserError
 from heedful.packed import Layout
@@ -63,7 +63,7 @@ def test_coverage_equals_its_equation() -> None:
         sums = [sum(float(weights_RL[row, place]) for weights_RL in steps) for place in range(size)]
         expected = beta * sum(math.log(min(share, 1.0)) for share in sums)
         assert float(found_BK.flatten()[row]) == pytest.approx(expected, abs=1e-12)
-    assert torch.equal(attended.places_BKT.flatten(0, 1), torch.stack([weights.argmax(1) for weights in steps], dim=1))
+    assert torch.equal(attended.indices_BKT.flatten(0, 1), torch.stack([weights.argmax(1) for weights in steps], dim=1))
 
 
 def test_a_source_token_without_any_weight_leaves_the_score_finite() -> None:

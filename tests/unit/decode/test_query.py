@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.decode.query import make_queries
-from heedful.decode.scorer import SingleModel
-from heedful.decode.search import search
+from heedful.decode.query import text_queries
 from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
@@ -87,13 +86,13 @@ def test_what_cannot_be_done_is_refused(
     model: dict[str, Any], settings: SearchSettings, asked: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
-        search(model_of(**model), SOURCES, settings, 4096, **asked)
+        search_texts(model_of(**model), SOURCES, settings, 4096, **asked)
     assert str(caught.value) == message
 
 
 def test_what_just_fits_is_done() -> None:
     settings = SearchSettings(max_extra=3, min_length=3)
-    found = search(model_of(), SOURCES, settings, 4096, prefixes=[[4] * 5, [3, 4, 19]])
+    found = search_texts(model_of(), SOURCES, settings, 4096, prefixes=[[4] * 5, [3, 4, 19]])
     assert [list(best.tokens[: len(prefix)]) for (best,), prefix in zip(found, ([4] * 5, [3, 4, 19]), strict=True)] == [
         [4] * 5,
         [3, 4, 19],
@@ -101,6 +100,5 @@ def test_what_just_fits_is_done() -> None:
 
 
 def test_sentences_are_numbered_as_they_come_unless_they_are_a_part_of_more() -> None:
-    translator = SingleModel(model_of())
-    assert [each.number for each in make_queries(translator, SOURCES, SearchSettings(), None, None)] == [0, 1]
-    assert [each.number for each in make_queries(translator, SOURCES, SearchSettings(), None, [8, 3])] == [8, 3]
+    assert [query.number for query in text_queries(SOURCES, 50)] == [0, 1]
+    assert [query.number for query in text_queries(SOURCES, 50, numbers=[8, 3])] == [8, 3]

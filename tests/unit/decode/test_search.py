@@ -5,18 +5,17 @@ from unittest import mock
 
 import pytest
 import torch
+from tests.searching import search_texts
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode import search as search_module
 from heedful.decode.ensemble import Ensemble
-from heedful.decode.frontiers.sampling import Sampling
-from heedful.decode.limits import source_limit, target_limit
-from heedful.decode.query import make_queries
-from heedful.decode.search import search
-from heedful.decode.settings import SearchSettings
+from heedful.decode.query import text_queries
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.build.network import build_model
+from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.packed import Packed
 
@@ -30,11 +29,11 @@ def model_of(**options: Any) -> EncoderDecoder:
 
 def test_results_are_in_the_order_of_the_sources() -> None:
     model, settings = model_of(), SearchSettings(beam=2, max_extra=3)
-    together = search(model, SOURCES, settings, batch_tokens=12)
+    together = search_texts(model, SOURCES, settings, batch_tokens=12)
     assert [len(nbest) for nbest in together] == [1] * len(SOURCES)
     assert together[1] == together[5]
     assert [nbest[0].tokens for nbest in together] == [
-        search(model, [source], settings, 4096)[0][0].tokens for source in SOURCES
+        search_texts(model, [source], settings, 4096)[0][0].tokens for source in SOURCES
     ]
 
 
@@ -47,26 +46,26 @@ def test_a_batch_holds_source_tokens_times_beams_up_to_the_budget() -> None:
         return real(*call)
 
     with mock.patch.object(search_module, "search_batch", spy):
-        search(model, SOURCES, SearchSettings(beam=2, max_extra=2), batch_tokens=16)
+        search_texts(model, SOURCES, SearchSettings(beam=2, max_extra=2), batch_tokens=16)
     # With `</s>`: 1 + 2 + 2 + 3 tokens times two beams are 16; 5 fit alone; 8 times two are the budget.
-    assert sizes == [[0, 1, 1, 2], [4], [7]]
+    assert sizes == [[1, 2, 2, 3], [5], [8]]
 
 
 def test_progress_counts_every_sentence() -> None:
     ready: list[int] = []
-    search(model_of(), SOURCES, SearchSettings(beam=1, max_extra=2), 8, ready.append)
+    search_texts(model_of(), SOURCES, SearchSettings(beam=1, max_extra=2), 8, ready.append)
     assert sum(ready) == len(SOURCES)
     assert len(ready) > 1
 
 
 def test_no_sources_give_no_results() -> None:
-    assert search(model_of(), [], SearchSettings(), 4096) == []
+    assert search_texts(model_of(), [], SearchSettings(), 4096) == []
 
 
 def test_samples_count_in_the_budget_as_beams_do() -> None:
     ready: list[int] = []
     settings = SearchSettings(beam=1, max_extra=2, sampling=Sampling(samples=4))
-    found = search(model_of(), [[5]] * 6, settings, 16, ready.append)
+    found = search_texts(model_of(), [[5]] * 6, settings, 16, ready.append)
     assert ready == [2, 2, 2]
     assert [len(drawn) for drawn in found] == [4] * 6
 
@@ -76,7 +75,7 @@ def test_targets_end_where_the_decoder_has_no_more_positions(beam: int) -> None:
     model = model_of(positions="learned", max_positions=8)
     with torch.no_grad():
         model.decoder.output.weight[2] = 0  # hardly ever ends
-    (best,) = search(model, [[5, 6, 7, 8, 9]], SearchSettings(beam=beam, max_extra=50), 4096)[0]
+    (best,) = search_texts(model, [[5, 6, 7, 8, 9]], SearchSettings(beam=beam, max_extra=50), 4096)[0]
     assert (best.length, best.complete) == (8, False)
 
 
@@ -88,7 +87,7 @@ def test_the_maximum_length_is_the_pieces_of_the_source_and_max_extra(beam: int)
         final = model.get_parameter("decoder.final.bias")
         final.fill_(1.0)
         model.decoder.output.weight[2].fill_(-9.0)  # `</s>` is the last thing it would say
-    found = search(model, [[5, 6], [7]], SearchSettings(beam=beam, max_extra=3), 4096)
+    found = search_texts(model, [[5, 6], [7]], SearchSettings(beam=beam, max_extra=3), 4096)
     assert [(best.length, best.complete) for (best,) in found] == [(5, False), (4, False)]
 
 
@@ -100,10 +99,10 @@ def test_limits_of_positions() -> None:
         ({"alignment": "location", "max_places": 20, "positions": "learned", "max_positions": 9}, (9, 9)),
     ):
         model = model_of(**options)
-        assert (source_limit(model), target_limit(model)) == limits
+        assert (source_limit(model), model.decoder.longest) == limits
     config = RecurrentModel(family="recurrent", width=8, alignment="location", max_places=20)
     model = build_model(config, 9, 9)
-    assert (source_limit(model), target_limit(model)) == (20, None)
+    assert (source_limit(model), model.decoder.longest) == (20, None)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -113,7 +112,7 @@ def test_bfloat16_models_give_float32_scores(beam: int) -> None:
     set_precision(rough, torch.bfloat16)
     settings = SearchSettings(beam=beam, max_extra=3)
     for mine, wanted in zip(
-        search(rough, SOURCES, settings, 4096), search(exact, SOURCES, settings, 4096), strict=True
+        search_texts(rough, SOURCES, settings, 4096), search_texts(exact, SOURCES, settings, 4096), strict=True
     ):
         assert mine[0].score == pytest.approx(wanted[0].score, abs=0.3)
         assert mine[0].score != float(torch.tensor(mine[0].score).bfloat16())
@@ -122,7 +121,7 @@ def test_bfloat16_models_give_float32_scores(beam: int) -> None:
 def test_a_search_in_the_middle_of_training_leaves_nothing_behind() -> None:
     """Positions that were first needed by a search serve training too, although a search records no gradients."""
     model = model_of(dropout=0.0)
-    search(model, [[5] * 600], SearchSettings(beam=1, max_extra=1), 4096)
+    search_texts(model, [[5] * 600], SearchSettings(beam=1, max_extra=1), 4096)
     source = Packed.of([[5] * 700])
     model(source, source).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
@@ -170,7 +169,7 @@ class Questions(TorchDispatchMode):
 )
 def test_the_device_is_asked_one_question_a_step(settings: SearchSettings) -> None:
     model = Ensemble([model_of(), model_of()])
-    sentences = make_queries(model, SOURCES, settings, [[4], [], [5, 6], [], [], []], None)
+    sentences = text_queries(SOURCES, settings.max_extra, [[4], [], [5, 6], [], [], []])
     real_list, real_step = torch.Tensor.tolist, model.step
     lists: list[int] = []
     steps: list[tuple[int, int]] = []

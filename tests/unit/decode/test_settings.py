@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.settings import SearchSettings
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.errors import UserError
 
 
@@ -26,7 +25,7 @@ from heedful.errors import UserError
         ),
         (
             {"sampling": Sampling()},
-            "`beam` is 4, but sampling has no beam: set `beam` to 1, and `samples` to how many targets are drawn.",
+            "`beam` is 4, but sampling has no beam: set `beam` to 1, and `samples` to the number of targets to draw.",
         ),
         (
             {"beam": 1, "nbest": 2, "sampling": Sampling()},

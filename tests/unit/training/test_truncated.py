@@ -133,7 +133,7 @@ def test_smoothing_and_units_are_those_of_all_labels() -> None:
     model, batch = model_of(), Streams.of(TEXT, ROWS, 5).segment(0)
     objective = TruncatedBackPropagation(smoothing=0.1)
     sums = objective(model, batch)
-    states, _ = model(batch.inputs)
+    states, _ = model.read(batch.inputs)
     expected = F.cross_entropy(model.output(states), batch.labels, label_smoothing=0.1)
     assert objective.units(batch) == 15
     torch.testing.assert_close(sums.loss / 15, expected)
@@ -158,21 +158,21 @@ def test_other_streams_are_refused_before_a_reset() -> None:
 def test_stepping_equals_forward(kind: CellKind) -> None:
     model = model_of(kind, dropout=0.3).eval()
     tokens = torch.tensor([[1, 2, 3, 4], [5, 6, 0, 1]])
-    states, last = model(Packed.of(tokens.tolist()))
+    states, last = model.read(Packed.of(tokens.tolist()))
     scores = model.output(states).unflatten(0, (2, 4))
-    state = model.start(2)
+    state = model.start(prompt=Packed.of([[], []]))
     for place in range(4):
         found, state = model.step(tokens[:, place], state)
         torch.testing.assert_close(found, scores[:, place])
-    for part, known in zip(state.parts, last.parts, strict=True):
+    for part, known in zip(state.recurrent.parts, last.parts, strict=True):
         torch.testing.assert_close(part, known)
 
 
 def test_states_are_dropped_before_the_output_layer_in_training_alone() -> None:
     model = model_of(layers=1, dropout=0.5)
     tokens = Packed.of([[1, 2, 3, 4]])
-    assert (model(tokens)[0] == 0).any()
-    assert (model.eval()(tokens)[0] != 0).all()
+    assert (model.states(tokens) == 0).any()
+    assert (model.eval().states(tokens) != 0).all()
 
 
 def test_a_model_that_would_look_ahead_or_count_from_the_segment_is_refused() -> None:

@@ -26,7 +26,7 @@ from heedful.cli.output import line_progress, line_writer, one_column, one_line,
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.decode.frontiers.sampling import Sampling
+    from heedful.decode.settings import Sampling
     from heedful.tasks.translate.model import Translation
 
 _SAMPLING: Final = "Sampling"
@@ -83,7 +83,7 @@ class SamplingOptions:
         """Return the settings of the search; None without --sample."""
         if not self.sample:
             return None
-        from heedful.decode.frontiers.sampling import Sampling
+        from heedful.decode.settings import Sampling
 
         return Sampling(self.temperature, self.top_k, self.top_p, samples, self.seed)
 

@@ -1,20 +1,20 @@
-"""Beam search: the K best hypotheses of each sentence grow side by side.
+"""Beam search: the K best hypotheses of each sentence grow together.
 
     score(y) = log P(y | x) / penalty(length of y) + coverage(x, y)      Wu et al. 2016, 7
 
 A step ranks the K * V continuations of a sentence by log P. Of the best K, those that end with `</s>` are finished; the
-best K that do not end go on. A sentence is done when
+best K that do not end continue. A sentence is done when
 
-    - K of its hypotheses are finished, and the best that goes on scores, as long as it is now and with everything
-      covered, no better than the last of its J best, or
-    - nothing that goes on can still come among its J best: log P only falls and coverage is never positive, so log P
-      over the greatest penalty up to the maximum length bounds every score to come, or
-    - the maximum length is reached, or constraints let nothing follow any of its hypotheses: what goes on then is
-      finished as it stands, behind all that ended by themselves.
+    - K of its hypotheses are finished, and the best that continues, scored at its present length and with everything
+      covered, is no better than the last of its J best, or
+    - no hypothesis that continues can still become one of its J best: log P only falls and coverage is never positive,
+      so log P over the greatest penalty up to the maximum length bounds all later scores, or
+    - the maximum length is reached, or constraints allow no token after any of its hypotheses: these are then finished
+      as they are, and rank after all that ended by themselves.
 
-The second rule loses nothing. The first gives up little: to stop at K finished ones alone, as is often done, drops the
-best hypothesis of a confident model while poor ones end early beside it. A beam as wide as there are sequences equals
-brute force.
+The second rule is exact. The first loses little: stopping at K finished hypotheses alone, as is often done, drops the
+best hypothesis of a confident model when poor ones end earlier. A beam as wide as the number of sequences equals brute
+force.
 
 Shape letters of this file: W  ranked continuations (2K)    J  best finished hypotheses that are kept (`nbest`)
 """
@@ -31,49 +31,50 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.decode.constraints import Constraint, follow, select
-from heedful.decode.frontiers.attended import Attended
-from heedful.decode.frontiers.results import listed, standing
-from heedful.decode.frontiers.rows import Rows, pick
+from heedful.decode.frontiers.results import list_finished, list_unfinished
+from heedful.decode.frontiers.rows import Attended, Rows, first_tokens, pick
 from heedful.decode.frontiers.token_scores import Scores
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalties import Coverage
+from heedful.decode.penalties import Coverage, greatest_penalty
 from heedful.decode.settings import SearchSettings
 
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """The J best finished hypotheses of each sentence, best first; minus infinity where there is none yet."""
+    """The J best finished hypotheses of each sentence, best first; minus infinity where there are fewer."""
 
-    tokens_BJT: Int[Tensor, "B J T"]  # `<s>` first; behind `</s>` anything may stand
+    tokens_BJT: Int[Tensor, "B J T"]  # `<s>` first; any tokens after `</s>`
     log_p_BJ: Float[Tensor, "B J"]
     score_BJ: Float[Tensor, "B J"]
-    count_B: Int[Tensor, "B"]  # how many were finished in all
-    places_BJT: Int[Tensor, "B J T-1"] | None  # of the source, to which the tokens behind `<s>` are aligned
+    count_B: Int[Tensor, "B"]  # of all that were finished
+    indices_BJT: Int[Tensor, "B J T-1"] | None  # of the source tokens that the tokens after `<s>` are aligned to
 
     @classmethod
     def none(cls, sentences: int, size: int, aligned: bool, device: torch.device) -> "Finished":
-        """Begin with room for J = `size`."""
+        """Start with none, and room for J = `size`."""
         nothing_BJ = torch.full((sentences, size), -math.inf, device=device)
         tokens_BJ1 = torch.full((sentences, size, 1), BEGIN, device=device)
-        places_BJ0 = tokens_BJ1[:, :, 1:] if aligned else None
+        indices_BJ0 = tokens_BJ1[:, :, 1:] if aligned else None
         count_B = torch.zeros(sentences, dtype=torch.int64, device=device)
-        return cls(tokens_BJ1, nothing_BJ, nothing_BJ, count_B, places_BJ0)
+        return cls(tokens_BJ1, nothing_BJ, nothing_BJ, count_B, indices_BJ0)
 
     def add(
         self,
         tokens_BKT: Int[Tensor, "B K T"],
         log_p_BK: Float[Tensor, "B K"],
         score_BK: Float[Tensor, "B K"],
-        places_BKT: Int[Tensor, "B K T-1"] | None,
+        indices_BKT: Int[Tensor, "B K T-1"] | None,
     ) -> "Finished":
-        """Put in hypotheses that just ended, all of one length; both numbers are minus infinity where one did not."""
+        """Add hypotheses that just ended, all of one length; both numbers are minus infinity where one did not end."""
         score_BJ, best_BJ = torch.cat([self.score_BJ, score_BK], dim=1).topk(self.score_BJ.shape[1], dim=1)
         return Finished(
             _longer(self.tokens_BJT, tokens_BKT, best_BJ),
             pick(torch.cat([self.log_p_BJ, log_p_BK], dim=1), best_BJ),
             score_BJ,
             self.count_B + log_p_BK.isfinite().sum(1),
-            None if self.places_BJT is None or places_BKT is None else _longer(self.places_BJT, places_BKT, best_BJ),
+            None
+            if self.indices_BJT is None or indices_BKT is None
+            else _longer(self.indices_BJT, indices_BKT, best_BJ),
         )
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Finished":
@@ -83,7 +84,7 @@ class Finished:
             self.log_p_BJ[sentences],
             self.score_BJ[sentences],
             self.count_B[sentences],
-            None if self.places_BJT is None else self.places_BJT[sentences],
+            None if self.indices_BJT is None else self.indices_BJT[sentences],
         )
 
 
@@ -93,10 +94,10 @@ class Beam(Rows):
 
     settings: SearchSettings
     constraints: tuple[Constraint, ...]
-    tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` last where nothing was allowed to follow
+    tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` last where no token was allowed to follow
     log_p_BK: Float[Tensor, "B K"]
     finished: Finished
-    limit_B: Int[Tensor, "B"]  # the most tokens, `</s>` counted
+    limit_B: Int[Tensor, "B"]  # maximum number of tokens, `</s>` included
     ceiling_B: Float[Tensor, "B"]  # the greatest penalty up to there
     attended: Attended | None
 
@@ -108,19 +109,22 @@ class Beam(Rows):
         constraints: tuple[Constraint, ...],
         device: torch.device,
         attended: Attended | None = None,
+        firsts: Sequence[int] | None = None,
     ) -> "Beam":
-        """Start with nothing but `<s>`: one hypothesis, and K - 1 impossible ones."""
+        """Start with `<s>` or the given first token: one hypothesis per sentence, and K - 1 impossible ones."""
         sentences = len(limits)
         log_p_BK = torch.full((sentences, settings.beam), -math.inf, device=device)
         log_p_BK[:, 0] = 0
         return cls(
             settings,
             constraints,
-            torch.full((sentences, settings.beam, 1), BEGIN, device=device),
+            first_tokens(sentences, settings.beam, firsts, device),
             log_p_BK,
             Finished.none(sentences, settings.nbest, settings.aligned, device),
             torch.tensor(limits, device=device),
-            torch.tensor([greatest_penalty(settings, limit) for limit in limits], dtype=torch.float64, device=device),
+            torch.tensor(
+                [greatest_penalty(settings.penalty, limit) for limit in limits], dtype=torch.float64, device=device
+            ),
             attended,
         )
 
@@ -132,7 +136,7 @@ class Beam(Rows):
     def extend(
         self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
     ) -> tuple["Beam", Int[Tensor, "B K"]]:
-        """Rank the continuations; finish those that end, go on with the others."""
+        """Rank the continuations; finish those that end, and continue with the others."""
         log_p_BW, parents_BW, last_BW = self._or_stay(*self._continuations(logits_RV))
         tokens_BWT = torch.cat([pick(self.tokens_BKT, parents_BW), last_BW.unsqueeze(2)], dim=2)
         attended = self.attended and self.attended.add(attention_RL, last_BW[:, :1] != PAD)
@@ -153,16 +157,16 @@ class Beam(Rows):
         return extended, parents_BK
 
     def _continuations(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Tensor, Tensor, Tensor]:
-        """The best 2K: their log P, the row each comes from, its last token. One a row can end, so K do not."""
+        """Return the log P of the best 2K, the row each extends, and its last token. At most K end, one per row."""
         scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1))
         log_p_RC, tokens_RC = scores.best(2 * self.beams)
         each = log_p_RC.shape[1]
         totals_BI = (self.log_p_BK.flatten().unsqueeze(1) + log_p_RC).view(-1, self.beams * each)
-        log_p_BW, places_BW = totals_BI.topk(2 * self.beams, dim=1)
-        return log_p_BW, places_BW // each, tokens_RC.view(-1, self.beams * each).gather(1, places_BW)
+        log_p_BW, indices_BW = totals_BI.topk(2 * self.beams, dim=1)
+        return log_p_BW, indices_BW // each, tokens_RC.view(-1, self.beams * each).gather(1, indices_BW)
 
     def _or_stay(self, log_p_BW: Tensor, parents_BW: Tensor, last_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The same; but where nothing may follow any row of a sentence, its rows as they are, and `<pad>`."""
+        """Return the same; but where no token may follow any row of a sentence, its rows as they are, and `<pad>`."""
         stuck_B1 = log_p_BW[:, :1] == -math.inf
         own_BW = F.pad(self.log_p_BK, (0, self.beams), value=-math.inf)
         rows_W = torch.arange(2 * self.beams, device=last_BW.device) % self.beams
@@ -173,19 +177,19 @@ class Beam(Rows):
         )
 
     def _finish(self, tokens_BKT: Tensor, log_p_BK: Tensor, attended: Attended | None) -> Finished:
-        """Score what ended and put it in."""
+        """Score the hypotheses that ended and add them."""
         score_BK = log_p_BK / self.settings.penalty(self.length + 1)
         if attended is None:
             return self.finished.add(tokens_BKT, log_p_BK, score_BK, None)
         score_BK = score_BK + Coverage(self.settings.coverage)(attended.sums_BKL)
-        return self.finished.add(tokens_BKT, log_p_BK, score_BK, attended.places_BKT)
+        return self.finished.add(tokens_BKT, log_p_BK, score_BK, attended.indices_BKT)
 
     @property
     def done_B(self) -> Bool[Tensor, "B"]:
-        """Whether the sentence is done, by the rules above."""
+        """Which sentences are done, by the rules above."""
         worst_B, best_B = self.finished.score_BJ[:, -1], self.log_p_BK[:, 0]
-        behind_B = worst_B >= best_B / self.settings.penalty(max(1, self.length))
-        enough_B = (self.finished.count_B >= self.beams) & behind_B
+        ahead_B = worst_B >= best_B / self.settings.penalty(max(1, self.length))
+        enough_B = (self.finished.count_B >= self.beams) & ahead_B
         hopeless_B = worst_B >= best_B / self.ceiling_B
         stuck_B = self.tokens_BKT[:, 0, -1] == PAD
         return enough_B | hopeless_B | stuck_B | (self.limit_B <= self.length)
@@ -204,21 +208,16 @@ class Beam(Rows):
         )
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """The J best of each sentence: those that ended, then those that were finished as they stood."""
+        """Return the J best of each sentence: those that ended, then those that were finished as they are."""
         ended = self.finished
-        first = listed(ended.tokens_BJT, ended.score_BJ, ended.log_p_BJ, ended.places_BJT)
-        then = standing(self.settings, self.tokens_BKT, self.log_p_BK, self.attended)
+        first = list_finished(ended.tokens_BJT, ended.score_BJ, ended.log_p_BJ, ended.indices_BJT)
+        then = list_unfinished(self.settings, self.tokens_BKT, self.log_p_BK, self.attended)
         return [
             list(islice([*finished, *sorted(cut, key=lambda found: -found.score)], self.settings.nbest))
             for finished, cut in zip(first, then, strict=True)
         ]
 
 
-def greatest_penalty(settings: SearchSettings, limit: int) -> float:
-    """The greatest length penalty of a hypothesis with so many tokens at most."""
-    return max(settings.penalty(length) for length in range(1, limit + 1))
-
-
 def _longer(x_BJT: Tensor, more_BKT: Tensor, best_BJ: Int[Tensor, "B J"]) -> Tensor:
-    """The best of some rows, and of others that are one step longer."""
+    """Return the best of some rows, and of others that are one step longer."""
     return pick(torch.cat([F.pad(x_BJT, (0, 1)), more_BKT], dim=1), best_BJ)

@@ -1,4 +1,4 @@
-"""Rows that grow on their own: each goes on with the one token that is chosen for it, the best or a random one."""
+"""Rows that grow independently: one token is chosen for each, the best or a random one."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
+from heedful.data.tokenize.tokenizer import END, PAD
 from heedful.decode.constraints import Constraint, follow, select
-from heedful.decode.frontiers.attended import Attended
-from heedful.decode.frontiers.results import standing
-from heedful.decode.frontiers.rows import Rows
+from heedful.decode.frontiers.results import list_unfinished
+from heedful.decode.frontiers.rows import Attended, Rows, first_tokens
 from heedful.decode.frontiers.token_scores import Scores
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.settings import SearchSettings
@@ -21,10 +20,10 @@ from heedful.decode.settings import SearchSettings
 
 @runtime_checkable
 class Chooser(Protocol):
-    """The rule by which a row goes on."""
+    """The rule that chooses the next token of a row."""
 
     def choose(self, scores: Scores, step: int) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
-        """The log P and the token of each row; minus infinity and any token where nothing may follow."""
+        """Return the log P and the token of each row; minus infinity and any token where no token may follow."""
         ...
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Chooser":
@@ -34,15 +33,15 @@ class Chooser(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class IndependentRows(Rows):
-    """K rows a sentence, in the order they began in. A row that is over, by `</s>` or for want of a token, stays."""
+    """K rows per sentence, in a fixed order. A row that is over, by `</s>` or because no token may follow, stays."""
 
     settings: SearchSettings
     chooser: Chooser
     constraints: tuple[Constraint, ...]
-    tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` behind the last token of a row that is over
+    tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` after the last token of a row that is over
     log_p_BK: Float[Tensor, "B K"]
     over_BK: Bool[Tensor, "B K"]
-    limit_B: Int[Tensor, "B"]  # the most tokens, `</s>` counted
+    limit_B: Int[Tensor, "B"]  # maximum number of tokens, `</s>` included
     attended: Attended | None
 
     @classmethod
@@ -54,14 +53,15 @@ class IndependentRows(Rows):
         constraints: tuple[Constraint, ...],
         device: torch.device,
         attended: Attended | None = None,
+        firsts: Sequence[int] | None = None,
     ) -> "IndependentRows":
-        """Start with nothing but `<s>`."""
+        """Start every row with `<s>`, or with the first token that is given for its sentence."""
         size = (len(limits), settings.rows)
         return cls(
             settings,
             chooser,
             constraints,
-            torch.full((*size, 1), BEGIN, device=device),
+            first_tokens(*size, firsts, device),
             torch.zeros(size, device=device),
             torch.zeros(size, dtype=torch.bool, device=device),
             torch.tensor(limits, device=device),
@@ -93,7 +93,7 @@ class IndependentRows(Rows):
 
     @property
     def done_B(self) -> Bool[Tensor, "B"]:
-        """All rows over, or as long as allowed."""
+        """Which sentences have no row that may grow."""
         return self.over_BK.all(1) | (self.limit_B <= self.length)
 
     def select(self, sentences: Int[Tensor, "A"]) -> "IndependentRows":
@@ -110,19 +110,19 @@ class IndependentRows(Rows):
         )
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """The K hypotheses of each sentence, in the order they began in."""
-        return standing(self.settings, self.tokens_BKT, self.log_p_BK, self.attended)
+        """Return the K hypotheses of each sentence, in their order."""
+        return list_unfinished(self.settings, self.tokens_BKT, self.log_p_BK, self.attended)
 
 
 @dataclass(frozen=True)
 class Greedy:
-    """Chooses the best token of each row: what a beam of one finds, whatever the length penalty.
+    """Chooses the best token of each row: what a beam of one finds with any length penalty.
 
-    A beam of one with a coverage penalty looks further: the best token may end a sentence before it is covered.
+    A beam of one with a coverage penalty continues longer: the best token may end a sentence before it is covered.
     """
 
     def choose(self, scores: Scores, step: int) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
-        """The log P and the token of each row."""
+        """Return the log P and the token of each row."""
         log_p_R1, tokens_R1 = scores.best(1)
         return log_p_R1.squeeze(1), tokens_R1.squeeze(1)
 

@@ -1,4 +1,4 @@
-"""What the decoding loop asks of the hypotheses of a search."""
+"""Frontiers: what the decoding loop asks of the hypotheses of a search."""
 
 from typing import Protocol, runtime_checkable
 
@@ -10,7 +10,7 @@ from heedful.decode.hypothesis import Hypothesis
 
 @runtime_checkable
 class Frontier(Protocol):
-    """The hypotheses of B sentences, K rows each, and the rule by which they grow and are done."""
+    """The hypotheses of B sentences, K rows each, and the rule by which they grow and end."""
 
     @property
     def beams(self) -> int:
@@ -19,7 +19,7 @@ class Frontier(Protocol):
 
     @property
     def aligned(self) -> bool:
-        """Whether it needs the attention of each step."""
+        """Whether the attention of each step is needed."""
         ...
 
     @property
@@ -30,15 +30,15 @@ class Frontier(Protocol):
     def extend(
         self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
     ) -> tuple["Frontier", Int[Tensor, "B K"] | None]:
-        """Grow by one token; also the row that each row goes on from, or None where each goes on from itself.
+        """Grow by one token. Also return the row that each row extends, or None where each extends itself.
 
-        The attention is that of the step which gave the scores, where it is needed. The scores are spent.
+        The attention is that of the step which gave the scores, where it is needed. The scores are used up.
         """
         ...
 
     @property
     def done_B(self) -> Bool[Tensor, "B"]:
-        """Which sentences need no further step. Every sentence is done after finitely many."""
+        """Which sentences need no further step. Every sentence is done after a finite number of steps."""
         ...
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Frontier":
@@ -46,5 +46,5 @@ class Frontier(Protocol):
         ...
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """What was found for each sentence."""
+        """Return what was found for each sentence."""
         ...

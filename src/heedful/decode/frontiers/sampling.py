@@ -1,14 +1,10 @@
-"""Sampling: tokens drawn from the model's distribution, or from its likelier part.
-
-    P_t(v) ~ exp(score_v / temperature), among the k most probable (Fan et al. 2018),
-             and of these among the fewest that have p of the probability (Holtzman et al. 2020)
+"""Sampling: tokens drawn from the model's distribution, or from its more probable part (see `settings.Sampling`).
 
 A token is found by inverting the distribution function at one uniform number. Each sample of each sentence has its own
-sequence of such numbers, Philox with the key (seed, sentence) and the sample in the counter: what is drawn depends
-neither on the batch, nor on how many other samples there are.
+sequence of such numbers, Philox with the key (seed, sentence) and the sample in the counter: what is drawn does not
+depend on the batch, or on the number of other samples.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,51 +14,23 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.decode.frontiers.token_scores import Scores
-from heedful.errors import UserError
-
-_SEEDS = 2**64
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How to draw: `samples` targets of each sentence, independent of each other, in the order they are drawn in."""
-
-    temperature: float = 1.0
-    top_k: int = 0  # 0 is all; tokens as probable as the last of them are kept too
-    top_p: float = 1.0  # 1 is all
-    samples: int = 1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.temperature < math.inf:
-            raise UserError(
-                f"`temperature` is {self.temperature}, but must be more than 0: greedy search is a `beam` of 1 without "
-                "sampling."
-            )
-        if self.top_k < 0:
-            raise UserError(f"`top_k` is {self.top_k}, but must be 1 or more, or 0 for all tokens.")
-        if not 0 < self.top_p <= 1:
-            raise UserError(f"`top_p` is {self.top_p}, but must be more than 0 and at most 1, which is all tokens.")
-        if self.samples < 1:
-            raise UserError(f"`samples` is {self.samples}, but must be at least 1.")
-        if not 0 <= self.seed < _SEEDS:
-            raise UserError(f"`seed` is {self.seed}, but must be 0 or more, and less than 2^64.")
+from heedful.decode.settings import Sampling
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Chooses the next token of each row by its uniform number of this step."""
+    """Chooses the next token of each row by one uniform number per row and step."""
 
     sampling: Sampling
     uniform_BKS: Float[Tensor, "B K S"]  # S: steps
 
     @classmethod
     def of(cls, sampling: Sampling, numbers: Sequence[int], steps: int, device: torch.device) -> "Draws":
-        """Draw for at most `steps` steps; `numbers` are the sentences'."""
+        """Draw for at most `steps` steps; `numbers` are those of the queries."""
         return cls(sampling, torch.from_numpy(uniforms(sampling, numbers, steps)).to(device))
 
     def choose(self, scores: Scores, step: int) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
-        """The log P and the token of each row."""
+        """Return the log P and the token of each row."""
         tokens_R1 = draw(scores.scores_RV, self.uniform_BKS[:, :, step].flatten(), self.sampling).unsqueeze(1)
         return scores.log_p(scores.scores_RV.gather(1, tokens_R1)).squeeze(1), tokens_R1.squeeze(1)
 
@@ -74,22 +42,22 @@ class Draws:
 def uniforms(
     sampling: Sampling, numbers: Sequence[int], steps: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The numbers, at least 0 and below 1, of each sentence, sample and step."""
+    """Return the numbers, at least 0 and below 1, of each sentence, sample and step."""
     drawn = np.empty((len(numbers), sampling.samples, steps))
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         for sample in range(sampling.samples):
             stream = np.random.Philox(
                 key=np.array([sampling.seed, number], np.uint64), counter=np.array([0, 0, 0, sample], np.uint64)
             )
-            np.random.Generator(stream).random(out=drawn[place, sample])
+            np.random.Generator(stream).random(out=drawn[index, sample])
     return drawn
 
 
 def draw(scores_RV: Float[Tensor, "R V"], uniform_R: Float[Tensor, "R"], sampling: Sampling) -> Int[Tensor, "R"]:
-    """The token of each row where the distribution function passes its uniform number; any where all are forbidden.
+    """Return the token of each row where the distribution function passes its uniform number.
 
-    The tokens stand in the order of their ids, not of their scores: which of two nearly equal scores is greater may
-    change with the batch by rounding, and must not change what is drawn.
+    Any token is returned where all are forbidden. The tokens are in the order of their ids, not of their scores: which
+    of two nearly equal scores is greater may change with the batch by rounding, and must not change what is drawn.
     """
     scores_RV = scores_RV.double()
     greatest_R1 = scores_RV.amax(1, keepdim=True).clamp(min=torch.finfo(scores_RV.dtype).min)
@@ -108,5 +76,5 @@ def draw(scores_RV: Float[Tensor, "R V"], uniform_R: Float[Tensor, "R"], samplin
 
 
 def _from(least_R1: Float[Tensor, "R 1"], p_RV: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-    """Only what is at least as probable."""
+    """Keep only what is at least as probable."""
     return p_RV.where(p_RV >= least_R1, 0.0)

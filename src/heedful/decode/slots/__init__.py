@@ -1,1 +1,1 @@
-"""Search in fixed buffers, so that a GPU replays each step from a recording."""
+"""Search in fixed buffers, so that a GPU can replay each step from a recording."""

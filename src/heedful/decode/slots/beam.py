@@ -8,8 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.frontiers.beam import greatest_penalty
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.penalties import greatest_penalty
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
@@ -19,7 +19,7 @@ from heedful.nn.kernels.beam_state import BeamState
 
 
 class BeamInSlots:
-    """The K best hypotheses of each slot that did not end, best first, and the J best that did."""
+    """The K best unfinished hypotheses of each slot, best first, and the J best finished ones."""
 
     def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
         self.settings = settings
@@ -39,9 +39,9 @@ class BeamInSlots:
         """Which slots need no further step."""
         return self._state.done_S
 
-    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int]) -> None:
-        """Begin with nothing but `<s>`."""
-        ceilings = [greatest_penalty(self.settings, limit) for limit in limits]
+    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int], firsts: Sequence[int] | None = None) -> None:
+        """Start with one hypothesis per slot: `<s>`, or the given first token."""
+        ceilings = [greatest_penalty(self.settings.penalty, limit) for limit in limits]
         device = slots.device
         self._state.begin(
             slots,
@@ -49,14 +49,16 @@ class BeamInSlots:
             torch.tensor(ceilings, dtype=torch.float64, device=device),
             BEGIN,
         )
+        if firsts is not None:
+            self._state.last_SK[slots] = torch.tensor(firsts, device=device).unsqueeze(1)
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
-        """Rank the continuations; finish those that end, go on with the others."""
+        """Rank the continuations; finish those that end, and continue with the others."""
         state = self._state
         beam_step(state, *best_tokens(logits_RV, 2 * self.settings.beam, self._allowed_V, state.ends_R, END))
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
-        """The J best of each slot: those that ended, then those that were finished as they stood."""
+        """Return the J best of each slot: those that ended, then those that were finished as they are."""
         state = self._state
         lengths_AJ = state.ended_length_SJ[slots]
         tokens = trace(state, slots, state.ended_row_SJ[slots], lengths_AJ - 1).tolist()
@@ -75,15 +77,15 @@ class BeamInSlots:
             ]
             for row in rows
         ]
-        missing = [place for place, found in enumerate(ended) if len(found) < self.settings.nbest]
+        missing = [index for index, found in enumerate(ended) if len(found) < self.settings.nbest]
         if not missing:
             return ended
-        for place, cut in zip(missing, self._standing(slots[missing]), strict=True):
-            ended[place] = list(islice([*ended[place], *cut], self.settings.nbest))
+        for index, cut in zip(missing, self._unfinished(slots[missing]), strict=True):
+            ended[index] = list(islice([*ended[index], *cut], self.settings.nbest))
         return ended
 
-    def _standing(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
-        """What goes on in each slot, as it stands, best first: all are of one length, and stand in that order."""
+    def _unfinished(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
+        """Return the unfinished hypotheses of each slot, best first: they have one length, and are in that order."""
         state, wanted = self._state, self.settings.nbest
         log_p_AI = state.log_p_SK[slots][:, :wanted]
         lengths_AI = state.length_S[slots].unsqueeze(1).expand(log_p_AI.shape)

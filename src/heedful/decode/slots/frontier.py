@@ -1,7 +1,7 @@
-"""What grows in slots: hypotheses in buffers that never move, so that a step can be recorded.
+"""Frontiers in slots: hypotheses in buffers that never move, so that a step can be recorded.
 
 A `Frontier` makes new tensors at every step, and finished sentences leave it. A `SlotFrontier` writes in place, and
-finished sentences stand still until their slot is taken. Both find the same hypotheses; frontiers support more options.
+finished sentences wait until their slot is reused. Both find the same hypotheses; frontiers support more options.
 
 Shape letters here and in `slots.beam` and `slots.greedy`: S  slots    P  positions that a slot has room for
 """
@@ -19,7 +19,7 @@ from heedful.decode.settings import SearchSettings
 
 
 class SlotFrontier(Protocol):
-    """The hypotheses of S sentences, K rows each, and the rule by which they grow and are done."""
+    """The hypotheses of S sentences, K rows each, and the rule by which they grow and end."""
 
     @property
     def last_R(self) -> Int[Tensor, "R"]:
@@ -31,26 +31,27 @@ class SlotFrontier(Protocol):
         """Which slots need no further step: those that are done, and idle ones."""
         ...
 
-    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int]) -> None:
-        """Begin sentences in these slots, of at most so many tokens each."""
+    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int], firsts: Sequence[int] | None = None) -> None:
+        """Start sentences in these slots, each with its maximum number of tokens and its first token, if not `<s>`."""
         ...
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
-        """Grow by one token, and move the decoder's slots on: positions, and which rows go on from which."""
+        """Grow by one token, and advance the decoder's slots: positions, and which row each row extends."""
         ...
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
-        """What was found in these slots. Asks the device."""
+        """Return what was found in these slots. Waits for the device."""
         ...
 
 
 def can_use_slots(settings: SearchSettings) -> bool:
-    """Whether hypotheses can grow in slots as the settings wish."""
-    return settings.sampling is None and not settings.attentive and not settings.no_repeat
+    """Whether a search with these settings can use slots."""
+    plain = not settings.attentive and not settings.no_repeat and not settings.constraints
+    return plain and settings.sampling is None
 
 
 def allowed_tokens(settings: SearchSettings, vocab_size: int, device: torch.device) -> Bool[Tensor, "V"]:
-    """Which tokens a search may propose."""
+    """Return which tokens a search may output."""
     allowed_V = torch.ones(vocab_size, dtype=torch.bool, device=device)
     allowed_V[Never.of(settings.never, device).tokens] = False
     return allowed_V

@@ -1,4 +1,4 @@
-"""Greedy search in slots: the best token of each row, again and again, in place."""
+"""Greedy search in slots: the best token of each row at every step, in place."""
 
 import math
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from heedful.nn.decoding.best_tokens import best_tokens
 
 
 class GreedyInSlots:
-    """One row a slot, which goes on with its best token until that is `</s>`."""
+    """One row per slot, which continues with its best token until that is `</s>`."""
 
     def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
         self.settings, self._positions_S = settings, slots.positions_S
         count, room, device = len(slots.positions_S), slots.room, slots.positions_S.device
         self._allowed_V = allowed_tokens(settings, vocab_size, device)
-        self.tokens_SP = torch.full((count, room + 2), BEGIN, device=device)  # `<s>` first
+        self.tokens_SP = torch.full((count, room + 2), BEGIN, device=device)  # from index 1 on
         self.log_p_S = torch.zeros(count, device=device)
         self.length_S = torch.zeros(count, dtype=torch.int64, device=device)
         self.limit_S = torch.ones(count, dtype=torch.int64, device=device)
@@ -39,32 +39,32 @@ class GreedyInSlots:
         """Which slots need no further step."""
         return self._done_S
 
-    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int]) -> None:
-        """Begin with nothing but `<s>`."""
+    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int], firsts: Sequence[int] | None = None) -> None:
+        """Start with `<s>`, or the given first token."""
         for counter in (self.log_p_S, self.length_S, self._positions_S):
             counter[slots] = 0
         self.limit_S[slots] = torch.tensor(limits, device=slots.device)
-        self._last_S[slots] = BEGIN
+        self._last_S[slots] = BEGIN if firsts is None else torch.tensor(firsts, device=slots.device)
         self._done_S[slots] = False
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Take the best token of each row."""
         ends_R = self.length_S >= self.settings.min_length
         scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END)
-        score_S, place_S = scores_RC.max(1)
-        last_S = tokens_RC.gather(1, place_S.unsqueeze(1)).squeeze(1)
+        score_S, best_S = scores_RC.max(1)
+        last_S = tokens_RC.gather(1, best_S.unsqueeze(1)).squeeze(1)
         log_p_S = score_S - sums_R
         going_S = ~self._done_S & (log_p_S > -math.inf)
         self.log_p_S.add_(log_p_S.where(going_S, 0.0))
         self._last_S.copy_(last_S)
-        place_S1 = (self.length_S + 1).unsqueeze(1)  # of a slot that stands still, behind its last token
-        self.tokens_SP.scatter_(1, place_S1, last_S.unsqueeze(1))
+        index_S1 = (self.length_S + 1).unsqueeze(1)  # after the last token, where a slot that is done is not read
+        self.tokens_SP.scatter_(1, index_S1, last_S.unsqueeze(1))
         self.length_S.add_(going_S)
         self._done_S.copy_(~going_S | (last_S == END) | (self.limit_S <= self.length_S))
-        self._positions_S.add_(~self._done_S)  # its own row is each row's only ancestor: there is nothing to rearrange
+        self._positions_S.add_(~self._done_S)  # a slot has one row: there is nothing to rearrange
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
-        """The one of each slot."""
+        """Return the one hypothesis of each slot."""
         tokens, lengths = self.tokens_SP[slots].tolist(), self.length_S[slots].tolist()
         return [
             [Hypothesis.scored(row[1 : length + 1], log_p, self.settings.penalty, 0.0, None)]

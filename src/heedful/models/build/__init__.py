@@ -1,1 +1,1 @@
-"""From a recipe's [model] table to a network with fresh weights."""
+"""From a recipe's [model] table to a network with new weights."""

@@ -1,7 +1,7 @@
-"""From what a recipe says of attention to an alignment and a distribution, for every family that attends."""
+"""From a recipe's keys for attention to an alignment and a distribution, for every family that attends."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from torch import Tensor
 
@@ -14,38 +14,34 @@ from heedful.nn.alignments.table import make_alignment
 def build_alignment(
     config: Attending, name: AlignmentName, query_width: int, key_width: int, heads: int = 1, seed: int = 0
 ) -> Alignment:
-    """The alignment of all heads. `seed` is of random features, which weights in a file do not hold."""
-    options: dict[str, Any] = {}
-    match name:
-        case "kernel":
-            options = {"features": config.features, "seed": seed}
-        case "area":
-            options = {"largest": config.area}
-        case "location":
-            options = {"max_length": config.max_places}
-    return make_alignment(name, query_width, key_width, heads, **options)
+    """Return the alignment of all heads. `seed` draws random features, which a file of weights does not hold."""
+    options: dict[str, dict[str, Any]] = {
+        "kernel": {"features": config.features, "seed": seed},
+        "area": {"largest": config.area},
+        "location": {"max_length": config.max_places},
+    }
+    return make_alignment(name, query_width, key_width, heads, **options.get(name, {}))
 
 
 def build_distribution(config: Attending, key_width: int, heads: int = 1) -> Callable[..., Tensor]:
-    """The distribution of all heads, or one key drawn by it; de-attention divides distances as scores are divided."""
-    options: dict[str, Any] = {}
-    match config.distribution:
-        case "entmax":
-            options = {"alpha": config.alpha}
-        case "learned_entmax":
-            options = {"heads": heads}
-        case "de_attention":
-            options = {"distance_factor": key_width**-0.5}
-    made = DISTRIBUTIONS[config.distribution].make(**options)
+    """Return the distribution of all heads, or a choice of one key by it; de-attention scales distances like scores."""
+    options: dict[str, dict[str, Any]] = {
+        "entmax": {"alpha": config.alpha},
+        "learned_entmax": {"heads": heads},
+        "de_attention": {"distance_factor": key_width**-0.5},
+    }
+    made = DISTRIBUTIONS[config.distribution].make(**options.get(config.distribution, {}))
     match config.choice:
         case "soft":
             return made
         case "hard":
-            return Hard(cast(Distribution, made))  # the schema refuses those that ask for distances
+            return Hard(cast(Distribution, made))  # the schema refuses those that need distances
         case "gumbel":
             return GumbelHard(cast(Distribution, made), config.temperature)
+        case _:
+            assert_never(config.choice)
 
 
 def build_distance(config: Attending) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """What measures queries and keys, where the distribution asks for it."""
+    """Return what measures queries and keys, if the distribution needs it."""
     return l1_distance if DISTRIBUTIONS[config.distribution].needs_distance else None

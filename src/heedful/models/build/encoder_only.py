@@ -1,4 +1,4 @@
-"""From a recipe's [model] table to a model that reads one sequence: a classifier or a masked language model."""
+"""From a recipe's [model] table to a network that reads one sequence: a classifier or a masked language model."""
 
 from typing import assert_never
 
@@ -22,23 +22,23 @@ AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncod
 
 
 def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:
-    """Make a classifier with fresh weights, drawn from torch's global generator."""
+    """Make a classifier with new weights, drawn from torch's global generator."""
     table, width = config.encoder, config.encoder.memory_width
     weight = make_table(vocabulary, table.embedding_width)
     pooled = Pooled(_encoder(table, weight), POOLS[config.pooled_by](width))
     model = Classifier(pooled, Pooler(width) if config.pooler else None, config.dropout, Linear(width, classes))
-    _start(model, table)
+    _initialize(model, table)
     return model
 
 
 def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
-    """Make a masked language model with fresh weights, drawn from torch's global generator."""
+    """Make a masked language model with new weights, drawn from torch's global generator."""
     width, weight = config.width, make_table(vocabulary, config.width)
     activation = "silu" if config.activation == "swiglu" else config.activation  # without its gate
     head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), config.norm_epsilon, activation)
     pooler, follows = (Pooler(width), Linear(width, 2)) if config.next_sentence else (None, None)
     model = MaskedModel(_encoder(config, weight), head, pooler, follows)
-    _start(model, config)
+    _initialize(model, config)
     return model
 
 
@@ -56,9 +56,12 @@ def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
             assert_never(config)
 
 
-def _start(model: nn.Module, encoder: AnyEncoder) -> None:
-    """BERT's weights start as its paper's program has them, the others as everywhere."""
-    if isinstance(encoder, BertModel):
-        init_normal(model)
-    else:
-        init_xavier(model)
+def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
+    """Initialize the weights: those of BERT as its paper's program does, others as in all other networks."""
+    match encoder:
+        case BertModel():
+            init_normal(model)
+        case TransformerEncoderTable() | RecurrentEncoderTable() | HierarchicalEncoderTable():
+            init_xavier(model)
+        case _:
+            assert_never(encoder)

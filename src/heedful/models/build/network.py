@@ -1,4 +1,6 @@
-"""From a recipe's [model] table to a model: its vocabulary matrices, its encoder and its decoder."""
+"""From a recipe's [model] table to an encoder-decoder: its vocabulary matrices, its encoder and its decoder."""
+
+from typing import assert_never
 
 from torch import nn
 
@@ -13,7 +15,7 @@ from heedful.nn.layers.embedding import make_table
 
 
 def build_model(config: PairModel, source_size: int, target_size: int) -> EncoderDecoder:
-    """Make a model with fresh weights, drawn from torch's global generator."""
+    """Make a network with new weights, drawn from torch's global generator."""
     first, second = config.sides
     if config.tie == "all" and source_size != target_size:
         raise ValueError("one matrix for both embeddings needs one vocabulary")
@@ -26,14 +28,22 @@ def build_model(config: PairModel, source_size: int, target_size: int) -> Encode
 
 
 def _encoder(config: TransformerModel | RecurrentModel, weight: nn.Parameter) -> nn.Module:
-    if isinstance(config, TransformerModel):
-        return transformer_encoder(config, weight)
-    return recurrent_encoder(config, weight)
+    match config:
+        case TransformerModel():
+            return transformer_encoder(config, weight)
+        case RecurrentModel():
+            return recurrent_encoder(config, weight)
+        case _:
+            assert_never(config)
 
 
 def _decoder(
     config: TransformerModel | RecurrentModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
 ) -> nn.Module:
-    if isinstance(config, TransformerModel):
-        return transformer_decoder(config, weight, output, memory_width)
-    return recurrent_decoder(config, weight, output, memory_width)
+    match config:
+        case TransformerModel():
+            return transformer_decoder(config, weight, output, memory_width)
+        case RecurrentModel():
+            return recurrent_decoder(config, weight, output, memory_width)
+        case _:
+            assert_never(config)

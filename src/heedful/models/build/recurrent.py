@@ -1,7 +1,7 @@
 """From a recipe's [model] table to the encoder and the decoder of a recurrent model."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, assert_never
 
 from torch import nn
 
@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[str, CellKind]] = {"gru": "gru", "lstm": "lstm", "tanh": "
 
 
 def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> RecurrentEncoder:
-    """The encoder of a translator, whose embedding has this matrix."""
+    """Make the encoder of an encoder-decoder, whose embedding has this matrix."""
     own = RecurrentEncoderTable(
         family="recurrent",
         cell=config.cell,
@@ -40,13 +40,13 @@ def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> Recurrent
 
 
 def lone_encoder(config: RecurrentEncoderTable, weight: nn.Parameter, reverse: bool = False) -> RecurrentEncoder:
-    """An encoder by itself, whose embedding has this matrix."""
+    """Make an encoder whose embedding has this matrix."""
     embedding = _embedding(config, weight, config.dropout_words)
     return RecurrentEncoder(embedding, encoder_stack(config, config.embedding_width), reverse)
 
 
 def encoder_stack(config: RecurrentEncoderTable, input_width: int) -> RecurrentStack:
-    """The stack of an encoder, over vectors of this width."""
+    """Make the stack of an encoder, over vectors of this width."""
     return RecurrentStack(
         _KINDS[config.cell],
         input_width,
@@ -61,7 +61,7 @@ def encoder_stack(config: RecurrentEncoderTable, input_width: int) -> RecurrentS
 def recurrent_decoder(
     config: RecurrentModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
 ) -> RecurrentDecoder:
-    """A decoder over memories of this width, whose embedding and output layer have these matrices."""
+    """Make a decoder over memories of this width, whose embedding and output layer have these matrices."""
     drop = (EachSentence if config.variational else EachToken)(config.dropout)
     return RecurrentDecoder(_embedding(config, weight), _wiring(config, memory_width), drop, Output(output))
 
@@ -69,7 +69,7 @@ def recurrent_decoder(
 def _embedding(
     config: RecurrentModel | RecurrentEncoderTable, weight: nn.Parameter, dropout_words: float = 0.0
 ) -> Embedding:
-    # Variational masks are of the first layer's inputs already.
+    # Variational masks already drop inputs of the first layer.
     more = [make_table(*weight.shape) for _ in range(config.embeddings - 1)]
     dropout = 0.0 if config.variational else config.dropout
     return make_embedding([weight, *more], None, dropout, dropout_words=dropout_words)
@@ -85,12 +85,14 @@ def _wiring(config: RecurrentModel, memory_width: int) -> Wiring:
             return Cho(_stack(config, word + width), Linear(memory_width, width), _bridge(config, width), output)
         case "bahdanau":
             first, output = Bridged(_bridge(config, memory_width)), DeepOutput(width, word, memory_width, width)
-            return Bahdanau(_stack(config, word + memory_width), first, _reader(config, memory_width), output)
+            return Bahdanau(_stack(config, word + memory_width), first, _attention(config, memory_width), output)
         case "luong":
             fed = width if config.input_feeding else 0
             wiring = Luong if config.input_feeding else Unfed
             first = Bridged(_bridge(config, memory_width))
-            return wiring(_stack(config, word + fed), first, _reader(config, memory_width), memory_width)
+            return wiring(_stack(config, word + fed), first, _attention(config, memory_width), memory_width)
+        case _:
+            assert_never(config.wiring)
 
 
 def _layers(config: RecurrentModel) -> int:
@@ -109,7 +111,7 @@ def _stack(config: RecurrentModel, input_width: int) -> RecurrentStack:
 
 
 def _start(config: RecurrentModel, memory_width: int) -> InitialState:
-    """The encoder's last state as it is, where it is one of the decoder."""
+    """Return how the decoder starts: from the encoder's last state as it is, if both have one shape."""
     if not config.bidirectional and memory_width == config.width and _layers(config) == config.layers:
         return Handed(config.width, config.layers, cell=config.cell == "lstm")
     return Bridged(_bridge(config, memory_width))
@@ -119,7 +121,7 @@ def _bridge(config: RecurrentModel, input_width: int) -> Bridge:
     return Bridge(input_width, config.width, _layers(config), cell=config.cell == "lstm")
 
 
-def _reader(config: RecurrentModel, memory_width: int) -> RecurrentAttention:
+def _attention(config: RecurrentModel, memory_width: int) -> RecurrentAttention:
     alignment = build_alignment(config, config.aligned_by, config.width, memory_width)
     return RecurrentAttention(
         alignment, build_distribution(config, memory_width), _view(config), build_distance(config)
@@ -134,3 +136,5 @@ def _view(config: RecurrentModel) -> GlobalView | MonotoneView | PredictedView:
             return MonotoneView(config.half_width)
         case "predicted":
             return PredictedView(config.width, config.half_width)
+        case _:
+            assert_never(config.window)

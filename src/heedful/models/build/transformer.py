@@ -1,7 +1,7 @@
 """From a recipe's [model] table to the encoder and the decoder of a Transformer."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, assert_never
 
 import torch
 from torch import nn
@@ -29,7 +29,7 @@ from heedful.nn.layers.residual import Residual
 
 
 def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments: int = 0) -> TransformerEncoder:
-    """An encoder whose embedding has this matrix, and vectors of so many segments."""
+    """Make an encoder whose embedding has this matrix, and vectors for this number of segments."""
     return TransformerEncoder(
         _embedding(config, weight, make_table(segments, config.width) if segments else None, config.dropout_words),
         [_encoder_block(config, seed=layer) for layer in range(config.layers)],
@@ -38,9 +38,9 @@ def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments
 
 
 def transformer_decoder(
-    config: TransformerModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
+    config: TransformerModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int | None
 ) -> TransformerDecoder:
-    """A decoder over memories of this width, whose embedding and output layer have these matrices."""
+    """Make a decoder over memories of this width, or over none; its embedding and output layer have these matrices."""
     layers = range(config.decoder_layers or config.layers)
     return TransformerDecoder(
         _embedding(config, weight),
@@ -64,6 +64,8 @@ def _embedding(
             positions = Learned(config.width, config.max_positions)
         case "rope" | "alibi" | "relative":
             positions = None
+        case _:
+            assert_never(config.positions)
     more = [make_table(*weight.shape) for _ in range(config.embeddings - 1)]
     norm = _norm(config) if config.embedding_norm else None
     return make_embedding(
@@ -82,13 +84,11 @@ def _encoder_block(config: TransformerStack, seed: int) -> EncoderBlock:
     return EncoderBlock(attention, _network(config), (_residual(config), _residual(config)))
 
 
-def _decoder_block(config: TransformerStack, memory_width: int, seed: int) -> DecoderBlock:
-    return DecoderBlock(
-        _self_attention(config, causal=True, seed=seed),
-        _cross_attention(config, memory_width, seed=seed + 1),
-        _network(config),
-        (_residual(config), _residual(config), _residual(config)),
-    )
+def _decoder_block(config: TransformerStack, memory_width: int | None, seed: int) -> DecoderBlock:
+    attention = _self_attention(config, causal=True, seed=seed)
+    cross = None if memory_width is None else _cross_attention(config, memory_width, seed=seed + 1)
+    residuals = [_residual(config) for _ in range(2 if cross is None else 3)]
+    return DecoderBlock(attention, cross, _network(config), residuals)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------
@@ -98,24 +98,24 @@ _BACKENDS: Final[Mapping[str, Backend]] = {"auto": automatic, "fused": automatic
 
 def _self_attention(config: TransformerStack, causal: bool, seed: int) -> SelfAttention:
     width, heads, dropout, scheme = config.width, config.heads, config.dropout_attention, _scheme(config)
-    if _usual(config):
+    if _is_fused(config):
         return SelfAttention(width, heads, causal, dropout, _BACKENDS[config.backend], scheme)
-    return AlignedSelfAttention(width, heads, _reading(config, seed), causal, dropout, scheme)
+    return AlignedSelfAttention(width, heads, _head_attention(config, seed), causal, dropout, scheme)
 
 
 def _cross_attention(config: TransformerStack, memory_width: int, seed: int) -> CrossAttention:
     width, heads, dropout = config.width, config.heads, config.dropout_attention
-    if _usual(config):
+    if _is_fused(config):
         return CrossAttention(width, heads, dropout, memory_width, _BACKENDS[config.backend])
-    return AlignedCrossAttention(width, heads, _reading(config, seed), dropout, memory_width)
+    return AlignedCrossAttention(width, heads, _head_attention(config, seed), dropout, memory_width)
 
 
-def _usual(config: TransformerStack) -> bool:
-    """Whether backends compute it."""
+def _is_fused(config: TransformerStack) -> bool:
+    """Whether backends compute this attention."""
     return (config.alignment, config.distribution, config.choice) == ("scaled_dot", "softmax", "soft")
 
 
-def _reading(config: TransformerStack, seed: int) -> HeadAttention:
+def _head_attention(config: TransformerStack, seed: int) -> HeadAttention:
     width, heads = config.width // config.heads, config.heads
     alignment = build_alignment(config, config.alignment, width, width, heads, seed)
     if isinstance(alignment, Kernel):
@@ -134,6 +134,8 @@ def _scheme(config: TransformerStack) -> PositionScheme:
             return RelativeVectors(head_width, config.max_distance)
         case "sinusoidal" | "sinusoidal_halves" | "learned":
             return PositionScheme()
+        case _:
+            assert_never(config.positions)
 
 
 def _network(config: TransformerStack) -> nn.Module:
@@ -150,6 +152,8 @@ def _residual(config: TransformerStack) -> Residual:
             return Residual(nn.Identity(), _norm(config), config.dropout)
         case "pre":
             return Residual(_norm(config), nn.Identity(), config.dropout)
+        case _:
+            assert_never(config.norm)
 
 
 def _final_norm(config: TransformerStack) -> nn.Module:

@@ -1,1 +1,1 @@
-"""Recurrent encoders and decoders, in the wirings of four papers, and recurrent language models."""
+"""Recurrent encoders and decoders, in the wirings of four papers, and a recurrent language model."""

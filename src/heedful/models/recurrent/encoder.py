@@ -1,4 +1,4 @@
-"""A recurrent encoder, and the memory it leaves to a decoder."""
+"""A recurrent encoder, and the memory that it makes for a decoder."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from heedful.packed import Layout, Packed
 
 @dataclass(frozen=True, eq=False)
 class RecurrentMemory(Packed):
-    """A vector a token, and the state that the encoder ended with: a decoder may start from it."""
+    """One vector per token, and the last state of the encoder, which a decoder may start from."""
 
     last: RecurrentState = field(kw_only=True)
 
@@ -27,10 +27,10 @@ class RecurrentMemory(Packed):
 
 
 class RecurrentEncoder(nn.Module):
-    """Embedding, and a stack over it, most often in both directions      Bahdanau et al. 2015, 3.2
+    """An embedding, and a stack over it, usually in both directions      Bahdanau et al. 2015, 3.2
 
-    `reverse`: each sentence is read from its end (Sutskever et al. 2014, 3.3), its `</s>` first, as the backward one
-    of two directions reads it. The memory's places stay those of the source.
+    `reverse`: each sentence is read from its end (Sutskever et al. 2014, 3.3), its `</s>` first, as the backward
+    direction of two reads it. The memory keeps the order of the source.
     """
 
     def __init__(self, embedding: Embedding, stack: RecurrentStack, reverse: bool = False) -> None:
@@ -51,9 +51,9 @@ class RecurrentEncoder(nn.Module):
 
 
 def summary(memory: Packed) -> Float[Tensor, "B E"]:
-    """One vector a sentence: the encoder's last state, both directions side by side, or the mean of the memory.
+    """Return one vector per sentence: the encoder's last state, both directions concatenated, or the memory's mean.
 
-    A memory without a state is that of an encoder that is not recurrent.
+    Encoders that are not recurrent make memories without a state.
     """
     if isinstance(memory, RecurrentMemory):
         directions = memory.values.shape[1] // memory.last.hidden.shape[2]
@@ -64,7 +64,7 @@ def summary(memory: Packed) -> Float[Tensor, "B E"]:
 
 
 def _from_the_end(layout: Layout) -> Int[Tensor, "N"]:
-    """For each packed place, the place as far from its sentence's other end."""
+    """Return for each packed token the index of the token as far from the other end of its sentence."""
     sentences = layout.scatter // layout.bound
-    ends = (layout.offsets[:-1] + layout.offsets[1:] - 1).long()  # first place + last place
+    ends = (layout.offsets[:-1] + layout.offsets[1:] - 1).long()  # first index + last index
     return ends.index_select(0, sentences) - torch.arange(layout.tokens, device=ends.device)

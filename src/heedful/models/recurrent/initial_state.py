@@ -1,4 +1,4 @@
-"""What a recurrent decoder starts from."""
+"""Initial states of recurrent decoders."""
 
 from abc import ABC, abstractmethod
 
@@ -16,7 +16,7 @@ from heedful.packed import Packed
 class Bridge(nn.Module):
     """s_0 = tanh(W v + b), one map for all layers of the decoder      Bahdanau et al. 2015, A.2.2
 
-    An LSTM's c has a map of its own, c_0 = W' v + b': unlike h it is not bounded, so nothing squashes it.
+    The c of an LSTM has its own map, c_0 = W' v + b': unlike h it is not bounded, so there is no tanh.
     """
 
     def __init__(self, input_width: int, width: int, layers: int, cell: bool = False) -> None:
@@ -26,7 +26,7 @@ class Bridge(nn.Module):
         self.cell = Linear(input_width, layers * width) if cell else None
 
     def forward(self, v_BC: Float[Tensor, "B C"]) -> RecurrentState:
-        """From one vector a sentence to the states of all layers."""
+        """Return the states of all layers, from one vector per sentence."""
         hidden = self._layers(tanh(self.hidden(v_BC)))
         return RecurrentState(hidden, None if self.cell is None else self._layers(self.cell(v_BC)))
 
@@ -35,17 +35,17 @@ class Bridge(nn.Module):
 
 
 class InitialState(nn.Module, ABC):
-    """Makes the decoder's first state of a memory."""
+    """Makes the initial state of a decoder from a memory."""
 
     @abstractmethod
     def forward(self, memory: Packed) -> RecurrentState:
-        """The state of each sentence before its first token."""
+        """Return the state of each sentence before its first token."""
 
 
 class Bridged(InitialState):
-    """By a bridge from a memory's summary: the encoder's last state, of its last layer, or the mean of its vectors.
+    """Applies a bridge to a memory's summary: the last state of the encoder's last layer, or the mean of its vectors.
 
-    Bahdanau et al. take the backward direction's last state alone.
+    Bahdanau et al. use the last state of the backward direction alone.
     """
 
     def __init__(self, bridge: Bridge) -> None:
@@ -53,20 +53,20 @@ class Bridged(InitialState):
         self.bridge = bridge
 
     def forward(self, memory: Packed) -> RecurrentState:
-        """Through the bridge."""
+        """Apply the bridge."""
         state: RecurrentState = self.bridge(summary(memory))
         return state
 
 
 class Handed(InitialState):
-    """The encoder's last state itself, layer by layer      Sutskever et al. 2014, 2"""
+    """Takes the encoder's last state as it is, layer by layer      Sutskever et al. 2014, 2"""
 
     def __init__(self, width: int, layers: int, cell: bool) -> None:
         super().__init__()
         self.width, self.layers, self.cell = width, layers, cell
 
     def forward(self, memory: Packed) -> RecurrentState:
-        """As it is."""
+        """Return the encoder's last state, if it has the shape of the decoder's."""
         if not isinstance(memory, RecurrentMemory) or self._shape(memory.last) != (self.layers, self.width, self.cell):
             raise UserError(
                 "The decoder starts from the encoder's last state as it is, but this encoder has none of "

@@ -1,8 +1,9 @@
-"""Language models: the scores of every next token, given all before it."""
+"""The recurrent language model: a decoder without memory, which keeps the protocol of `models.protocols.Decoder`."""
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.models.recurrent.state import RecurrentRows
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.recurrent.cells import RecurrentState
@@ -13,7 +14,7 @@ from heedful.packed import Packed
 class RecurrentLanguageModel(nn.Module):
     """h(t) = f(x(t), h(t-1)),  scores of token t + 1 = W D(h(t)) + b      Mikolov et al. 2010; D: Zaremba et al. 2014
 
-    What was read is in the state, which the caller carries: a text may come in pieces of any length.
+    `read` takes and returns the state between tokens, so that a text may come in pieces of any length.
     """
 
     def __init__(self, embedding: Embedding, stack: RecurrentStack, output: Output, dropout: float = 0.0) -> None:
@@ -24,19 +25,55 @@ class RecurrentLanguageModel(nn.Module):
             raise ValueError("a recurrent language model has no first position: its embedding must have no positions")
         self.embedding, self.stack, self.output, self.drop = embedding, stack, output, Dropout(dropout)
 
-    def forward(
-        self, tokens: Packed, state: RecurrentState | None = None
-    ) -> tuple[Float[Tensor, "N E"], RecurrentState]:
-        """The vectors that `output` turns into scores, and the state after each sentence; by default from zeros."""
+    def read(self, tokens: Packed, state: RecurrentState | None = None) -> tuple[Float[Tensor, "N E"], RecurrentState]:
+        """Return the vectors that `output` scores, and the state after each sentence; without one, start from zeros."""
         x_NE = self.embedding(tokens.values, tokens.layout)
         h_NE, last = self.stack(x_NE, tokens.layout, state)
         return self.drop(h_NE), last
 
-    def start(self, rows: int) -> RecurrentState:
-        """The state of so many rows before their first token."""
-        return self.stack.start(rows, self.embedding.weight.new_empty(0, dtype=self.embedding.precision))
+    def zeros(self, rows: int) -> RecurrentState:
+        """Return the state of rows before their first token."""
+        return self.stack.start(rows, self._like)
 
-    def step(self, tokens_R: Int[Tensor, "R"], state: RecurrentState) -> tuple[Float[Tensor, "R V"], RecurrentState]:
-        """Take one more token a row; return the scores of the next, and the new state."""
-        h_RE, state = self.stack.step(self.embedding.step(tokens_R, 0), state)
-        return self.output(self.drop(h_RE)), state
+    @property
+    def _like(self) -> Float[Tensor, "0"]:
+        return self.embedding.weight.new_empty(0, dtype=self.embedding.precision)
+
+    # --- the protocol of decoders -------------------------------------------------------------------------------------
+
+    @property
+    def longest(self) -> None:
+        """The number of tokens is unlimited."""
+        return None
+
+    def states(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N E"]:
+        """Return the vectors that `output` turns into scores, for whole sentences."""
+        _refuse(memory)
+        return self.read(tokens)[0]
+
+    def forward(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N V"]:
+        """Return the scores of every next token, for whole sentences."""
+        logits: Tensor = self.output(self.states(tokens, memory))
+        return logits
+
+    def start(
+        self, memory: Packed | None = None, beams: int = 1, aligned: bool = False, prompt: Packed | None = None
+    ) -> RecurrentRows:
+        """Read the prompt and start K rows per sentence after it."""
+        _refuse(memory)
+        if prompt is None:
+            raise ValueError("a decoder without memory starts with a prompt, which may be empty")
+        if aligned:
+            raise ValueError("a decoder without memory has no weights over it to align with")
+        _, last = self.read(prompt)
+        return RecurrentRows(prompt.layout.bound, 1, self.stack.cells_without_masks(self._like), last).repeat(beams)
+
+    def step(self, tokens_R: Int[Tensor, "R"], state: RecurrentRows) -> tuple[Float[Tensor, "R V"], RecurrentRows]:
+        """Decode one token per row."""
+        h_RE, recurrent = state.cells.step(self.embedding.step(tokens_R, 0), state.recurrent)
+        return self.output(self.drop(h_RE)), state.stepped(recurrent, None)
+
+
+def _refuse(memory: Packed | None) -> None:
+    if memory is not None:
+        raise ValueError("this decoder has no attention over a memory, but was given one")

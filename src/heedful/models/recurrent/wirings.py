@@ -1,13 +1,13 @@
-"""How a recurrent decoder uses a memory: as four papers have it.
+"""How a recurrent decoder uses a memory, after four papers.
 
     sutskever   s(t) = f(s(t-1), y(t-1)),           s(0) the encoder's last state
     cho         s(t) = f(s(t-1), y(t-1), c),        c from the encoder's last state
     bahdanau    s(t) = f(s(t-1), y(t-1), c(t)),     c(t) read with s(t-1)
     luong       s(t) = f(s(t-1), [y(t-1); h~(t-1)]), h~(t) from s(t) and from what is read with it
 
-y(t-1) is the embedding of the token before: of the decoder's t-th input. Each class says what the output layer scores.
-Stepping equals forward: `forward` is the same equations for whole sentences, with whatever needs no step before it done
-for all tokens at once.
+y(t-1) is the embedding of the previous token, the decoder's t-th input. Each class says what the output layer scores.
+Stepping equals forward: `forward` computes the same equations for whole sentences, and does for all tokens at once
+whatever does not depend on the previous step.
 """
 
 from abc import ABC, abstractmethod
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from heedful.models.recurrent.encoder import summary
 from heedful.models.recurrent.initial_state import Bridge, InitialState
 from heedful.models.recurrent.state import RecurrentRows
+from heedful.nn.attention.windows import MonotoneView
 from heedful.nn.layers.linear import Linear
 from heedful.nn.padding import pad, unpad
 from heedful.nn.per_sentence import copy_to_tokens
@@ -39,17 +40,35 @@ class Wiring(nn.Module, ABC):
 
     stack: RecurrentStack
 
+    @property
+    def windowed(self) -> bool:
+        """Whether what a step reads depends on its position."""
+        return any(isinstance(module, MonotoneView) for module in self.modules())
+
     @abstractmethod
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
-        """What the output layer scores, for whole sentences."""
+        """Return what the output layer scores, for whole sentences."""
 
     @abstractmethod
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
-        """Begin K rows for each sentence."""
+        """Start K rows per sentence."""
 
     @abstractmethod
     def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
-        """What the output layer scores after one token more a row."""
+        """Take one more token per row; return what the output layer scores, and the new rows."""
+
+    def read(self, y_NE: Float[Tensor, "N E"], layout: Layout, rows: RecurrentRows) -> RecurrentRows:
+        """Read a prompt with one row per sentence: step by step, where a step needs what the last one read."""
+        y_BLE = pad(y_NE, layout)
+        for step in range(layout.bound):
+            _, stepped = self.step(y_BLE[:, step], rows)
+            rows = stepped if layout.even else stepped.keep_where(step < layout.lengths, rows)
+        return replace(rows, attention_RL=None)
+
+    def _read_by_stack(self, x_NI: Float[Tensor, "N I"], layout: Layout, rows: RecurrentRows) -> RecurrentRows:
+        """Read a prompt at once, where no step needs what another read."""
+        _, last = self.stack(x_NI, layout, rows.recurrent)
+        return replace(rows, position=rows.position + layout.bound, recurrent=last)
 
     def _rows(self, memory: Packed, initial: RecurrentState, beams: int, aligned: bool) -> RecurrentRows:
         cells = self.stack.cells_without_masks(memory.values)
@@ -63,7 +82,7 @@ class Wiring(nn.Module, ABC):
 class Sutskever(Wiring):
     """s(t) = f(s(t-1), y(t-1)); s(0) is all that the decoder knows of the source      Sutskever et al. 2014, 2
 
-    The output layer scores s(t), of the last layer.
+    The output layer scores s(t) of the last layer.
     """
 
     def __init__(self, stack: RecurrentStack, first: InitialState) -> None:
@@ -71,24 +90,28 @@ class Sutskever(Wiring):
         self.stack, self.first = stack, first
 
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
-        """All steps by the stack."""
+        """Run all steps by the stack."""
         s_NW, _ = self.stack(y_NE, layout, self.first(memory))
         return s_NW
 
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
-        """Begin K rows for each sentence."""
+        """Start K rows per sentence."""
         return self._rows(memory, self.first(memory), beams, aligned)
 
     def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
-        """One step of the stack."""
+        """Run one step of the stack."""
         s_RW, recurrent = rows.cells.step(y_RE, rows.recurrent)
         return s_RW, rows.stepped(recurrent, _everywhere(rows))
+
+    def read(self, y_NE: Float[Tensor, "N E"], layout: Layout, rows: RecurrentRows) -> RecurrentRows:
+        """Read a prompt by the stack."""
+        return self._read_by_stack(y_NE, layout, rows)
 
 
 class Cho(Wiring):
     """c = tanh(V h), s(0) = tanh(V' c), s(t) = f(s(t-1), y(t-1), c)      Cho et al. 2014, A.1
 
-    h is the encoder's last state, of the last layer. The output layer scores a deep output of s(t), y(t-1) and c.
+    h is the encoder's last state of the last layer. The output layer scores a deep output of s(t), y(t-1) and c.
     """
 
     def __init__(self, stack: RecurrentStack, context: Linear, first: Bridge, output: DeepOutput) -> None:
@@ -96,30 +119,35 @@ class Cho(Wiring):
         self.stack, self.context, self.first, self.output = stack, context, first, output
 
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
-        """All steps by the stack."""
+        """Run all steps by the stack."""
         c_BC = self._context(memory)
         s_NW, _ = self.stack(torch.cat([y_NE, copy_to_tokens(c_BC, layout)], dim=1), layout, self.first(c_BC))
         return self.output(s_NW, y_NE, copy_to_tokens(self.output.of_context(c_BC), layout))
 
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
-        """Begin K rows for each sentence."""
+        """Start K rows per sentence."""
         c_BC = self._context(memory)
         return replace(self._rows(memory, self.first(c_BC), beams, aligned), context_BC=c_BC)
 
     def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
-        """One step of the stack."""
+        """Run one step of the stack."""
         assert rows.context_BC is not None
         c_RC = rows.context_BC.repeat_interleave(rows.beams, dim=0)
         s_RW, recurrent = rows.cells.step(torch.cat([y_RE, c_RC], dim=1), rows.recurrent)
         return self.output(s_RW, y_RE, self.output.of_context(c_RC)), rows.stepped(recurrent, _everywhere(rows))
+
+    def read(self, y_NE: Float[Tensor, "N E"], layout: Layout, rows: RecurrentRows) -> RecurrentRows:
+        """Read a prompt by the stack."""
+        assert rows.context_BC is not None
+        return self._read_by_stack(torch.cat([y_NE, copy_to_tokens(rows.context_BC, layout)], dim=1), layout, rows)
 
     def _context(self, memory: Packed) -> Float[Tensor, "B C"]:
         return tanh(self.context(summary(memory)))
 
 
 def _everywhere(rows: RecurrentRows) -> Float[Tensor, "R L"] | None:
-    """The attention of a decoder that has none: the same for every place."""
-    if not rows.aligned:
+    """Return the attention of a decoder that has none: equal for all tokens of the memory."""
+    if not rows.aligned or rows.keep_BL is None:
         return None
     kept_BL = rows.keep_BL.to(torch.promote_types(rows.recurrent.hidden.dtype, torch.float32))
     return (kept_BL / kept_BL.sum(1, keepdim=True).clamp(min=1)).repeat_interleave(rows.beams, dim=0)
@@ -142,7 +170,7 @@ class Bahdanau(Wiring):
         self.stack, self.first, self.reader, self.output = stack, first, reader, output
 
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
-        """One step after the other; the deep output of all at once."""
+        """Run one step after the other, and the deep output of all at once."""
         time = TimeMajor.of(layout)
         y_NE = time.arrange(y_NE)
         looped = _looped(self.stack, y_NE, time, self.first(memory))
@@ -155,7 +183,7 @@ class Bahdanau(Wiring):
         return time.restore(self.output(s_NW, y_NE, self.output.of_context(c_NC)))
 
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
-        """Prepare the memory, and begin K rows for each sentence."""
+        """Prepare the memory, and start K rows per sentence."""
         rows = self._rows(memory, self.first(memory), beams, aligned)
         return replace(rows, readable=self.reader.prepare(memory))
 
@@ -182,7 +210,7 @@ class Luong(Wiring):
         self.from_state = Linear(stack.width, stack.width, bias=False)
 
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
-        """One step after the other."""
+        """Run one step after the other."""
         time = TimeMajor.of(layout)
         y_NE = time.arrange(y_NE)
         looped = _looped(self.stack, y_NE, time, self.first(memory))
@@ -197,7 +225,7 @@ class Luong(Wiring):
         return time.restore(torch.cat(vectors))
 
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
-        """Prepare the memory, and begin K rows for each sentence."""
+        """Prepare the memory, and start K rows per sentence."""
         rows = self._rows(memory, self.first(memory), beams, aligned)
         readable = self.reader.prepare(memory, self.from_context(memory.values))
         fed_RE = memory.values.new_zeros(rows.recurrent.hidden.shape[1], self.stack.width)
@@ -216,10 +244,10 @@ class Luong(Wiring):
 
 
 class Unfed(Luong):
-    """Luong without input feeding: s(t) = f(s(t-1), y(t-1)), so that no step waits for what another reads."""
+    """Luong without input feeding: s(t) = f(s(t-1), y(t-1)), so that no step needs what another read."""
 
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
-        """All steps by the stack, then all reads at once."""
+        """Run all steps by the stack, then all reads at once."""
         s_NW, _ = self.stack(y_NE, layout, self.first(memory))
         readable = self.reader.prepare(memory, self.from_context(memory.values))
         r_BTW, _ = self.reader(pad(s_NW, layout), readable, torch.arange(layout.bound, device=s_NW.device))
@@ -229,6 +257,10 @@ class Unfed(Luong):
         """Step, then read."""
         return self._step(y_RE, rows)
 
+    def read(self, y_NE: Float[Tensor, "N E"], layout: Layout, rows: RecurrentRows) -> RecurrentRows:
+        """Read a prompt by the stack."""
+        return self._read_by_stack(y_NE, layout, rows)
+
 
 def _looped(stack: RecurrentStack, y_NE: Tensor, time: TimeMajor, first: RecurrentState) -> LoopedCells:
     cells = stack.cells(time.rows, y_NE)
@@ -236,7 +268,7 @@ def _looped(stack: RecurrentStack, y_NE: Tensor, time: TimeMajor, first: Recurre
 
 
 def _read(reader: RecurrentAttention, q_RE: Tensor, rows: RecurrentRows) -> tuple[Tensor, Tensor | None]:
-    """What rows read, the K of a sentence as K queries over one memory; and the share of each place, if asked for."""
+    """Return what rows read, the K of a sentence as K queries over one memory; and each token's share, if aligned."""
     assert rows.readable is not None
     positions_K = torch.full((rows.beams,), rows.position, device=q_RE.device)
     r_BKD, weights_BKC = reader(q_RE.unflatten(0, (-1, rows.beams)), rows.readable, positions_K)

@@ -1,1 +1,1 @@
-"""The Transformer's blocks, encoder and decoder, and the decoder's state in fixed buffers."""
+"""The Transformer's blocks, encoder and decoder, and the state of the decoder, also in fixed buffers."""

@@ -1,4 +1,4 @@
-"""Encoders: packed tokens in, packed vectors out."""
+"""The Transformer's encoder: from packed tokens to packed vectors."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """What a decoder remembers in buffers that never move, so that a step can be recorded once and replayed.
 
-S slots decode a sentence each, with K rows, and each at a position of its own: a sentence that is done makes room for
-another while the others go on.
+Each of S slots decodes one sentence, with K rows, at its own position: a finished sentence makes room for another while
+the others continue.
 
 Shape letters of this file: S  slots    P  positions that a slot has room for    M  packed tokens of all memories
 """
@@ -13,15 +13,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.packed import Packed
+from heedful.packed import Layout, Packed
 
 
 @dataclass(frozen=True, eq=False)
 class Slots:
     """The buffers of a Transformer's decoder.
 
-    Keys and values of row k stay where they were written when rows change places; `ancestors` says for every position
-    which row wrote what row k has there.
+    Keys and values of row k stay where they were written when rows are reordered; `ancestors` says for every position
+    which row wrote what row k has there. Without a memory its buffers are empty.
     """
 
     cache: Float[Tensor, "layers 2 S P K H D"]
@@ -35,7 +35,7 @@ class Slots:
     def empty(
         cls, shape: "SlotShape", layers: int, heads: int, width: int, dtype: torch.dtype, device: torch.device
     ) -> "Slots":
-        """Buffers of idle slots; `width` is a head's."""
+        """Return buffers of idle slots; `width` is that of a head."""
         each = torch.zeros(shape.slots, dtype=torch.int32, device=device)
         return cls(
             torch.zeros((layers, 2, shape.slots, shape.room, shape.beams, heads, width), dtype=dtype, device=device),
@@ -53,7 +53,7 @@ class Slots:
 
     @property
     def room(self) -> int:
-        """P: how many positions a slot has."""
+        """P: the number of positions of a slot."""
         return self.ancestors_SKP.shape[2]
 
     def admit(self, slots: Int[Tensor, "A"], starts: Int[Tensor, "A"], lengths: Int[Tensor, "A"]) -> None:
@@ -61,42 +61,53 @@ class Slots:
         self.starts_S[slots] = starts
         self.lengths_S[slots] = lengths
 
+    def write_prompts(self, read: Float[Tensor, "layers 2 N H D"], layout: Layout, slots: Int[Tensor, "A"]) -> None:
+        """Put the keys and values of prompts into these slots; all rows descend from what the first would write."""
+        slot_N = slots.repeat_interleave(layout.lengths, output_size=layout.tokens)
+        self.cache[:, :, slot_N, layout.positions, 0] = read
+        self.ancestors_SKP[slots] = 0
+        self.positions_S[slots] = layout.lengths.to(self.positions_S.dtype)
+
 
 @dataclass(frozen=True)
 class SlotShape:
-    """How much the buffers hold."""
+    """The size of the buffers."""
 
     slots: int
     beams: int
     room: int  # positions
-    memory: int  # tokens of all memories together
+    memory: int = 0  # tokens of all memories together
 
 
 @runtime_checkable
 class SlotDecoder(Protocol):
-    """A decoder that can decode in slots; those that cannot are stepped with a `State`."""
+    """A decoder that can decode in slots; others are stepped with a `State`."""
 
     @property
     def decodes_in_slots(self) -> bool:
-        """Whether it can, as it is built."""
+        """Whether this one can, as it is built."""
         ...
 
     @property
     def head_bytes(self) -> int:
-        """Of the vector that one head has for a token."""
+        """The size of the vector that one head has for a token."""
         ...
 
     def slots(self, shape: SlotShape) -> Slots:
-        """Make buffers of this shape, all slots idle."""
+        """Make buffers of this shape, with all slots idle."""
         ...
 
     def remember(self, memory: Packed, slots: Slots) -> None:
-        """Put the memories of sentences into the buffers, from the first place on."""
+        """Put the memories of sentences into the buffers, from their start."""
+        ...
+
+    def read_prompts(self, prompt: Packed, slots: Slots, indices: Int[Tensor, "A"]) -> None:
+        """Read the prompts of sentences that start in these slots, for a decoder without memory."""
         ...
 
     def step_slots(self, tokens_R: Int[Tensor, "R"], slots: Slots) -> Float[Tensor, "R V"]:
-        """Take one more token a row, and write it into the buffers; return the scores of the next.
+        """Take one more token per row, and write it to the buffers; return the scores of the next.
 
-        Positions and ancestors stay: whoever chooses the next tokens moves them on.
+        Positions and ancestors stay: whoever chooses the next tokens advances them.
         """
         ...

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.nn.alignments.base import Alignment
@@ -161,11 +161,18 @@ class AlignedSelfAttention(SelfAttention):
         q_BHKD: Float[Tensor, "B H K D"],
         cache_2BHSD: Float[Tensor, "2 B H S D"],
         keep: Bool[Tensor, "B 1 K S"] | None,
+        starts_B: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B H K D"]:
         sentences, _, beams, _ = q_BHKD.shape
         q_RH1D = q_BHKD.transpose(1, 2).flatten(0, 1).unsqueeze(2)
         keys_RHTD, values_RHTD = cache_2BHSD if keep is None else _own_past(cache_2BHSD, keep)
-        y_RH1D = self.reading(q_RH1D, keys_RHTD, values_RHTD, None, self.positions)
+        keep_RT = None
+        if starts_B is not None:
+            if self.reading.alignment.fixed_length:
+                raise ValueError("an alignment by place counts from the start: its prompts must have one length")
+            there_BT = torch.arange(keys_RHTD.shape[2], device=starts_B.device) >= starts_B.unsqueeze(1)
+            keep_RT = there_BT.repeat_interleave(beams, dim=0)
+        y_RH1D = self.reading(q_RH1D, keys_RHTD, values_RHTD, keep_RT, self.positions)
         return y_RH1D.squeeze(2).unflatten(0, (sentences, beams)).transpose(1, 2)
 
 

@@ -49,30 +49,39 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Attend from all tokens of each sentence at once."""
+        return self.read(x_NE, layout)[0]
+
+    def read(
+        self, x_NE: Float[Tensor, "N E"], layout: Layout
+    ) -> tuple[Float[Tensor, "N E"], Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+        """Attend from all tokens of each sentence at once; also return their keys and values, for a cache."""
         q, k, v = self._heads(x_NE, layout.positions, layout.bound)
-        return self.output(self._attend(q, k, v, layout).flatten(1))
+        return self.output(self._attend(q, k, v, layout).flatten(1)), k, v
 
     def step(
         self,
         x_RE: Float[Tensor, "R E"],
         cache_2BHSD: Float[Tensor, "2 B H S D"],
         keep: Bool[Tensor, "B 1 K S"] | None,
+        starts_B: Int[Tensor, "B"] | None = None,
     ) -> Float[Tensor, "R E"]:
         """Attend from one new token per row over the cached tokens and itself, and write it to the end of the cache.
 
         The K rows of a sentence share its cache, with K entries per position; `keep` marks those that a row descends
-        from.
+        from. `starts` is the position in the cache where each sentence starts, None if all start at the first.
         """
         sentences, places = cache_2BHSD.shape[1], cache_2BHSD.shape[3]
         beams = x_RE.shape[0] // sentences
         count = places // beams  # positions, including the new one
         positions_R = torch.full((x_RE.shape[0],), count - 1, device=x_RE.device)
+        if starts_B is not None:
+            positions_R = positions_R - starts_B.repeat_interleave(beams, output_size=x_RE.shape[0])
         q_BHKD, k_BHKD, v_BHKD = (
             heads.unflatten(0, (sentences, beams)).transpose(1, 2) for heads in self._heads(x_RE, positions_R, count)
         )
         cache_2BHSD[0, :, :, -beams:] = k_BHKD
         cache_2BHSD[1, :, :, -beams:] = v_BHKD
-        y_BHKD = self._attend_past(q_BHKD, cache_2BHSD, keep)
+        y_BHKD = self._attend_past(q_BHKD, cache_2BHSD, keep, starts_B)
         return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
@@ -108,6 +117,7 @@ class SelfAttention(nn.Module):
         q_BHKD: Float[Tensor, "B H K D"],
         cache_2BHSD: Float[Tensor, "2 B H S D"],
         keep: Bool[Tensor, "B 1 K S"] | None,
+        starts_B: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B H K D"]:
         keys, values = cache_2BHSD
         return self.positions.attend_past(q_BHKD, keys, values, keep)

@@ -7,11 +7,12 @@ from typing import Final, Unpack, overload
 
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.limits import source_limit, target_limit
+from heedful.decode.query import text_queries
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback, search
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
@@ -174,7 +175,7 @@ class Translator(LoadedModel[EncoderDecoder]):
 
     def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
         """Refuse a given target that the model has not enough positions for."""
-        limits = [target_limit(network) for network in self.networks]
+        limits = [network.decoder.longest for network in self.networks]
         longest = min((limit for limit in limits if limit is not None), default=None)
         for number, target in enumerate(targets, start=first):
             if longest is not None and len(target) + 1 > longest:
@@ -202,16 +203,10 @@ class Translator(LoadedModel[EncoderDecoder]):
         if request.prefix is not None:
             encoded = self.wording.encode_prefixes(request.prefix, len(sources), first)
             prefixes = [encoded[place] for place in places]
+        numbers = [first - 1 + place for place in places]
+        queries = text_queries(spoken, request.settings.max_extra, prefixes, numbers)
         with evaluation_mode(*self.networks):
-            found = search(
-                self._searched,
-                spoken,
-                request.settings,
-                request.batch_tokens,
-                progress,
-                prefixes=prefixes,
-                numbers=[first - 1 + place for place in places],
-            )
+            found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
         progress(len(sources) - len(spoken))
         translated = dict(zip(places, self._in_words(spoken, found, request.raw), strict=True))
         return [translated.get(place, [_BLANK]) for place in range(len(sources))]

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 
 from heedful.config.decode import Decode
-from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
-from heedful.decode.settings import SearchSettings
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.errors import UserError, suggestion
 from heedful.tasks.translate.text_codec import Languages
 

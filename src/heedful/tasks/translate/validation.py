@@ -11,10 +11,10 @@ from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.decode.limits import source_limit, target_limit
 from heedful.errors import UserError
 from heedful.metrics.perplexity import likelihood
 from heedful.models.bundle import Bundle
+from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.validation_scores import metric_first, refuse_diverged
 from heedful.tasks.translate.evaluation import compare
@@ -82,7 +82,7 @@ def _shares(sizes: Sequence[int], most: int | None) -> list[int]:
 
 def _refuse_too_long(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
     """Say before training, not at its first validation, that a pair needs more positions than the model has."""
-    limits = [limit for limit in (source_limit(bundle.model), target_limit(bundle.model)) if limit is not None]
+    limits = [limit for limit in (source_limit(bundle.model), bundle.model.decoder.longest) if limit is not None]
     limit = min(limits, default=None)
     longest = max((int(cost.max()) for cost in pair_costs(stores)), default=0) if stores else 0
     if limit is not None and longest > limit:

@@ -8,12 +8,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.frontiers.sampling import Sampling, draw, uniforms
-from heedful.decode.search import search
-from heedful.decode.settings import SearchSettings
+from heedful.decode.frontiers.sampling import draw, uniforms
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.packed import Packed
@@ -122,8 +122,8 @@ def model_of(seed: int = 0) -> EncoderDecoder:
 def test_the_most_probable_token_alone_is_greedy_search() -> None:
     model = model_of()
     sampling = SearchSettings(beam=1, max_extra=4, sampling=Sampling(top_k=1, samples=2))
-    greedy = search(model, SOURCES, SearchSettings(beam=1, max_extra=4), 4096)
-    for drawn, (best,) in zip(search(model, SOURCES, sampling, 4096), greedy, strict=True):
+    greedy = search_texts(model, SOURCES, SearchSettings(beam=1, max_extra=4), 4096)
+    for drawn, (best,) in zip(search_texts(model, SOURCES, sampling, 4096), greedy, strict=True):
         assert [sample.tokens for sample in drawn] == [best.tokens] * 2
         assert drawn[0].log_probability == pytest.approx(best.log_probability, abs=1e-4)
 
@@ -131,20 +131,20 @@ def test_the_most_probable_token_alone_is_greedy_search() -> None:
 def test_what_is_drawn_depends_neither_on_the_batch_nor_on_other_samples() -> None:
     model = model_of()
     settings = SearchSettings(beam=1, max_extra=6, sampling=Sampling(samples=4, seed=2))
-    together = search(model, SOURCES, settings, 4096)
+    together = search_texts(model, SOURCES, settings, 4096)
     fewer = SearchSettings(beam=1, max_extra=6, sampling=Sampling(samples=2, seed=2))
     for place, source in enumerate(SOURCES):
-        alone = search(model, [source], fewer, 4096, numbers=[place])[0]
+        alone = search_texts(model, [source], fewer, 4096, numbers=[place])[0]
         assert [sample.tokens for sample in alone] == [sample.tokens for sample in together[place][:2]]
     assert [s.tokens for s in together[1]] != [s.tokens for s in together[4]]  # the same source, other numbers
     other = SearchSettings(beam=1, max_extra=6, sampling=Sampling(samples=4, seed=3))
-    assert [s.tokens for s in search(model, SOURCES, other, 4096)[0]] != [s.tokens for s in together[0]]
+    assert [s.tokens for s in search_texts(model, SOURCES, other, 4096)[0]] != [s.tokens for s in together[0]]
 
 
 def test_samples_come_in_the_order_they_are_drawn_in_with_the_models_own_log_p() -> None:
     model = model_of()
     hot = SearchSettings(beam=1, max_extra=5, sampling=Sampling(temperature=3.0, samples=6))
-    (drawn,) = search(model, [[5, 6]], hot, 4096)
+    (drawn,) = search_texts(model, [[5, 6]], hot, 4096)
     assert [sample.score for sample in drawn] != sorted((sample.score for sample in drawn), reverse=True)
     for sample in drawn:
         decoded = [*sample.tokens, END] if sample.complete else list(sample.tokens)

@@ -41,7 +41,7 @@ def test_gives_what_the_encoder_gives_from_the_same_buffers_again_and_again(posi
         torch.testing.assert_close(made.values[: sum(lengths)], expected.values)
         assert made.layout.offsets[: len(lengths) + 1].tolist() == expected.layout.offsets.tolist()
         assert made.layout.tokens == made.values.shape[0] == int(made.layout.offsets[-1])
-    assert len(encoding._classes) < 6  # some met the class of another
+    assert len(encoding._sizes) < 6  # some share buffers
 
 
 @torch.no_grad()
@@ -50,4 +50,4 @@ def test_what_is_too_large_for_a_class_is_encoded_as_it_is(monkeypatch: pytest.M
     encoder = encoder_of("sinusoidal")
     encoding, sentences = StaticEncoding(encoder, CPU), drawn([40, 30])
     torch.testing.assert_close(encoding(sentences).values, encoder(Packed.of(sentences)).values)
-    assert not encoding._classes
+    assert not encoding._sizes

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 import torch
+from tests.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.decode.frontiers.sampling import Sampling
+from heedful.decode.checks import check_queries
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.query import make_queries
+from heedful.decode.query import Query, text_queries
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import search as any_search
-from heedful.decode.settings import SearchSettings
+from heedful.decode.settings import Sampling, SearchSettings
 from heedful.decode.slots import search as slot_search
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.build.network import build_model
@@ -41,10 +41,15 @@ def sources_of(count: int, longest: int = 9) -> list[list[int]]:
     return [[chance.randrange(4, VOCABULARY) for _ in range(chance.randint(1, longest))] for _ in range(count)]
 
 
+def queries_of(model: EncoderDecoder, sources: list[list[int]], settings: SearchSettings) -> list[Query]:
+    scorer = SingleModel(model)
+    return check_queries(text_queries(sources, settings.max_extra), settings, scorer.vocab_size, scorer.longest)
+
+
 def in_slots(
     model: EncoderDecoder, sources: list[list[int]], settings: SearchSettings, batch_tokens: int = 4096
 ) -> list[list[Hypothesis]]:
-    sentences = make_queries(SingleModel(model), sources, settings, None, None)
+    sentences = queries_of(model, sources, settings)
     finder = SlotSearch(model)
     assert finder.takes(settings, sentences)
     return finder(sentences, settings, batch_tokens, lambda ready: None)
@@ -55,7 +60,7 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The reference."""
     with without_kernels():
-        return any_search(model, sources, settings, batch_tokens)
+        return search_texts(model, sources, settings, batch_tokens)
 
 
 def assert_the_same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
@@ -110,14 +115,14 @@ def test_the_same_buffers_serve_again_and_forget_what_was_there() -> None:
     finder = SlotSearch(model)
     for count in (8, 7, 8):
         sources = sources_of(count)
-        found = finder(make_queries(SingleModel(model), sources, settings, None, None), settings, 4096, lambda n: None)
+        found = finder(queries_of(model, sources, settings), settings, 4096, lambda n: None)
         assert_the_same(found, search(model, sources, settings, 4096))
 
 
 def test_changed_weights_change_the_result() -> None:
     settings, model, sources = SearchSettings(beam=2, max_extra=6), model_of(), sources_of(6)
     finder = SlotSearch(model)
-    sentences = make_queries(SingleModel(model), sources, settings, None, None)
+    sentences = queries_of(model, sources, settings)
     finder(sentences, settings, 4096, lambda n: None)
     with torch.no_grad():
         for weight in model.parameters():
@@ -155,7 +160,7 @@ def test_positions_that_add_to_scores_are_left_to_the_reference(positions: str) 
 
 def test_progress_counts_every_sentence() -> None:
     settings, model, ready = SearchSettings(beam=2, max_extra=3), model_of(), list[int]()
-    sentences = make_queries(SingleModel(model), sources_of(9), settings, None, None)
+    sentences = queries_of(model, sources_of(9), settings)
     SlotSearch(model)(sentences, settings, 8, ready.append)
     assert sum(ready) == 9
     assert len(ready) > 1
@@ -196,7 +201,7 @@ def test_threads_share_a_model_without_mixing_their_sentences() -> None:
     expected = [search(model, part, settings, 4096) for part in parts]
 
     def found(part: list[list[int]]) -> list[list[Hypothesis]]:
-        return finder(make_queries(SingleModel(model), part, settings, None, None), settings, 4096, lambda ready: None)
+        return finder(queries_of(model, part, settings), settings, 4096, lambda ready: None)
 
     with ThreadPoolExecutor(4) as threads:
         for some, others in zip(threads.map(found, parts), expected, strict=True):
@@ -209,11 +214,11 @@ def test_buffers_beyond_the_bound_are_given_up(monkeypatch: pytest.MonkeyPatch) 
         finder = SlotSearch(model)
         monkeypatch.setattr(slot_search, "_HELD", held)
         for count in (1, 3, 6):
-            finder(make_queries(SingleModel(model), sources_of(count), settings, None, None), settings, 4096, print)
-        assert len(finder._stations) == kept
+            finder(queries_of(model, sources_of(count), settings), settings, 4096, print)
+        assert len(finder._runners) == kept
 
 
 def test_prefixes_are_left_to_the_reference() -> None:
     model, settings = model_of(), SearchSettings()
-    sentences = make_queries(SingleModel(model), [[5]], settings, [[6]], None)
+    sentences = text_queries([[5]], settings.max_extra, [[6]])
     assert not SlotSearch(model).takes(settings, sentences)

@@ -6,8 +6,8 @@ from heedful.config.decode import Decode
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.decode.frontiers.sampling import Sampling
 from heedful.decode.penalties import Shifted, Wu
+from heedful.decode.settings import Sampling
 from heedful.errors import UserError
 from heedful.tasks.translate.alignment import align
 from heedful.tasks.translate.model import Translator

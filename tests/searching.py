@@ -1,0 +1,25 @@
+"""Searches as tests ask for them: texts as token ids without markers."""
+
+from collections.abc import Sequence
+
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import text_queries
+from heedful.decode.scorer import Scorer
+from heedful.decode.search import ProgressCallback, search
+from heedful.decode.settings import SearchSettings
+from heedful.models.networks import EncoderDecoder
+
+
+def search_texts(
+    model: EncoderDecoder | Scorer,
+    sources: Sequence[Sequence[int]],
+    settings: SearchSettings,
+    batch_tokens: int,
+    progress: ProgressCallback = lambda ready: None,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    numbers: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """Search as a translator does."""
+    queries = text_queries(sources, settings.max_extra, prefixes, numbers)
+    return search(model, queries, settings, batch_tokens, progress)
