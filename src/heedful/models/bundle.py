@@ -1,4 +1,4 @@
-"""The bundle: a folder that holds a model whole, and nothing that could run code.
+"""The bundle: a folder that holds a whole model, and nothing that could run code.
 
 config.json          the format's number, the resolved recipe, and a classifier's labels
 tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
@@ -39,7 +39,7 @@ Wanted = TypeVar("Wanted", bound=nn.Module)
 
 @dataclass(frozen=True, eq=False)
 class Bundle(Generic[NetworkType]):
-    """A model with all it needs."""
+    """A model with everything it needs."""
 
     recipe: Recipe
     vocabularies: Vocabularies
@@ -139,7 +139,7 @@ def read_description(folder: Path) -> tuple[Recipe, Vocabularies]:
 
 
 def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple[str, ...]:
-    """The names of a classifier's classes."""
+    """Return the names of a classifier's classes."""
     labels = config.get("labels", [])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise UserError(f"{folder / CONFIG}: `labels` must be a list of names: restore it from a copy of the model.")

@@ -67,6 +67,17 @@ def test_a_side_s_vocabulary_depends_on_its_own_table_alone(folder: Path, monkey
     assert trained == ["training the tokenizer of the target side", "training the tokenizer of the source side"]
 
 
+def test_the_target_s_sample_is_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(folder / "cache"))
+    said: list[str] = []
+    prepare(recipe(folder, kind="char", target={"kind": "word", "sample": 5}), said.append)
+    assert "training the tokenizer of the source side: char, 5,000 pieces" in said
+    assert (
+        "training the tokenizer of the target side: word, 50,000 pieces, on 5 of 12 texts (`tokenizer.target.sample`)"
+        in said
+    )
+
+
 def test_the_target_s_size_is_named_as_its_own(folder: Path) -> None:
     with pytest.raises(UserError) as caught:
         prepare(recipe(folder, kind="char", target={"kind": "word", "size": 4}))

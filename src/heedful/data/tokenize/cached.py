@@ -55,7 +55,8 @@ class TokenizerTraining:
 
         def build(staged: Path) -> None:
             sample, config = texts(), self.config
-            progress(f"training the tokenizer{of_side}: {config.kind}, {config.size:,} pieces{sample.description}")
+            taken = sample.description and f"{sample.description} (`{config.table}.sample`)"
+            progress(f"training the tokenizer{of_side}: {config.kind}, {config.size:,} pieces{taken}")
             trained = tokenizer_training.train_tokenizer(config, sample, self.languages, self.mask)
             (staged / _FILE).write_bytes(trained.to_json())
 

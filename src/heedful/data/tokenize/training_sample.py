@@ -48,7 +48,7 @@ def evenly(rows: Iterable[Row], taken: int, count: int) -> Iterator[Row]:
 
 def described(taken: int, count: int) -> str:
     """Say how many texts out of how many; nothing where all are taken."""
-    return "" if taken == count else f", on {taken:,} of {count:,} texts (`tokenizer.sample`)"
+    return "" if taken == count else f", on {taken:,} of {count:,} texts"
 
 
 def _texts_a_pair(side: Side) -> int:

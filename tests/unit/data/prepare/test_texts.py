@@ -175,7 +175,7 @@ def test_a_tokenizer_is_trained_on_so_many_texts_at_equal_distances(files: Path)
     made = recipe(files, CLASSIFIER, corpus, tokenizer={"kind": "word", "sample": 5})
     sample = TextSample.of(made)
     assert list(sample) == [f"word{number}" for number in (19, 39, 59, 79, 99)]
-    assert sample.description == ", on 5 of 100 texts (`tokenizer.sample`)"
+    assert sample.description == ", on 5 of 100 texts"
     said = Said()
     assert len(vocabulary(prepare_texts(made, said).vocabularies["text"])) == 5
     assert said[0] == "training the tokenizer: word, 50,000 pieces, on 5 of 100 texts (`tokenizer.sample`)"
