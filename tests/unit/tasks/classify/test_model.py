@@ -276,7 +276,7 @@ def test_impossible_wishes_are_refused(tmp_path: Path, reversing_folder: Path) -
         heedful.load(folder, device="gpu")
     with pytest.raises(UserError, match=r"^`half` is not a precision: use `auto`, `float32` or `bfloat16`\.$"):
         heedful.load(folder, device="cpu", precision="half")
-    with pytest.raises(UserError, match=r"reversing is a model that translates: use `heedful translate`\.$"):
+    with pytest.raises(UserError, match=r"is a model that translates: use `heedful translate`\.$"):
         load_classifier(reversing_folder)
     masked = written(fresh_masked_model(masked_recipe(HOME)), tmp_path / "masked")
     with pytest.raises(UserError, match=r"masked is a model that fills masks: use `heedful fill`\.$"):

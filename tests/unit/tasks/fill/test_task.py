@@ -65,7 +65,7 @@ def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatc
         seen.append(sum(batch.sentences for batch in kept))
         return predict_masked(model, kept)
 
-    monkeypatch.setattr("heedful.tasks.fill.task.foreseen", counting)
+    monkeypatch.setattr("heedful.tasks.fill.task.predict_masked", counting)
     for most in (7, None, 100_000):
         judge = MaskedValidator(*judged(tmp_path, max_sentences=most))
         assert judge() == judge()
