@@ -39,8 +39,8 @@ import torch
 from benchmarks.attention_cells import CELLS, FULL, OWN, Budget
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
-
 from heedful.cli.reports.scored import training_of
+
 from heedful.config.reading.load import recipe_to_json
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs

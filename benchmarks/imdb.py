@@ -37,8 +37,8 @@ from typing import Any, NoReturn
 
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
-
 from heedful.cli.reports.scored import training_of
+
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.texts import read_texts
 from heedful.errors import HeedfulError
@@ -145,7 +145,7 @@ class Chain:
         classifier: Any = load(run)
         data = classifier.recipe.data
         texts = [text for corpus in getattr(data, split) for text in read_texts(corpus, data.folder)]
-        judged = evaluate_classifier(classifier, texts).judged
+        judged = evaluate_classifier(classifier, texts).result
         right = (judged.true == judged.said).all(axis=1)
         return judged.accuracy, "".join("1" if one else "0" for one in right)
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from heedful.cli.input import ArrivingLines, pairs_of, text_of
-from heedful.data.corpora.texts import Text
+from heedful.cli.input import ArrivingLines, pairs_of
+from heedful.data.corpora.texts import Text, text_of_line
 from heedful.errors import UserError
 
 
@@ -53,15 +53,15 @@ def test_a_fast_writer_is_taken_in_large_pieces() -> None:
 
 
 def test_a_line_is_a_text_or_a_pair_of_texts() -> None:
-    assert text_of("one\ttwo", paired=False, where="x") == Text("one\ttwo")
-    assert text_of("one\ttwo", paired=True, where="x") == Text("one", "two")
-    assert text_of(" ", paired=True, where="x") == Text(" ")
+    assert text_of_line("one\ttwo", paired=False, where="x") == Text("one\ttwo")
+    assert text_of_line("one\ttwo", paired=True, where="x") == Text("one", "two")
+    assert text_of_line(" ", paired=True, where="x") == Text(" ")
 
 
 @pytest.mark.parametrize(("line", "columns"), [("one", "1 column"), ("one\ttwo\tthree", "3 columns")])
 def test_a_line_that_is_not_a_pair_is_refused(line: str, columns: str) -> None:
     with pytest.raises(UserError) as caught:
-        text_of(line, paired=True, where="in.txt, line 3")
+        text_of_line(line, paired=True, where="in.txt, line 3")
     assert str(caught.value) == (
         f"in.txt, line 3 has {columns}, but this model reads pairs: two texts separated by a tab."
     )

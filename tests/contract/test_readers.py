@@ -27,7 +27,8 @@ from heedful.models.networks import Classifier, MaskedModel, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.packed import IGNORED, Nested
 from heedful.runs.training_run import train
-from heedful.tasks.classify.task import collator_of, judge_stores
+from heedful.tasks.classify.scoring import collator_of
+from heedful.tasks.classify.validation import judge_stores
 from heedful.training.objectives import MaskedTokens, Objective, OneLabel, SeveralLabels
 
 WORDS, CLASSES = 14, 3

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from heedful.data.corpora.lines import TextFile, check_exists, decode_lines, locate, read_lines
-from heedful.data.corpora.texts import Text
 from heedful.errors import UserError, counted
 
 _STANDARD_INPUT: Final = "-"
@@ -104,18 +103,6 @@ def _split(data: bytes) -> list[bytes]:
 
 
 # --- texts --------------------------------------------------------------------------------------------------------
-
-
-def text_of(line: str, paired: bool, where: str) -> Text:
-    """Read one text, or two separated by a tab; a blank line is a blank text. `where` names the line in messages."""
-    if not (paired and line.strip()):
-        return Text(line)
-    columns = line.split("\t")
-    if len(columns) != 2:
-        raise UserError(
-            f"{where} has {counted(len(columns), 'column')}, but this model reads pairs: two texts separated by a tab."
-        )
-    return Text(columns[0], columns[1])
 
 
 def pairs_of(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:

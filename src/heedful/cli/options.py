@@ -139,11 +139,6 @@ class DecodingOptions:
             )
 
 
-def refuse_idle_length_shift(shift: float | None, kind: str) -> None:
-    """Refuse a shift that the kind of length penalty does not have."""
-    DecodingOptions(length_shift=shift).check_length_shift(kind)
-
-
 def flag(name: str) -> str:
     """Return an option as a user types it: `--max-extra` for max_extra."""
     return f"--{name.replace('_', '-')}"

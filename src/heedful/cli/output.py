@@ -1,6 +1,5 @@
 """What verbs write: lines of results, and a progress bar on standard error."""
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -35,16 +34,6 @@ def refuse_folder(output: Path | None) -> None:
     """Refuse an output file that is a folder."""
     if output and output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
-
-
-def one_line(text: str) -> str:
-    """Keep a text on one line: a model can generate line breaks too."""
-    return re.sub(r"[\r\n]+", " ", text)
-
-
-def one_column(text: str) -> str:
-    """Keep a text on one line and in one column, as tabs separate columns."""
-    return one_line(text).replace("\t", " ")
 
 
 # --- progress -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The corpora that a recipe can name: pairs of sentences, texts with labels, running text."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, PositiveInt, Tag, model_validator
 
@@ -192,6 +192,7 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
+SPLITS: Final = ("train", "valid", "test")  # of [data]
 PAIRS = (TextCorpus, TsvCorpus, JsonlCorpus, BuiltinCorpus)
 TEXTS = (TsvTexts, JsonlTexts, PlainTexts)
 PairCorpus = TextCorpus | TsvCorpus | JsonlCorpus | BuiltinCorpus

@@ -7,49 +7,52 @@ error.
 
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from heedful.config.checks import check_recipe
-from heedful.config.data import Data
-from heedful.config.decode import Decode, Evaluate
-from heedful.config.model.any import AnyModel
-from heedful.config.model.mixed import MixedModel, PairModel
-from heedful.config.model.recurrent import RecurrentModel
-from heedful.config.model.transformer import TransformerModel
-from heedful.config.section import Section
-from heedful.config.tasks import Task
-from heedful.config.tokenizer import AnyTokenizer, ByteBpe
-from heedful.config.train import Train
+from heedful.config.model.mixed import PairModel
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.translate import pair_model
+from heedful.config.tables import Tables
+from heedful.config.tasks import find_rules, from_outside
 
 
-class Recipe(Section):
-    """One model, from its data to its scores."""
+class Recipe(Tables):
+    """Tables that fit together, and the rules of the task that they are for."""
 
-    data: Data
-    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)
-    model: AnyModel = Field(default_factory=TransformerModel)
-    train: Train = Field(default_factory=Train)
-    decode: Decode = Field(default_factory=Decode)
-    evaluate: Evaluate = Field(default_factory=Evaluate)
+    _given: TaskRules | None = PrivateAttr(default=None)  # of a task that is not in the table
 
     @property
-    def task(self) -> Task:
-        """What the model is trained for: it follows from its family."""
-        return self.model.task
+    def rules(self) -> TaskRules:
+        """The rules of the task that the model is trained for."""
+        return find_rules(self.task, self.model.family, self._given)
+
+    @property
+    def given_rules(self) -> TaskRules | None:
+        """The rules of a task from outside Heedful, where the recipe was read with them."""
+        return self._given
 
     @property
     def pair_model(self) -> PairModel:
-        """The model table of a translator."""
-        assert isinstance(self.model, TransformerModel | RecurrentModel | MixedModel), f"a model that {self.task}s"
-        return self.model
+        """The model table of a network that maps one sequence to another."""
+        return pair_model(self)
 
     @property
     def label_smoothing(self) -> float:
         """What the recipe says, or what is usual for its task."""
         said = self.train.label_smoothing
-        return said if said is not None else 0.1 if self.task == "translate" else 0.0
+        return self.rules.label_smoothing if said is None else said
 
     @model_validator(mode="after")
-    def _parts_fit_together(self) -> Self:
-        check_recipe(self)
+    def _fit_together(self, info: ValidationInfo) -> Self:
+        if info.context is not None:
+            self._given = from_outside(info.context["rules"])
+        self._follow_vocabularies()
+        check_recipe(self, self.rules)
         return self
+
+    def _follow_vocabularies(self) -> None:
+        """Where a Transformer does not say what it ties, vocabularies of two sides leave the decoder's matrices."""
+        model = self.model
+        if model.family == "transformer" and "tie" not in model.model_fields_set and not self.tokenizer.joint:
+            self.__dict__["model"] = model.model_copy(update={"tie": "decoder"})

@@ -1,24 +1,38 @@
-"""What models are trained for, and what each is judged by."""
+"""All tasks: what models are trained for. The half of each that needs torch is in `heedful.tasks`."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
-Task = Literal["translate", "classify", "fill"]
-Metric = Literal["loss", "perplexity", "bleu", "chrf", "accuracy", "f1"]
+from heedful.config.rules.classify import CLASSIFY
+from heedful.config.rules.fill import FILL
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.translate import TRANSLATE
 
-METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
-    "translate": ("loss", "perplexity", "bleu", "chrf"),
-    "classify": ("loss", "accuracy", "f1"),
-    "fill": ("loss", "perplexity", "accuracy"),
+TASKS: Final[Mapping[str, TaskRules]] = {rules.name: rules for rules in (TRANSLATE, CLASSIFY, FILL)}
+_USUAL: Final[Mapping[str, TaskRules]] = {  # what a family is usually for: the first task that it can learn
+    family: rules for rules in reversed([*TASKS.values()]) for family in rules.families
 }
-HIGHER_IS_BETTER: Final[tuple[Metric, ...]] = ("bleu", "chrf", "accuracy", "f1")
 
 
-def counted_tokens(task: Task) -> str:
-    """What the tokens are called that speed is counted in."""
-    return "target tokens" if task == "translate" else "tokens"
+def find_rules(task: str | None, family: str, given: TaskRules | None) -> TaskRules:
+    """The rules of a task: the one that a recipe names, or what its family is usually for.
+
+    `given` are the rules of a task that is not in the table: whoever trains or loads a model passes it.
+    """
+    if given is not None:
+        if task not in (None, given.name):
+            raise ValueError(f'`task` is "{task}", but the task that was passed is "{given.name}"')
+        return given
+    if task is None:
+        return _USUAL[family]
+    if task not in TASKS:
+        raise ValueError(
+            f'`task` is "{task}", which is not a task of Heedful: use one of {", ".join(TASKS)}; a task of your own is '
+            "passed in Python, by `task=...`"
+        )
+    return TASKS[task]
 
 
-def vocabulary_names(task: Task) -> tuple[str, ...]:
-    """Return the names of a task's vocabularies."""
-    return ("source", "target") if task == "translate" else ("text",)
+def from_outside(rules: TaskRules) -> TaskRules | None:
+    """The rules themselves, where they are not of a task in the table."""
+    return None if TASKS.get(rules.name) is rules else rules

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from heedful.config.section import Section, Share
-from heedful.config.tasks import Metric
 
 # A description is what the loader says of a value that does not match: "... but must be <description>".
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
@@ -108,7 +107,7 @@ class Validation(Section):
     """When the model is judged on `data.valid`, by what, and when training gives up."""
 
     every: PositiveInt = 1000  # updates
-    metric: Metric = "loss"  # which model is the best one
+    metric: str = "loss"  # which model is the best one; a task's rules say which metrics it has
     patience: PositiveInt | None = None  # stop after this many validations without a better one
     translate: bool = False  # also translate and report BLEU and chrF when the metric is loss or perplexity
     max_sentences: PositiveInt | None = None  # judge so many only: the first pairs; texts at equal distances

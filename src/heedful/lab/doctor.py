@@ -135,7 +135,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
 
 
 def _refuse_other_tasks(recipe: Recipe) -> None:
-    if recipe.task != "translate":
+    if recipe.rules.name != "translate":
         raise UserError(
             f'The doctor examines translation models only, but `model.family` is "{recipe.model.family}": '
             "`heedful train --dry-run` estimates the time and memory of a training run."

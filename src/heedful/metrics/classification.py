@@ -91,6 +91,10 @@ class ClassificationResult:
         """The F1 over all decisions."""
         return float(_ratio(2 * self.right.sum(), self.said.sum() + self.true.sum()))
 
+    def by_class(self) -> Iterator[tuple[str, float, float, float, int]]:
+        """The label, precision, recall, F1 and number of texts of each class."""
+        return zip(self.labels, self.precision, self.recall, self.f1, self.true.sum(axis=0), strict=True)
+
     @property
     def confusion(self) -> Counts:
         """The number of texts of each true class (rows) and predicted class (columns); for texts with one class."""

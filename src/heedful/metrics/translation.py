@@ -14,7 +14,7 @@ from heedful.errors import UserError
 
 
 @dataclass(frozen=True)
-class Score:
+class SignedScore:
     """A score, and the settings it was computed with."""
 
     name: str
@@ -22,7 +22,9 @@ class Score:
     signature: str
 
 
-def bleu(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> Score:
+def bleu(
+    outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False
+) -> SignedScore:
     """Compute corpus BLEU with `bleu_metric`."""
     return _score("BLEU", bleu_metric(tokenize, lowercase), outputs, references)
 
@@ -42,13 +44,13 @@ def bleu_metric(tokenize: str = "13a", lowercase: bool = False, references: Sequ
         ) from error
 
 
-def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
+def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool = False) -> SignedScore:
     """Compute corpus chrF2 over characters, without word n-grams; `lowercase` ignores case."""
     return _score("chrF", CHRF(lowercase=lowercase), outputs, references)
 
 
-def _score(name: str, metric: Metric, outputs: Sequence[str], references: Sequence[str]) -> Score:
+def _score(name: str, metric: Metric, outputs: Sequence[str], references: Sequence[str]) -> SignedScore:
     if len(outputs) != len(references) or not outputs:
         raise ValueError(f"{len(outputs)} outputs cannot be scored against {len(references)} references")
     score = metric.corpus_score(outputs, [references]).score
-    return Score(name, score, metric.get_signature().format())
+    return SignedScore(name, score, metric.get_signature().format())

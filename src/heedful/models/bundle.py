@@ -18,7 +18,7 @@ from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.config.tasks import Task, vocabulary_names
+from heedful.config.rules.task_rules import TaskRules
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.files import read_bytes, read_json, write_bytes, write_json
@@ -68,10 +68,15 @@ def write_weights(folder: Path, model: nn.Module) -> None:
 @overload
 def read_bundle(folder: Path) -> Bundle[EncoderDecoder]: ...
 @overload
-def read_bundle(folder: Path, kind: type[Wanted]) -> Bundle[Wanted]: ...
-def read_bundle(folder: Path, kind: type[nn.Module] = EncoderDecoder) -> Bundle[nn.Module]:
-    """Read a bundle of this kind of model, or say in one line what is wrong with it."""
-    recipe, vocabularies = read_description(folder)
+def read_bundle(folder: Path, kind: type[Wanted], rules: TaskRules | None = None) -> Bundle[Wanted]: ...
+def read_bundle(
+    folder: Path, kind: type[nn.Module] = EncoderDecoder, rules: TaskRules | None = None
+) -> Bundle[nn.Module]:
+    """Read a bundle of this kind of model, or say in one line what is wrong with it.
+
+    `rules` are those of a task that is not one of Heedful's own.
+    """
+    recipe, vocabularies = read_description(folder, rules)
     model = build_network(recipe.model, vocabularies)
     if not isinstance(model, kind):
         raise other_task(folder, recipe)
@@ -86,17 +91,9 @@ def read_bundle(folder: Path, kind: type[nn.Module] = EncoderDecoder) -> Bundle[
     return Bundle(recipe, vocabularies, model)
 
 
-_TASKS: Final[Mapping[Task, tuple[str, str]]] = {  # what a model does, and the verb that uses it
-    "translate": ("translates", "translate"),
-    "classify": ("classifies", "classify"),
-    "fill": ("fills masks", "fill"),
-}
-
-
 def other_task(folder: Path, recipe: Recipe) -> UserError:
-    """Return the error for a model whose task is not the one asked for."""
-    does, verb = _TASKS[recipe.task]
-    return UserError(f"{folder} is a model that {does}: use `heedful {verb}`.")
+    """What to say of a model that does something else than is asked of it."""
+    return UserError(f"{folder} is a model that {recipe.rules.does}: use `heedful {recipe.rules.verb}`.")
 
 
 def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
@@ -110,7 +107,7 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
             return build_model(config, vocabularies["source"].size, vocabularies["target"].size)
 
 
-def read_description(folder: Path) -> tuple[Recipe, Vocabularies]:
+def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Recipe, Vocabularies]:
     """Read a bundle's recipe and vocabularies without its weights."""
     if not (folder / CONFIG).exists():
         what = "holds no config.json" if folder.is_dir() else "is not a folder"
@@ -125,9 +122,9 @@ def read_description(folder: Path) -> tuple[Recipe, Vocabularies]:
             f"{folder / CONFIG} has format {config.get('format')}, but this Heedful ({__version__}) reads "
             f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
         )
-    recipe = recipe_from_json(config["recipe"], str(folder / CONFIG))
+    recipe = recipe_from_json(config["recipe"], str(folder / CONFIG), rules)
     labels = _labels(config, recipe, folder)
-    vocabularies = Vocabularies.read(folder, vocabulary_names(recipe.task), recipe.tokenizer.joint, labels)
+    vocabularies = Vocabularies.read(folder, recipe.rules.vocabularies, recipe.tokenizer.joint, labels)
     stated = config.get("tokenizers")
     for name, tokenizer in vocabularies.files().items():
         if not isinstance(stated, dict) or stated.get(name) != tokenizer.fingerprint:
@@ -143,7 +140,7 @@ def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple
     labels = config.get("labels", [])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise UserError(f"{folder / CONFIG}: `labels` must be a list of names: restore it from a copy of the model.")
-    if bool(labels) != (recipe.task == "classify"):
+    if bool(labels) != recipe.rules.labels:
         raise UserError(
             f"{folder / CONFIG}: `labels` must be there for a classifier, and for nothing else: restore it from a copy "
             "of the model."

@@ -94,6 +94,8 @@ class MaskedModel(nn.Module):
     Devlin et al. 2019. Without `follows` it predicts tokens alone, like RoBERTa (Liu et al. 2019).
     """
 
+    optional_parts = ("pooler.", "follows.")  # the head for next sentences, which a model may go without
+
     def __init__(self, encoder: nn.Module, head: MaskedHead, pooler: Pooler | None, follows: Linear | None) -> None:
         super().__init__()
         self.encoder, self.head, self.pooler, self.follows = encoder, head, pooler, follows

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
+from heedful.config.rules.task_rules import TaskRules
 from heedful.config.train import Average
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, refuse_file_in_the_way
@@ -23,11 +24,17 @@ from heedful.models.weights import first_difference, mean_weights, set_weights, 
 from heedful.runs.fine_tuning import other_function
 from heedful.runs.model_card import write_card
 from heedful.runs.run import CHECKPOINTS, checkpoints_to_average
+from heedful.tasks.protocol import Task
 from heedful.training.checkpoints import checkpoint_weights
 
 
 def average(
-    models: Sequence[str | Path], out: str | Path, *, last: int | None = None, best: int | None = None
+    models: Sequence[str | Path],
+    out: str | Path,
+    *,
+    last: int | None = None,
+    best: int | None = None,
+    task: Task | None = None,
 ) -> list[Path]:
     """Average several models, or the last or best so many checkpoints of one run; return what was averaged."""
     folder = Path(out)
@@ -37,7 +44,8 @@ def average(
             f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another --out."
         )
     first = Path(models[0])
-    recipe, vocabularies = read_description(first)
+    rules = None if task is None else task.rules
+    recipe, vocabularies = read_description(first, rules)
     if len(models) > 1:
         if last or best:
             raise UserError("Checkpoints are of one run, but several models are given: leave out --last and --best.")
@@ -45,7 +53,7 @@ def average(
         twice = next((part for place, part in enumerate(parts) if part in parts[:place]), None)
         if twice:
             raise UserError(f"{twice} is given twice: name each model once.")
-        weights = mean_weights(_weights_of(parts))
+        weights = mean_weights(_weights_of(parts, rules))
     else:
         if last and best:
             raise UserError("The last and the best checkpoints may be others: leave out --last or --best.")
@@ -61,7 +69,15 @@ def average(
     with new_folder(folder) as staged:
         write_description(staged, recipe, vocabularies)
         write_weights(staged, model)
-        write_card(staged, recipe, model, f"the mean of the weights of {', '.join(map(str, parts))}", {}, named=folder)
+        write_card(
+            staged,
+            recipe,
+            model,
+            f"the mean of the weights of {', '.join(map(str, parts))}",
+            {},
+            named=folder,
+            task=task,
+        )
     return parts
 
 
@@ -77,12 +93,12 @@ def are_strangers(models: Sequence[str | Path]) -> bool:
     return len(began) > 1
 
 
-def _weights_of(folders: Sequence[Path]) -> Iterator[dict[str, Tensor]]:
+def _weights_of(folders: Sequence[Path], rules: TaskRules | None) -> Iterator[dict[str, Tensor]]:
     """The weights of bundles, one after the other; refuses one that is not like the first."""
-    recipe, first = read_description(folders[0])
+    recipe, first = read_description(folders[0], rules)
     shapes = None
     for folder in folders:
-        bundle = read_bundle(folder, nn.Module)
+        bundle = read_bundle(folder, nn.Module, rules)
         side = bundle.vocabularies.first_difference(first)
         if side:
             raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")

@@ -60,7 +60,7 @@ class _Trial:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - began
         tokens = position.tokens - seen
-        in_epoch = job.task.tokens(job.recipe, job.prepared)
+        in_epoch = job.task.epoch_tokens(job.recipe, job.prepared)
         parameters = sum(p.numel() for p in job.model.parameters())
         retention, bundles = retention_of(job.recipe), 2 if train.average else 1  # the mean and the best single model
         return Forecast(

@@ -4,22 +4,19 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import torch
 from torch import Tensor, nn
 
-from heedful.config.model.any import AnyModel
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.any import AnyModel, text_encoder
 from heedful.config.reading.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
-from heedful.config.section import Section
+from heedful.config.section import Section, merge_tables
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, build_network, read_bundle, read_description
-from heedful.models.networks import Classifier, MaskedModel
 from heedful.models.weights import set_weights, shapes_of
 
 # What weights were trained for and shapes do not tell: another value makes them meaningless.
@@ -28,9 +25,6 @@ SHAPELESS: Final = (
     "reverse_source", "input_feeding", "pool", "word_pool", "labels",
 )  # fmt: skip
 _FREE: Final = ("preset", "backend", "temperature", "variational")  # beside all dropout: they change no weight's shape
-TableType = TypeVar("TableType", bound=Section)
-_ENCODER: Final = "pooled.encoder."  # what the names of a classifier's encoder begin with
-_NEXT_SENTENCE: Final = ("pooler.", "follows.")  # of BERT, where its second head may be left out
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
 
 
@@ -69,41 +63,22 @@ def with_start(recipe: Recipe) -> Recipe:
 def _together(recipe: Recipe, start: Recipe, folder: Path) -> Recipe:
     """Both in one; refuses what does not fit together."""
     _refuse_other_family(recipe, start, folder)
-    return recipe_from_json(recipe_to_json(adapted(recipe, start)), f"a recipe that starts from {folder}")
+    return recipe_from_json(
+        recipe_to_json(adapt(recipe, start)), f"a recipe that starts from {folder}", recipe.given_rules
+    )
 
 
-def adapted(recipe: Recipe, start: Recipe) -> Recipe:
+def adapt(recipe: Recipe, start: Recipe) -> Recipe:
     """A recipe with the start's tokenizer, and with the start's [model] and form of text where it says nothing."""
     form = {key: getattr(start.data, key) for key in _TEXT_FORM if key not in recipe.data.model_fields_set}
     said = recipe.model if "model" in recipe.model_fields_set else None
-    if isinstance(said, ClassifierModel) and isinstance(start.model, BertModel):
-        model: AnyModel = _on_bert(said, start.model)
+    model: AnyModel
+    if said is not None and said.family != start.model.family and recipe.rules.on_encoder_of is not None:
+        model = recipe.rules.on_encoder_of(said, start.model)
     else:
-        model = _merged(start.model, said)
+        model = merge_tables(start.model, said)
     data = recipe.data.model_copy(update=form)
     return recipe.model_copy(update={"model": model, "data": data, "tokenizer": start.tokenizer})
-
-
-def _merged(start: TableType, said: Section | None) -> TableType:
-    """The start's table, with what the recipe says in its own, and so the tables inside; of another kind, its own."""
-    if said is None:
-        return start
-    if type(said) is not type(start):
-        return said  # type: ignore[return-value] # and is refused where it is compared
-    update = {}
-    for key in said.model_fields_set:
-        ours, theirs = getattr(said, key), getattr(start, key)
-        update[key] = _merged(theirs, ours) if isinstance(ours, Section) and isinstance(theirs, Section) else ours
-    return start.model_copy(update=update)
-
-
-def _on_bert(said: ClassifierModel, start: BertModel) -> ClassifierModel:
-    """A classifier whose encoder is the start's; with its pooler too, where it has one and nothing else is said."""
-    encoder = _merged(start, said.encoder if "encoder" in said.model_fields_set else None)
-    update: dict[str, Any] = {"encoder": encoder}
-    if "pooler" not in said.model_fields_set and said.pooled_by == "first":
-        update["pooler"] = start.next_sentence
-    return said.model_copy(update=update)
 
 
 def other_function(one: Recipe, other: Recipe) -> tuple[str, object, object] | None:
@@ -118,23 +93,26 @@ def _other_value(one: Section, other: Section) -> tuple[str, object, object] | N
 
 
 def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
-    """Before anything is taken over from a model that has other keys. A classifier may stand on BERT's encoder."""
+    """Refuse a start whose [model] has other keys, before anything is taken over from it.
+
+    Another head may stand on the start's encoder, where the rules of the task know how.
+    """
     if "model" not in recipe.model_fields_set:
         return
     ours, theirs = recipe.model, start.model
-    key = "family"
-    if isinstance(ours, ClassifierModel) and isinstance(theirs, ClassifierModel | BertModel):
-        encoder = theirs.encoder if isinstance(theirs, ClassifierModel) else theirs
-        if "encoder" not in ours.model_fields_set or ours.encoder.family == encoder.family:
-            return
-        key, ours, theirs = "encoder.family", ours.encoder, encoder  # type: ignore[assignment]
-    if isinstance(ours, ClassifierModel) and not isinstance(theirs, ClassifierModel | BertModel):
+    our_encoder, their_encoder = text_encoder(ours), text_encoder(theirs)
+    same = ours.family == theirs.family
+    if not same and recipe.rules.on_encoder_of is not None and their_encoder is None:
         raise UserError(
-            f'{folder} is no start for a classifier: `model.family` is "{theirs.family}" there, but must be "bert" or '
-            '"classifier".'
+            f'{folder} is not a start for {recipe.rules.learner}: `model.family` is "{theirs.family}" there, but must '
+            'be "bert" or "classifier".'
         )
-    if ours.family != theirs.family:
-        raise _other_function(key, ours.family, theirs.family, folder)
+    if not same and recipe.rules.on_encoder_of is None:
+        raise _other_function("family", ours.family, theirs.family, folder)
+    if our_encoder is None or their_encoder is None or our_encoder is ours or "encoder" not in ours.model_fields_set:
+        return
+    if our_encoder.family != their_encoder.family:
+        raise _other_function("encoder.family", our_encoder.family, their_encoder.family, folder)
 
 
 def _refuse_other_function(recipe: Recipe, start: Recipe, folder: Path) -> None:
@@ -159,15 +137,21 @@ def _other_head(recipe: Recipe, start: Recipe) -> bool:
 
 
 def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
-    """The start's weights by their names in a model: where its head is another, of the encoder and the pooler alone."""
+    """The start's weights by their names in a model: with another head, those of the encoder and what both have."""
     weights: dict[str, Tensor] = dict(start.named_parameters())
-    if isinstance(start, MaskedModel) and isinstance(model, Classifier):
-        own = dict(model.named_parameters())
-        moved = {re.sub("^encoder[.]", _ENCODER, name): weight for name, weight in weights.items()}
-        return {name: weight for name, weight in moved.items() if name.startswith(_ENCODER) or name in own}
-    if isinstance(model, MaskedModel) and model.follows is None:
-        return {name: weight for name, weight in weights.items() if not name.startswith(_NEXT_SENTENCE)}
-    return weights
+    own = dict(model.named_parameters())
+    if type(start) is not type(model):
+        theirs, ours = _encoder_prefix(start), _encoder_prefix(model)
+        moved = {re.sub(f"^{re.escape(theirs)}", ours, name): weight for name, weight in weights.items()}
+        return {name: weight for name, weight in moved.items() if name.startswith(ours) or name in own}
+    optional = tuple(getattr(model, "optional_parts", ()))
+    return {name: weight for name, weight in weights.items() if name in own or not name.startswith(optional)}
+
+
+def _encoder_prefix(network: nn.Module) -> str:
+    """What the names of an encoder's parameters begin with."""
+    encoder = network.encoder
+    return next(f"{name}." for name, module in network.named_modules() if module is encoder)
 
 
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
@@ -176,7 +160,8 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path
         wanted = shapes_of(dict(model.named_parameters()))
         given = shapes_of(_weights(bundle.model, model))
     fresh = _other_head(recipe, bundle.recipe)  # a head and a pooler that the start need not have
-    missing = {name for name in wanted.keys() - given.keys() if not fresh or name.startswith(_ENCODER)}
+    encoder = _encoder_prefix(model) if fresh else ""
+    missing = {name for name in wanted.keys() - given.keys() if name.startswith(encoder)}
     if not missing and all(wanted.get(name) == shape for name, shape in given.items()):
         return
     path, *tables = _tables(recipe, bundle.recipe)
@@ -191,21 +176,22 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path
 
 
 def _with_classes(vocabularies: Vocabularies, recipe: Recipe) -> Vocabularies:
-    """A classifier that starts from another family has its classes from its data: any will do for the shapes."""
-    return replace(vocabularies, labels=vocabularies.labels or ("",)) if recipe.task == "classify" else vocabularies
+    """A model with classes that starts from one without has them from its data: any will do for the shapes."""
+    return replace(vocabularies, labels=vocabularies.labels or ("",)) if recipe.rules.labels else vocabularies
 
 
 def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:
-    """The tables that a start's weights are of, here and there, and where in [model] ours is."""
-    if isinstance(recipe.model, ClassifierModel) and _other_head(recipe, start):
-        return "encoder.", recipe.model.encoder, start.model
+    """The tables that a start's weights belong to, here and there, and where in [model] ours is."""
+    encoder = text_encoder(recipe.model)
+    if encoder is not None and _other_head(recipe, start):
+        return "encoder.", encoder, start.model
     return "", recipe.model, start.model
 
 
 def _values(table: Section) -> dict[str, object]:
     """The values of a table by their paths; the pool is the encoder's usual one where nothing else is said."""
-    usual = {"pool": table.pooled_by} if isinstance(table, ClassifierModel) else {}
-    return flat(table.model_dump() | usual)
+    pool = getattr(table, "pooled_by", None)
+    return flat(table.model_dump() | ({} if pool is None else {"pool": pool}))
 
 
 def _is_free(key: str) -> bool:

@@ -17,7 +17,8 @@ from heedful.models.bundle import build_network
 from heedful.models.networks import Network, set_precision
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress
-from heedful.tasks.protocol import TASKS, Task
+from heedful.tasks.protocol import Task
+from heedful.tasks.table import find_task
 from heedful.training.checkpoints import Position, load_checkpoint
 from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Objective
@@ -40,9 +41,11 @@ class Job:
     precision: torch.dtype | None = None
 
     @classmethod
-    def prepare(cls, recipe: Recipe, vocabularies: Vocabularies | None, progress: RunProgress) -> "Job":
+    def prepare(
+        cls, recipe: Recipe, vocabularies: Vocabularies | None, progress: RunProgress, task: Task | None = None
+    ) -> "Job":
         """Read the data and make the model."""
-        device, task = choose_device(recipe.train.device), TASKS[recipe.task]
+        device, task = choose_device(recipe.train.device), find_task(recipe, task)
         prepared = task.prepare(recipe, vocabularies, progress.say)
         if device.index is not None:  # "cuda:1"
             torch.cuda.set_device(device)
@@ -116,15 +119,15 @@ class Job:
             self.feed = self.feed.placed(self.task.static_shape(self.recipe, precision), pin=True)
 
 
-def first_job(recipe: Recipe, progress: RunProgress) -> "Job":
+def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -> "Job":
     """A job at its first step: with fresh weights, or with those of the model that the recipe starts from."""
     if not recipe.train.start_from:
-        return Job.prepare(recipe, None, progress)
+        return Job.prepare(recipe, None, progress, task)
     start = read_start(recipe)
     progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
     for difference in start.differences:
         progress.say(f"  {difference}")
-    job = Job.prepare(start.recipe, start.vocabularies, progress)
+    job = Job.prepare(start.recipe, start.vocabularies, progress, task)
     start.into(job.model)
     return job
 

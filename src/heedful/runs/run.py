@@ -8,7 +8,6 @@ from typing import Any, Final
 import torch
 
 from heedful.config.recipe import Recipe
-from heedful.config.tasks import HIGHER_IS_BETTER, counted_tokens
 from heedful.config.train import Average
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
@@ -45,7 +44,7 @@ class Run:
 
     def __init__(self, job: Job, run: Path, progress: RunProgress) -> None:
         self.job, self.run, self.progress = job, run, progress
-        self.judge = job.task.judge(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
+        self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
 
     def to_the_end(self, position: Position) -> None:
         """Train, and say where the model is."""
@@ -76,7 +75,7 @@ class Run:
             return
         set_weights(model, mean_weights(map(checkpoint_weights, parts)))
         with evaluation_mode(model):
-            scores = self.judge()
+            scores = self.validator()
         made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {', '.join(f'{s:,}' for s in _steps(parts))}"
         asked = recipe.train.average.last or recipe.train.average.best or 0
         fewer = f" ({asked} were asked for: there are no more)" if len(parts) < asked else ""
@@ -95,7 +94,7 @@ class Run:
                 write_description(staged, self.job.recipe, self.job.vocabularies)
                 write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
                 self._write_card_of_best(staged, end, named=single)
-        write_card(self.run, self.job.recipe, self.job.model, made, scores)
+        self._write_card(self.run, made, scores)
         write_weights(self.run, self.job.model)
         _discard(self.run / MEAN)
         better = "".join(f"better ({metric} {score:.4g}) and " for metric, score in [*scores.items()][:1])
@@ -108,7 +107,7 @@ class Run:
         with new_folder(mean) as staged:
             write_description(staged, self.job.recipe, self.job.vocabularies)
             write_weights(staged, self.job.model)
-            write_card(staged, self.job.recipe, self.job.model, made, scores, named=mean)
+            self._write_card(staged, made, scores, named=mean)
         if single.exists():  # an earlier mean stands in its place
             write_bytes(self.run / WEIGHTS, read_bytes(single / WEIGHTS))
             self._write_card_of_best(self.run, end, named=self.run)
@@ -123,7 +122,10 @@ class Run:
         metric: str = self.job.recipe.train.validation.metric
         scores = {} if end.best_score is None else {metric: end.best_score}
         made = f"the best single model, of {end.best_step:,} updates"
-        write_card(folder, self.job.recipe, self.job.model, made, scores, named)
+        self._write_card(folder, made, scores, named)
+
+    def _write_card(self, folder: Path, made: str, scores: Mapping[str, float], named: Path | None = None) -> None:
+        write_card(folder, self.job.recipe, self.job.model, made, scores, named, self.job.task)
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show where training stands."""
@@ -131,16 +133,16 @@ class Run:
 
     def validate(self) -> Mapping[str, float]:
         """Judge the model on the validation corpora."""
-        return self.judge()
+        return self.validator()
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
         """Show the scores, and keep the model where it is the best one so far."""
         self.progress.validation(position.step, scores, best)
         if best:
             write_weights(self.run, self.job.model)
-            tokens = f"{position.tokens:,} {counted_tokens(self.job.recipe.task)}"
+            tokens = f"{position.tokens:,} {self.job.recipe.rules.tokens}"
             made = f"{position.step:,} updates, {tokens}, the best model so far"
-            write_card(self.run, self.job.recipe, self.job.model, made, scores)
+            self._write_card(self.run, made, scores)
             _discard(self.run / SINGLE)  # a run that was averaged goes on, and found a better model
 
     def checkpoint(self, position: Position) -> None:
@@ -235,4 +237,4 @@ def _steps(checkpoints: Sequence[Path]) -> list[int]:
 
 def higher_is_better(recipe: Recipe) -> bool:
     """Whether the validation's metric grows with quality."""
-    return recipe.train.validation.metric in HIGHER_IS_BETTER
+    return recipe.rules.metrics[recipe.train.validation.metric] == "higher"

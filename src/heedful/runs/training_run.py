@@ -13,10 +13,11 @@ from heedful.config.recipe import Recipe
 from heedful.errors import UserError
 from heedful.files import find_leftovers, refuse_file_in_the_way
 from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_description
-from heedful.runs.fine_tuning import adapted
+from heedful.runs.fine_tuning import adapt
 from heedful.runs.job import Job, first_job, set_up
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import CHECKPOINTS, Run
+from heedful.tasks.protocol import Task
 from heedful.training.checkpoints import last_checkpoint
 
 # What a resumed run may say differently: where and how long it runs, what it shows, how it translates.
@@ -42,25 +43,30 @@ def train(
     overrides: Sequence[str] = (),
     resume: bool = False,
     console: Console | None = None,
+    task: Task | None = None,
 ) -> Path:
     """Train a model and return its run folder, which `heedful.load` reads.
 
-    With `resume`, go on from the run folder's last checkpoint, to the bits of a run that was never disturbed.
+    With `resume`, continue from the run folder's last checkpoint, bit-identical to an uninterrupted run. `task` is one
+    of your own: what the model is trained for, where Heedful's table of tasks does not have it.
     """
     run = Path(out)
     if isinstance(recipe, Recipe) and overrides:
         raise TypeError("overrides change a recipe that is read from a file; give the changed Recipe instead")
-    resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides)
+    rules = None if task is None else task.rules
+    resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides, rules)
     if resolved.train.start_from and resume and (run / CONFIG).exists():
-        resolved = adapted(resolved, read_description(run)[0])  # what it left to the start is in the run's own recipe
+        resolved = adapt(
+            resolved, read_description(run, rules)[0]
+        )  # what it left to the start is in the run's own recipe
     checkpoint = _checkpoint_to_resume(run, resolved, resume)
     with RunProgress(console) as progress:
         set_up(resolved)
         if checkpoint:
-            job = Job.prepare(resolved, read_description(run)[1], progress)
+            job = Job.prepare(resolved, read_description(run, rules)[1], progress, task)
             position = job.resume(checkpoint, progress)
         else:
-            job = first_job(resolved, progress)
+            job = first_job(resolved, progress, task)
             position = job.begin()
         running = Run(job, run, progress)
         if resume and not checkpoint:
@@ -93,7 +99,7 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
         raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
     if checkpoint is None:
         return None
-    old, new = map(_keys, (read_description(run)[0], recipe))
+    old, new = map(_keys, (read_description(run, recipe.given_rules)[0], recipe))
     changed = sorted(
         key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _within(key, _FREE_KEYS)
     )

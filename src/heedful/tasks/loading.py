@@ -2,30 +2,31 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any
 
 from heedful.errors import UserError
 from heedful.models.bundle import read_description
-from heedful.tasks.classify.model import load_classifier
-from heedful.tasks.fill.model import load_filler
-from heedful.tasks.translate import model
+from heedful.tasks.protocol import Task
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.table import find_task
 
 
-def load(path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()) -> Any:
-    """Load a model that `heedful train` wrote: a `Model` that translates, a `TextClassifier` or a `MaskFiller`.
+def load(
+    path: str | Path,
+    device: str = "auto",
+    precision: str = "auto",
+    ensemble: Sequence[str | Path] = (),
+    task: Task | None = None,
+) -> Any:
+    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier` or a `MaskFiller`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
-    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the translators that decode with the first as one.
+    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the translators that decode together with the first.
+    `task` is for a model that was trained with a task of your own: `heedful.train(..., task=task)`.
     """
-    task = read_description(Path(path))[0].task
-    if ensemble and task != "translate":
+    folder = Path(path)
+    recipe, _ = read_description(folder, None if task is None else task.rules)
+    if ensemble and not recipe.rules.searches:
         raise UserError(f"{path} does not translate, and only translators make an ensemble: leave out `ensemble`.")
-    match task:
-        case "translate":
-            return model.load(path, device, precision, ensemble)
-        case "classify":
-            return load_classifier(path, device, precision)
-        case "fill":
-            return load_filler(path, device, precision)
-        case _:
-            assert_never(task)
+    placement = Placement.of(device, precision)
+    return find_task(recipe, task).load(folder, placement, [Path(other) for other in ensemble])

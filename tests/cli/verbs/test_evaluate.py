@@ -152,7 +152,8 @@ def test_of_several_models_the_mean_and_the_deviation_are_recorded(
             scores = [corpus[metric]["score"] for corpus in corpora]
             expected[f"{metric}{behind}"], expected[f"{metric}_sd{behind}"] = mean_and_deviation(scores)
         for metric in ("exact_match", "perplexity"):
-            expected[f"{metric}{behind}"] = sum(corpus[metric] for corpus in corpora) / 3
+            scores = [corpus[metric] for corpus in corpora]
+            expected[f"{metric}{behind}"], expected[f"{metric}_sd{behind}"] = mean_and_deviation(scores)
     expected["minutes"] = (60 + 90 + 120) / 3 / 60
     assert list(figures) == list(expected)
     assert figures == {name: pytest.approx(figure, abs=1e-4) for name, figure in expected.items()}
@@ -165,7 +166,7 @@ def test_without_the_time_of_every_model_there_is_no_mean_of_it(
     shutil.rmtree(seeds[1] / "checkpoints")
     assert evaluate(seeds[0], seeds[1], "--json", "--source", pair[0], "--target", pair[1]) == 0
     assert list(json.loads(capsys.readouterr().out)["figures"]) == [
-        "bleu", "bleu_sd", "chrf", "chrf_sd", "exact_match", "perplexity",
+        "bleu", "bleu_sd", "chrf", "chrf_sd", "exact_match", "exact_match_sd", "perplexity", "perplexity_sd",
     ]  # fmt: skip
 
 
@@ -283,7 +284,7 @@ def refused(capsys: Capture, model: Path, *arguments: str | Path) -> str:
         (["--target", "x"], "--source is missing: --source and --target go together, line by line."),
         (
             ["--source", "x", "--target", "y", "--split", "test"],
-            "--split chooses among the recipe's corpora: leave it out beside --source and --target.",
+            "--split chooses among the recipe's corpora: leave it out next to --source and --target.",
         ),
         (["--to", "de"], "--to is for --source and --target: the recipe's corpora have their own `to`."),
         (["--record", "a/b"], "`a/b` cannot name a result: use letters, digits, `.`, `-` and `_`."),

@@ -26,7 +26,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier, MaskedModel
 from heedful.tasks.classify.model import load_classifier
-from heedful.tasks.fill.task import MaskedValidator
+from heedful.tasks.fill.validation import MaskedValidator
 
 Capture = pytest.CaptureFixture[str]
 
@@ -114,7 +114,7 @@ def test_the_scores_are_readable(seeds: list[Path], capsys: Capture) -> None:
     accuracy, macro, loss, speed = scores
     low, high = corpus["accuracy_interval"]
     assert accuracy == (
-        f"accuracy         {100 * corpus['accuracy']:.2f}%  {round(40 * corpus['accuracy'])} of 40; "
+        f"accuracy    {100 * corpus['accuracy']:.2f}%  {round(40 * corpus['accuracy'])} of 40; "
         f"95% interval {100 * low:.1f}% to {100 * high:.1f}%"
     )
     assert macro.split() == ["macro", "F1", f"{100 * corpus['f1']:.2f}%"]
@@ -262,7 +262,7 @@ def test_models_without_a_common_mean_are_refused(
         f"{seeds[0]} is given twice: the mean of a model and itself says nothing."
     )
     assert refused(capsys, seeds[0], reversing_folder) == (
-        f'{reversing_folder} has `model.family = "transformer"`, but {seeds[0]} has "classifier": such scores have no '
+        f"{reversing_folder} is a model that translates, but {seeds[0]} is one that classifies: such scores have no "
         "mean."
     )
     bundle = read_bundle(films, Classifier)
@@ -300,7 +300,7 @@ def test_models_without_a_common_mean_are_refused(
     ],
 )
 def test_options_of_translators_are_refused(films: Path, capsys: Capture, arguments: list[str], option: str) -> None:
-    assert refused(capsys, films, *arguments) == f"{option} is of translators, which {films} is not: leave it out."
+    assert refused(capsys, films, *arguments) == f"{option} is for translators, which {films} is not: leave it out."
 
 
 def test_a_recipe_without_the_corpus_is_refused(films: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -343,7 +343,9 @@ def test_a_masked_model_scores_as_in_training(masked: Path, capsys: Capture) -> 
     (corpus,) = shown(capsys, masked)["corpora"]
     bundle = read_bundle(masked, MaskedModel)
     bundle.model.eval()
-    expected = dict(MaskedValidator(bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies))())
+    expected = dict(
+        MaskedValidator(bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies, documents=True, mask=True))()
+    )
     assert {name: corpus[name] for name in ("loss", "perplexity", "accuracy", "next_accuracy")} == {
         name: pytest.approx(score, rel=1e-5) for name, score in expected.items()
     }
@@ -389,20 +391,23 @@ def test_masked_models_of_several_seeds_have_a_mean_over_the_same_masks(
 
 def test_what_means_nothing_for_a_masked_model_is_refused(masked: Path, tmp_path: Path, capsys: Capture) -> None:
     assert refused(capsys, masked, "--source", "x", "--target", "y") == (
-        "--source and --target are for texts with labels or translations: leave them out."
+        f"--source and --target are for texts with labels or translations, but {masked} is a model that fills masks: "
+        "leave them out."
     )
     assert refused(capsys, masked, "--output", "x") == (
-        "--output is for what a model says of whole texts, but this one fills masks: leave it out."
+        f"--output is for what a model says of whole texts, but {masked} is a model that fills masks: leave it out."
     )
-    assert refused(capsys, masked, "--beam", "2") == (f"--beam is of translators, which {masked} is not: leave it out.")
+    assert refused(capsys, masked, "--beam", "2") == (
+        f"--beam is for translators, which {masked} is not: leave it out."
+    )
     bundle = read_bundle(masked, MaskedModel)
     for key, way_out in (("test", "add --split valid"), ("valid", "add --split test")):
         folder = written(changed(bundle, ("data", key), []), tmp_path / f"no-{key}")
         assert refused(capsys, folder, "--split", key) == f"{folder}: its recipe has no `data.{key}`: {way_out}."
     nothing = written(changed(changed(bundle, ("data", "test"), []), ("data", "valid"), []), tmp_path / "nothing")
     assert refused(capsys, nothing) == (
-        f"{nothing}: its recipe has no `data.test`: there is nothing to evaluate it on, but a recipe with one can go "
-        "on from it (`train.start_from`)."
+        f"{nothing}: its recipe has no `data.test`: there is nothing to evaluate it on, but a recipe with one can "
+        "start from it (`train.start_from`)."
     )
 
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.checks import SPLITS
-from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora import SPLITS, JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.config.tasks import HIGHER_IS_BETTER, METRICS
+from heedful.config.tasks import TASKS
 from heedful.errors import UserError
 
 PAIR = '{ source = "a.en", target = "a.de" }'
@@ -23,16 +22,16 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-def load(family: str, train: str, *, data: str = "", model: str = "", rest: str = "") -> Recipe:
-    text = f'[data]\ntrain = {train}\n{data}\n[model]\nfamily = "{family}"\n{model}\n{rest}\n'
+def load(family: str, train: str, *, data: str = "", model: str = "", rest: str = "", top: str = "") -> Recipe:
+    text = f'{top}\n[data]\ntrain = {train}\n{data}\n[model]\nfamily = "{family}"\n{model}\n{rest}\n'
     Path("my.toml").write_text(text, encoding="utf-8")
     return load_recipe("my.toml")
 
 
-def complaint(family: str, train: str, *, data: str = "", model: str = "", rest: str = "") -> str:
+def complaint(family: str, train: str, *, data: str = "", model: str = "", rest: str = "", top: str = "") -> str:
     """The only line, without the file that stands before it."""
     with pytest.raises(UserError) as caught:
-        load(family, train, data=data, model=model, rest=rest)
+        load(family, train, data=data, model=model, rest=rest, top=top)
     line = str(caught.value)
     assert line.startswith("my.toml: ")
     assert "\n" not in line
@@ -78,7 +77,7 @@ def test_a_corpus_that_the_model_cannot_learn_from_is_refused(family: str, corpu
 
 def test_a_masked_model_learns_from_texts_of_every_form_whether_they_have_labels_or_not() -> None:
     for corpus in (RUNNING, LABELLED, TWO_TEXTS, '{ jsonl = "a", text = "t" }'):
-        assert load("bert", corpus).task == "fill"
+        assert load("bert", corpus).rules.name == "fill"
 
 
 @pytest.mark.parametrize(
@@ -115,21 +114,82 @@ def test_a_text_beside_a_generator_is_one_complaint() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_is_judged_by_the_metrics_of_its_task_and_by_no_other(family: str) -> None:
-    known = METRICS[load(family, FAMILIES[family]).task]
-    for metric in sorted({name for names in METRICS.values() for name in names}):
+    rules = load(family, FAMILIES[family]).rules
+    for metric in sorted({name for other in TASKS.values() for name in other.metrics}):
         rest, valid = f'[train]\nvalidation = {{ metric = "{metric}" }}', f"valid = {FAMILIES[family]}"
-        if metric in known:
+        if metric in rules.metrics:
             assert load(family, FAMILIES[family], data=valid, rest=rest).train.validation.metric == metric
             continue
-        choice = ", ".join(f'"{name}"' for name in known)
+        *others, last = [f'"{name}"' for name in rules.metrics]
         assert complaint(family, FAMILIES[family], data=valid, rest=rest) == (
-            f'`train.validation.metric` is "{metric}", which is not for `model.family = "{family}"`: '
-            f"use one of {choice}."
+            f'`train.validation.metric` is "{metric}", which is not for {rules.learner}: '
+            f"use {', '.join(others)} or {last}."
         )
 
 
 def test_losses_are_the_only_metrics_that_fall_with_quality() -> None:
-    assert {name for names in METRICS.values() for name in names} - set(HIGHER_IS_BETTER) == {"loss", "perplexity"}
+    falling = {name for rules in TASKS.values() for name, better in rules.metrics.items() if better == "lower"}
+    assert falling == {"loss", "perplexity"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "way_out"),
+    [("blue", 'did you mean "bleu"?'), ("wer", 'use "loss", "perplexity", "bleu" or "chrf"')],
+)
+def test_an_unknown_metric_leads_to_a_known_one(metric: str, way_out: str) -> None:
+    rest = f'[train]\nvalidation = {{ metric = "{metric}" }}'
+    assert complaint("transformer", PAIR, data=f"valid = {PAIR}", rest=rest) == (
+        f'`train.validation.metric` is "{metric}", which is not a metric: {way_out}.'
+    )
+
+
+# --- the task ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_recipe_that_names_its_task_is_the_same_as_one_that_leaves_it_to_its_family() -> None:
+    for family, corpus in FAMILIES.items():
+        usual = load(family, corpus)
+        named = load(family, corpus, top=f'task = "{usual.rules.name}"')
+        assert named.rules is usual.rules
+        assert named.model_copy(update={"task": None}) == usual
+
+
+def test_a_task_that_does_not_exist_is_refused() -> None:
+    assert complaint("transformer", PAIR, top='task = "parse"') == (
+        '`task` is "parse", which is not a task of Heedful: use one of translate, classify, fill; a task of your own '
+        "is passed in Python, by `task=...`."
+    )
+
+
+def test_a_task_that_the_family_cannot_learn_is_refused() -> None:
+    assert complaint("transformer", LABELLED, top='task = "classify"') == (
+        '`task = "classify"` is not for `model.family = "transformer"`: use "classifier".'
+    )
+    assert complaint("bert", PAIR, top='task = "translate"') == (
+        '`task = "translate"` is not for `model.family = "bert"`: use "transformer", "recurrent" or "mixed".'
+    )
+
+
+def test_a_corpus_that_a_named_task_cannot_learn_from_is_refused_by_the_task() -> None:
+    assert complaint("transformer", RUNNING, top='task = "translate"') == (
+        "`data.train` does not fit `task`: a translator learns from pairs: give `source` and `target`."
+    )
+
+
+# --- tied matrices ----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_transformer_ties_follows_its_vocabularies_where_it_does_not_say() -> None:
+    assert load("transformer", PAIR).pair_model.tie == "all"
+    assert load("transformer", PAIR, rest="[tokenizer]\njoint = false").pair_model.tie == "decoder"
+
+
+def test_a_transformer_that_says_what_it_ties_is_taken_at_its_word() -> None:
+    two = "[tokenizer]\njoint = false"
+    assert load("transformer", PAIR, model='tie = "none"', rest=two).pair_model.tie == "none"
+    assert complaint("transformer", PAIR, model='tie = "all"', rest=two) == (
+        '`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all".'
+    )
 
 
 # --- keys of other tasks ----------------------------------------------------------------------------------------------
@@ -152,25 +212,25 @@ def test_a_key_that_means_nothing_for_the_task_is_refused(key: str, family: str)
         assert load(family, FAMILIES[family], data=data, rest=rest)
         return
     assert complaint(family, FAMILIES[family], data=data, rest=rest) == (
-        f'`{key}` means nothing for `model.family = "{family}"`: leave it out.'
+        f"`{key}` does not apply to {load(family, FAMILIES[family]).rules.learner}: leave it out."
     )
 
 
 def test_scheduled_sampling_is_refused_where_nothing_is_decoded() -> None:
     sampling = '[train]\nscheduled_sampling = { kind = "exponential", base = 0.9 }'
     assert complaint("classifier", LABELLED, rest=sampling) == (
-        '`train.scheduled_sampling` means nothing for `model.family = "classifier"`: leave it out.'
+        "`train.scheduled_sampling` does not apply to a classifier: leave it out."
     )
 
 
 @pytest.mark.parametrize(
     ("data", "rest", "line"),
     [
-        ("", "[tokenizer]\njoint = false", "`tokenizer.joint` must be true, as there is one side alone: leave it out."),
+        ("", "[tokenizer]\njoint = false", "`tokenizer.joint` must be true, as there is only one side: leave it out."),
         (
             'tokenized = { source = "en", target = "de" }',
             "",
-            "`data.tokenized` is of translators: leave it out.",
+            "`data.tokenized` is for translators: leave it out.",
         ),
         (
             'test = { tsv = "b.tsv", text = 2, label = 1, to = "de" }',
@@ -192,7 +252,7 @@ def test_what_is_of_two_sides_is_refused_where_there_is_one(family: str, data: s
         ("next_sentence = false", "max_length = 2", "`data.max_length` (2), markers included, must be at least 3: a "
          "text is read as `<s> A </s>`."),
         ("", "max_length = 64\nbatch_tokens = 63", "`data.batch_tokens` (63) must be at least `data.max_length` (64), "
-         "as an input may have so many."),
+         "the longest input."),
         ("", "batch_tokens = 10000000000000", "in `data`, `batch_tokens` must be at most 1,000,000,000,000, which no "
          "machine can hold."),
         ("inner = 10000000000000", "", "in `model`, `inner` must be at most 1,000,000,000,000, which no machine can "
@@ -331,14 +391,14 @@ def test_documents_of_one_word_are_read() -> None:
 
 
 def test_pairs_and_single_texts_are_not_mixed() -> None:
-    line = "`second` must stand in all corpora or in none: a classifier reads pairs or single texts."
+    line = "`second` must be set in all corpora or in none: a classifier reads pairs or single texts."
     assert complaint("classifier", f"[{LABELLED}, {TWO_TEXTS}]") == line
     assert complaint("classifier", TWO_TEXTS, data=f"test = {LABELLED}") == line
 
 
 def test_documents_are_not_read_in_pairs() -> None:
     assert complaint("classifier", TWO_TEXTS, model='encoder = { family = "hierarchical" }') == (
-        '`second` is of pairs of texts, which `encoder.family = "hierarchical"` does not read: leave it out, or use '
+        '`second` makes pairs of texts, which `encoder.family = "hierarchical"` does not read: leave it out, or use '
         "another encoder."
     )
 
@@ -346,8 +406,8 @@ def test_documents_are_not_read_in_pairs() -> None:
 @pytest.mark.parametrize("encoder", ["segments = 1", 'family = "bert", segments = 1, next_sentence = false'])
 def test_pairs_need_two_segments_or_none(encoder: str) -> None:
     assert complaint("classifier", TWO_TEXTS, model=f"encoder = {{ {encoder} }}") == (
-        "`model.encoder.segments` must be 2 where `second` makes pairs of texts, or 0 to tell them by their markers "
-        "alone, but is 1."
+        "`model.encoder.segments` must be 2 where `second` makes pairs of texts, or 0 to tell them apart by their "
+        "markers alone, but is 1."
     )
     for other in ("segments = 0", "segments = 2"):
         assert load("classifier", TWO_TEXTS, model=f"encoder = {{ {encoder.replace('segments = 1', other)} }}")
@@ -362,7 +422,7 @@ def test_documents_of_one_sentence_have_none_that_follows(split: str) -> None:
     lines = '{ text = "a.txt", documents = "line", sentences = "line" }'
     train, data = (lines, "") if split == "train" else (RUNNING, f"{split} = {lines}")
     assert complaint("bert", train, data=data) == (
-        f'`data.{split}` has one sentence a document (`documents` and `sentences` are "line"), but '
+        f'`data.{split}` has one sentence per document (`documents` and `sentences` are "line"), but '
         "`model.next_sentence` needs several: set it to false."
     )
     assert load("bert", train, data=data, model="next_sentence = false")

@@ -141,8 +141,8 @@ def test_the_end_of_a_text_has_the_path_of_its_key(encoder: str, longest: tuple[
 
 
 def test_what_a_model_does_follows_from_its_family() -> None:
-    assert load('family = "classifier"').task == "classify"
-    assert load('family = "bert"', data=RUNNING).task == "fill"
+    assert load('family = "classifier"').rules.name == "classify"
+    assert load('family = "bert"', data=RUNNING).rules.name == "fill"
 
 
 def test_labels_are_smoothed_by_default_in_translation_alone() -> None:

@@ -89,7 +89,8 @@ def test_what_a_target_cannot_be_is_refused_in_one_line(tokenizer: str, line: st
 
 
 def test_two_kinds_have_no_embedding_in_common() -> None:
-    assert complaint('target = { kind = "word" }', DATA) == (
+    assert load('target = { kind = "word" }', DATA).pair_model.tie == "decoder"
+    assert complaint('target = { kind = "word" }', DATA + '[model]\ntie = "all"\n') == (
         'my.toml: `model.tie` must be "decoder" or "none" as `tokenizer.target` is a vocabulary of its own, but is '
         '"all".'
     )
@@ -97,5 +98,5 @@ def test_two_kinds_have_no_embedding_in_common() -> None:
 
 def test_a_model_that_reads_texts_has_no_target() -> None:
     assert complaint('target = { kind = "word" }', TEXTS) == (
-        "my.toml: `tokenizer.target` is of translators, as there is one side alone: leave it out."
+        "my.toml: `tokenizer.target` is for translators, as there is only one side here: leave it out."
     )

@@ -21,7 +21,7 @@ from heedful.metrics.buckets import count_words
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, read_description, write_description, write_weights
-from heedful.tasks.translate.evaluation import Evaluation, evaluate
+from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator, load
 
 
@@ -85,7 +85,9 @@ def test_models_of_several_languages_are_asked_for_the_target_language_and_other
 ) -> None:
     asked: list[dict[str, object]] = []
 
-    def asking(model: Translator, sources: Sequence[str], references: Sequence[str], **options: object) -> Evaluation:
+    def asking(
+        model: Translator, sources: Sequence[str], references: Sequence[str], **options: object
+    ) -> TranslationEvaluation:
         asked.append(options)
         return evaluate(model, sources, references, to="de" if model.vocabularies["source"].tags else None)
 
@@ -98,7 +100,7 @@ def test_models_of_several_languages_are_asked_for_the_target_language_and_other
 def untranslated(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on nothing may be translated."""
 
-    def fail(*arguments: object, **options: object) -> Evaluation:
+    def fail(*arguments: object, **options: object) -> TranslationEvaluation:
         raise AssertionError("translated")
 
     monkeypatch.setattr(translate_test_set, "evaluate", fail)

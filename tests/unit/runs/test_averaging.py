@@ -62,7 +62,7 @@ def is_mean(found: Path, parts: Sequence[Path]) -> bool:
 
 def refused(models: Sequence[Path], out: Path, **options: int) -> str:
     with pytest.raises(UserError) as caught:
-        average(models, out, **options)
+        average(models, out, last=options.get("last"), best=options.get("best"))
     return str(caught.value)
 
 

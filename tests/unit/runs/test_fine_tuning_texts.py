@@ -470,8 +470,8 @@ def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Pa
         write_description(tmp_path / "start", made, vocabularies)
         write_weights(tmp_path / "start", build_network(made.model, vocabularies))
         assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (
-            f'{tmp_path}/start is no start for a classifier: `model.family` is "transformer" there, but must be "bert" '
-            'or "classifier".'
+            f'{tmp_path}/start is not a start for a classifier: `model.family` is "transformer" there, but must be '
+            '"bert" or "classifier".'
         )
         return
     start(tmp_path, CLASSIFIER)
@@ -505,7 +505,7 @@ def test_pairs_are_refused_where_bert_has_one_segment(tmp_path: Path) -> None:
     folder = start(tmp_path, BERT | {"segments": 1, "next_sentence": False})
     assert refused(values(tmp_path, ON_BERT, second=True), tmp_path / "run") == (
         f"a recipe that starts from {folder}: `model.encoder.segments` must be 2 where `second` makes pairs of texts, "
-        "or 0 to tell them by their markers alone, but is 1."
+        "or 0 to tell them apart by their markers alone, but is 1."
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from heedful.cli.output import one_line
+from heedful.columns import align_columns, one_line
 from heedful.lab.compare import Bucket, Comparison, Example, MetricComparison, ScorePair, SideName
 
 _METRICS_ABREAST: Final = 2  # what 80 columns hold
@@ -80,7 +80,7 @@ def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
     yield _scores(found.metrics)
     if max(len(found.a), len(found.b)) > 1:
         yield _each_run(found.metrics)
-    yield _table([[result.metric, result.signature] for result in found.metrics], left=(0, 1))
+    yield _lines([[result.metric, result.signature] for result in found.metrics], left=2)
     for first in range(0, len(found.metrics), _METRICS_ABREAST):
         some = slice(first, first + _METRICS_ABREAST)
         yield f"By length: words of the reference\n{_buckets(found.lengths, some, 'words', 'sentences')}"
@@ -105,7 +105,7 @@ def _scores(metrics: Sequence[MetricComparison]) -> str:
         row = [result.metric, f"{result.a.mean:.2f}", f"{result.b.mean:.2f}", f"{result.difference:+.2f}"]
         row += [interval, _p(result.bootstrap.p), _p(result.p_randomisation)]
         rows.append(row + [_p(result.welch.p) if result.welch else "-"] * tested)
-    return _table(rows)
+    return _lines(rows)
 
 
 def _each_run(metrics: Sequence[MetricComparison]) -> str:
@@ -116,7 +116,7 @@ def _each_run(metrics: Sequence[MetricComparison]) -> str:
             deviation = "-" if side.deviation is None else f"{side.deviation:.2f}"
             runs = [f"{score:.2f}" for score in side.runs] + [""] * (most - len(side.runs))
             rows.append([result.metric, label, f"{side.mean:.2f}", deviation, *runs])
-    return _table(rows)
+    return _lines(rows)
 
 
 def _buckets(buckets: Sequence[Bucket], some: slice, of: str, size: str) -> str:
@@ -126,7 +126,7 @@ def _buckets(buckets: Sequence[Bucket], some: slice, of: str, size: str) -> str:
         rows.append(
             [bucket.span.label, f"{bucket.size:,}"] + [cell for pair in bucket.scores[some] for cell in _cells(pair)]
         )
-    return _table(rows)
+    return _lines(rows)
 
 
 def _cells(pair: ScorePair) -> tuple[str, str, str]:
@@ -157,17 +157,8 @@ def _p(p: float) -> str:
     return f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
 
 
-def _table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Lay out columns two spaces apart, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            f"{cell:<{width}}" if place in left else f"{cell:>{width}}"
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+def _lines(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    return "\n".join(align_columns(rows, left))
 
 
 def _wrapped(text: str, label: str = "") -> str:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import input_lines, text_of
+from heedful.cli.input import input_lines
 from heedful.cli.options import DeviceOption, FilesArgument, ModelArgument, PrecisionOption
-from heedful.cli.output import line_progress, line_writer, one_column
+from heedful.cli.output import line_progress, line_writer
+from heedful.columns import one_column
+from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def command(
     with line_writer() as write, line_progress("classifying", inputs) as progress:
         for entry in inputs:
             texts = (
-                text_of(line, classifier.paired, f"{entry.name}, line {number:,}")
+                text_of_line(line, classifier.paired, f"{entry.name}, line {number:,}")
                 for number, line in enumerate(entry.lines(), start=1)
             )
             for found in classifier.stream_texts(texts, ready=entry.ready):

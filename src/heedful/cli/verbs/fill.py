@@ -9,7 +9,8 @@ import typer
 
 from heedful.cli.input import InputLines, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption
-from heedful.cli.output import line_writer, one_line
+from heedful.cli.output import line_writer
+from heedful.columns import one_line
 from heedful.errors import UserError
 
 if TYPE_CHECKING:

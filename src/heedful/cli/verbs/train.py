@@ -8,7 +8,6 @@ import typer
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.config.tasks import counted_tokens
 from heedful.errors import UserError
 from heedful.files import is_unicode
 
@@ -55,7 +54,7 @@ def _print_forecast(recipe: Recipe) -> None:
     )
     print(
         f"parameters   {forecast.parameters:,}\n"
-        f"speed        {forecast.tokens_per_second:,.0f} {counted_tokens(recipe.task)}/s\n"
+        f"speed        {forecast.tokens_per_second:,.0f} {recipe.rules.tokens}/s\n"
         f"whole run    {recipe.train.steps:,} updates, {forecast.epochs:,.1f} epochs, {duration(forecast.seconds)} "
         f"without validation\n"
         f"run folder   {forecast.checkpoint_bytes / 2**20:,.0f} MiB{gpu}"

@@ -22,7 +22,8 @@ from heedful.cli.options import (
     flag,
     with_option_groups,
 )
-from heedful.cli.output import line_progress, line_writer, one_column, one_line, refuse_folder
+from heedful.cli.output import line_progress, line_writer, refuse_folder
+from heedful.columns import one_column, one_line
 from heedful.errors import UserError
 
 if TYPE_CHECKING:

@@ -1,11 +1,12 @@
 """Every [model] table that a recipe can have."""
 
-from typing import Annotated
+from typing import Annotated, assert_never
 
 from pydantic import Field
 
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
@@ -13,3 +14,17 @@ from heedful.config.model.transformer import TransformerModel
 AnyModel = Annotated[
     TransformerModel | RecurrentModel | MixedModel | ClassifierModel | BertModel, Field(discriminator="family")
 ]
+AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel
+
+
+def text_encoder(model: AnyModel) -> AnyEncoder | None:
+    """The table of the encoder that reads texts, which another head can stand on; None where there is none."""
+    match model:
+        case ClassifierModel():
+            return model.encoder
+        case BertModel():
+            return model
+        case TransformerModel() | RecurrentModel() | MixedModel():
+            return None
+        case _:
+            assert_never(model)

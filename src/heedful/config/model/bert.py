@@ -35,11 +35,6 @@ class BertModel(TransformerStack):
     segments: Annotated[int, Field(ge=0)] = 2  # kinds of tokens with a vector each: which of two texts they are of
     next_sentence: bool = True  # whether a head tells if the second text follows the first
 
-    @property
-    def task(self) -> Literal["fill"]:
-        """What such a model does."""
-        return "fill"
-
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, value: Any) -> Any:

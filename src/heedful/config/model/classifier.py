@@ -30,11 +30,6 @@ class ClassifierModel(Section):
     labels: Literal["one", "several"] = "one"  # of a text: classes that exclude each other, or any number of them
 
     @property
-    def task(self) -> Literal["classify"]:
-        """What such a model does."""
-        return "classify"
-
-    @property
     def width(self) -> int:
         """Of the encoder's states."""
         return self.encoder.width

@@ -24,11 +24,6 @@ class MixedModel(Section):
         return table.model_dump(exclude={"tie"})
 
     @property
-    def task(self) -> Literal["translate"]:
-        """What such a model does."""
-        return "translate"
-
-    @property
     def sides(self) -> tuple[TransformerModel | RecurrentModel, TransformerModel | RecurrentModel]:
         """The tables of the encoder and the decoder."""
         return self.encoder, self.decoder

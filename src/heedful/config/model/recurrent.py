@@ -46,11 +46,6 @@ class RecurrentModel(Attending):
     variational: bool = False  # the same masks at every step, on what is fed back too (Gal and Ghahramani 2016)
 
     @property
-    def task(self) -> Literal["translate"]:
-        """What such a model does."""
-        return "translate"
-
-    @property
     def sides(self) -> tuple["RecurrentModel", "RecurrentModel"]:
         """The tables of the encoder and the decoder."""
         return self, self

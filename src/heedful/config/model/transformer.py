@@ -113,11 +113,6 @@ class TransformerModel(TransformerStack):
     output_bias: bool = False  # of every word's score
 
     @property
-    def task(self) -> Literal["translate"]:
-        """What such a model does."""
-        return "translate"
-
-    @property
     def sides(self) -> tuple["TransformerModel", "TransformerModel"]:
         """The tables of the encoder and the decoder."""
         return self, self

@@ -13,6 +13,7 @@ from heedful.config.reading.draft import Draft, Table, draft_of, overrides_of, w
 from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
 from heedful.config.reading.toml import toml_document
 from heedful.config.recipe import Recipe
+from heedful.config.rules.task_rules import TaskRules
 from heedful.errors import UserError, suggestion
 
 _PLAINER = {  # what tomllib says, as a person would
@@ -21,15 +22,18 @@ _PLAINER = {  # what tomllib says, as a person would
 }
 
 
-def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe's file, or a shipped recipe by its name, with overrides such as "model.layers=3"."""
+def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = (), rules: TaskRules | None = None) -> Recipe:
+    """Read a recipe's file, or a shipped recipe by its name, with overrides such as "model.layers=3".
+
+    `rules` are those of a task that is not one of Heedful's own.
+    """
     path = find_recipe(path_or_name)
     values = _read_toml(path)
     base = _base_of(path, values.pop("extends")) if "extends" in values else None
     draft = draft_of(str(path), values, base)
     parsed, unread = overrides_of(overrides)
     draft, unapplied = with_overrides(draft, parsed)
-    return _checked(draft, [*unread, *unapplied])
+    return _checked(draft, [*unread, *unapplied], rules)
 
 
 def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
@@ -37,11 +41,11 @@ def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
     return recipe.model_dump(mode="json")
 
 
-def recipe_from_json(value: object, where: str) -> Recipe:
-    """Check the values of a config.json; `where` names the file in errors."""
+def recipe_from_json(value: object, where: str, rules: TaskRules | None = None) -> Recipe:
+    """Check the values of a config.json; `where` names the file in errors, `rules` are as in `load_recipe`."""
     if not isinstance(value, dict):
         raise UserError(f"{where}: must hold a recipe, but is not a JSON object.")
-    return _checked(draft_of(where, value))
+    return _checked(draft_of(where, value), rules=rules)
 
 
 def recipe_to_toml(recipe: Recipe) -> str:
@@ -61,9 +65,9 @@ def flat(value: object, path: str = "") -> dict[str, object]:
     return {k: v for key, part in items for k, v in flat(part, f"{path}.{key}" if path else str(key)).items()}
 
 
-def _checked(draft: Draft, lines: Sequence[str] = ()) -> Recipe:
+def _checked(draft: Draft, lines: Sequence[str] = (), rules: TaskRules | None = None) -> Recipe:
     try:
-        recipe = Recipe.model_validate(draft.values)
+        recipe = Recipe.model_validate(draft.values, context=None if rules is None else {"rules": rules})
     except ValidationError as error:
         raise UserError("\n".join([*lines, *complaints(draft, error)])) from None
     if lines:

@@ -155,3 +155,15 @@ def _label(value: object, field: str, where: str) -> str:
             return checked_text(value, field, where)
         case _:
             raise UserError(f"{where}: field `{field}` is {json_kind(value)}, but a label is text or a whole number.")
+
+
+def text_of_line(line: str, paired: bool, where: str) -> Text:
+    """Read one text, or two separated by a tab; a blank line is a blank text. `where` names the line in messages."""
+    if not (paired and line.strip()):
+        return Text(line)
+    columns = line.split("\t")
+    if len(columns) != 2:
+        raise UserError(
+            f"{where} has {counted(len(columns), 'column')}, but this model reads pairs: two texts separated by a tab."
+        )
+    return Text(columns[0], columns[1])

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
-from heedful.config.model.classifier import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
@@ -23,12 +23,17 @@ def prepare_texts(
     recipe: Recipe,
     progress: Say = lambda message: None,
     given: Vocabularies | None = None,
+    *,
+    labelled: Literal["one", "several"] | None = None,
+    documents: bool = False,
+    mask: bool = False,
 ) -> Prepared:
     """Train the tokenizer and find the classes, unless they are given, and tokenize training and validation corpora.
 
-    `progress` is called with a line of text for each longer task.
+    `progress` gets a line of text for every longer piece of work. `labelled` says how many labels a text has,
+    `documents` whether rows are documents of sentences, and `mask` whether the vocabulary needs `<mask>`.
     """
-    data, model = recipe.data, recipe.model
+    data = recipe.data
     for corpus in (*data.train, *data.valid):
         check_files(corpus, data.folder)
     tell_unreadable_tests(data, progress)
@@ -37,13 +42,11 @@ def prepare_texts(
         tokenizer = given["text"]
     else:
         of_train = [contents[corpus] for corpus in data.train]
-        training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train, mask=recipe.task == "fill")
+        training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train, mask=mask)
         tokenizer = training.tokenizer("text", "", lambda: TextSample.of(recipe), progress)
-    several = isinstance(model, ClassifierModel) and model.labels == "several"
-    labels: tuple[str, ...] = ()
-    if isinstance(model, ClassifierModel):
-        labels = (given and given.labels) or labels_in(data.train, data, several)
-    documents = recipe.task == "fill" or (isinstance(model, ClassifierModel) and model.nested)
+    several, labels = labelled == "several", given.labels if given else ()
+    if labelled is not None:
+        labels = labels or labels_in(data.train, data, several)
     work = TextStores(data, tokenizer, contents, progress, labels, several, documents)
     train = tuple(work.store(corpus) for corpus in data.train)
     return Prepared(

@@ -5,6 +5,7 @@ from typing import assert_never
 import torch
 from torch import nn
 
+from heedful.config.model.any import AnyEncoder
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
@@ -17,8 +18,6 @@ from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import make_table
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import POOLS
-
-AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel
 
 
 def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:

@@ -1,14 +1,17 @@
-"""A classifier judged on texts with labels."""
+"""A classifier evaluated on texts with labels."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from heedful.columns import one_column
 from heedful.data.corpora.texts import Text, classes_of
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
+from heedful.metrics.scores import Score, finite_scores
+from heedful.tasks.classify.class_tables import class_table, confusion_table
 from heedful.tasks.classify.model import Classification, TextClassifier
 from heedful.tasks.shared.streaming import CHUNK, chunks
 
@@ -19,7 +22,7 @@ class ClassEvaluation:
 
     texts: tuple[Text, ...]  # as they were read, with the true labels; none is blank
     found: tuple[Classification, ...]
-    judged: ClassificationResult
+    result: ClassificationResult
     loss: float  # -log P of the true labels, by text
     several: bool  # whether a text may have several labels
     blank: int  # texts that were left out
@@ -29,6 +32,65 @@ class ClassEvaluation:
     def texts_per_second(self) -> float:
         """Classified texts in a second."""
         return len(self.texts) / self.seconds
+
+    def scores(self) -> list[Score]:
+        """Accuracy with its interval, F1 and loss."""
+        result = self.result
+        low, high = (100 * end for end in result.accuracy_interval)
+        right = f"{result.right_texts:,} of {result.texts:,}; 95% interval {low:.1f}% to {high:.1f}%"
+        micro = [Score("micro_f1", "micro F1", result.micro_f1, "percent")]
+        return [
+            Score("accuracy", "accuracy", result.accuracy, "percent", right),
+            Score("f1", "macro F1", result.macro_f1, "percent"),
+            *(micro if self.several else []),  # else it is the accuracy
+            Score("loss", "loss", self.loss, "loss"),
+        ]
+
+    def remarks(self) -> list[str]:
+        """How long it took, and how each class was recognised."""
+        blank = f", {counted(self.blank, 'blank one')} left out" if self.blank else ""
+        speed = f"{self.texts_per_second:,.0f} texts/s"
+        return [
+            f"{counted(self.result.texts, 'text')} in {self.seconds:.1f} s{blank}, {speed}",
+            "",
+            *class_table(self.result),
+            *([] if self.several else ["", *confusion_table(self.result)]),
+        ]
+
+    def to_json(self) -> dict[str, object]:
+        """Everything, as JSON values."""
+        result = self.result
+        confusion = {} if self.several else {"confusion": result.confusion.tolist()}  # rows: true; columns: said
+        return {
+            **finite_scores(self.scores()),
+            "accuracy_interval": result.accuracy_interval,
+            "texts": result.texts,
+            "blank": self.blank,
+            "classes": [
+                {"label": label, "precision": precision, "recall": recall, "f1": f1, "texts": int(count)}
+                for label, precision, recall, f1, count in result.by_class()
+            ],
+            **confusion,
+            "texts_per_second": round(self.texts_per_second, 1),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def outputs(self) -> Iterator[str]:
+        """One line per text: its true labels, those the model gave, their probabilities, and the text.
+
+        Labels are in the order of classes on both sides, so that lines can be compared by their columns.
+        """
+        order = self.result.labels.index
+        for text, found in zip(self.texts, self.found, strict=True):
+            said = sorted(found.labels, key=order)
+            columns = [
+                ",".join(sorted(text.labels, key=order)),
+                ",".join(said),
+                ",".join(f"{found.probabilities[label]:.4f}" for label in said),
+                text.text,
+                *([] if text.second is None else [text.second]),
+            ]
+            yield "\t".join(map(one_column, columns))
 
 
 def evaluate_classifier(

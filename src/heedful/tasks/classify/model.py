@@ -11,6 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.config.model.classifier import ClassifierModel
+from heedful.config.rules.classify import classifier_model
+from heedful.config.rules.task_rules import TaskRules
 from heedful.data.batches.texts import TextCollator
 from heedful.data.corpora.texts import Text
 from heedful.data.prepare.document_pieces import document_of, document_store
@@ -21,7 +23,7 @@ from heedful.metrics.classification import class_probabilities, decide_classes
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.pool_weights import PoolWeights, pool_weights
-from heedful.tasks.classify.task import collator_of, scores_of
+from heedful.tasks.classify.scoring import collator_of, scores_of
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.placement import Placement
@@ -157,8 +159,7 @@ class TextClassifier(Embeds[Classifier]):
 
     @property
     def _config(self) -> ClassifierModel:
-        assert isinstance(self.recipe.model, ClassifierModel)
-        return self.recipe.model
+        return classifier_model(self.recipe)
 
     def _check_seconds(self, texts: Sequence[str], seconds: Sequence[str] | None) -> None:
         if seconds is None and self.paired:
@@ -169,9 +170,13 @@ class TextClassifier(Embeds[Classifier]):
             raise UserError(f"There are {len(texts):,} texts but {len(seconds):,} `seconds`: each needs one.")
 
 
-def load_classifier(path: str | Path, device: str = "auto", precision: str = "auto") -> TextClassifier:
-    """Load a classifier that `heedful train` wrote; `device` and `precision` are as in `heedful.load`."""
-    placement = Placement.of(device, precision)
-    bundle = read_bundle(Path(path), Classifier)
+def load_bundle(folder: Path, placement: Placement, rules: TaskRules | None = None) -> TextClassifier:
+    """Read a classifier from its folder; `rules` are those of the task that it was trained for."""
+    bundle = read_bundle(folder, Classifier, rules)
     placement.put(bundle.model)
     return TextClassifier(bundle)
+
+
+def load_classifier(path: str | Path, device: str = "auto", precision: str = "auto") -> TextClassifier:
+    """Load a classifier as `heedful.load` does; what is not one is refused."""
+    return load_bundle(Path(path), Placement.of(device, precision))

@@ -1,49 +1,66 @@
 """The task of classifiers: texts and their classes, accuracy and F1."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.config.model.classifier import ClassifierModel
-from heedful.config.model.encoders import HierarchicalEncoderTable
+from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
+from heedful.config.rules.classify import CLASSIFY, classifier_model
+from heedful.config.rules.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.texts import AnyTextCollator, TextCollator, TextFeed
-from heedful.data.epochs.plan import batches_by_length, spread
+from heedful.data.batches.texts import TextFeed
+from heedful.data.corpora.pairs import read_pairs
+from heedful.data.corpora.texts import Text, labels_of, read_texts, text_of_line
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.text_stores import counts_of
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError, suggestion
-from heedful.metrics.classification import ClassificationResult, class_loss, class_scores, decide_classes, mark_classes
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
+from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
+from heedful.tasks.classify.model import TextClassifier, load_bundle
+from heedful.tasks.classify.scoring import collator_of
+from heedful.tasks.classify.validation import ClassifierValidator
+from heedful.tasks.protocol import ShowProgress, show_nothing
+from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
-from heedful.tasks.shared.validation_scores import metric_first
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 
 class ClassifyTask:
     """From texts to classes."""
 
+    rules: TaskRules = CLASSIFY
+
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; the vocabulary and the classes that are given are kept."""
-        prepared = prepare_texts(recipe, say, given)
+        model = classifier_model(recipe)
+        prepared = prepare_texts(
+            recipe,
+            say,
+            given,
+            labelled=model.labels,
+            documents=model.nested,
+        )
         say(f"{len(prepared.vocabularies.labels)} classes: {_listed(prepared)}")
         return prepared
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
-        """What training minimises."""
-        kind = SeveralLabels if _model(recipe).labels == "several" else OneLabel
+        """Make what training minimises."""
+        kind = SeveralLabels if classifier_model(recipe).labels == "several" else OneLabel
         return kind(recipe.label_smoothing, _class_weights(recipe, prepared))
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TextFeed:
-        """The training batches. Which texts stand together depends on no device."""
+        """Make the training batches. Which texts stand together does not depend on the device."""
         data = recipe.data
         return TextFeed(
             prepared.train,
@@ -56,83 +73,57 @@ class ClassifyTask:
         )
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """The one shape of a GPU's batches, where attention runs straight on it."""
-        encoder = _model(recipe).encoder
+        """The one shape of a GPU's batches, where attention needs no padding."""
+        encoder = classifier_model(recipe).encoder
         if not isinstance(encoder, TransformerStack):
             return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
-    def judge(self, bundle: Bundle[Classifier], prepared: Prepared) -> "ClassifierValidator":
-        """What scores the model in training; the recipe's metric comes first."""
+    def validator(self, bundle: Bundle[Classifier], prepared: Prepared) -> ClassifierValidator:
+        """Make what scores the model during training; the recipe's metric comes first."""
         return ClassifierValidator(bundle, prepared.valid)
 
-    def tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """The tokens of an epoch, as they are read."""
+    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
+        """Count the tokens of an epoch, as they are read."""
         collator = collator_of(recipe, len(prepared.vocabularies.labels))
         read = (
             weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in _weighted(prepared)
         )
         return float(sum(read))
 
+    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextClassifier:
+        """Read a bundle as a classifier."""
+        return load_bundle(folder, placement, self.rules)
 
-class ClassifierValidator:
-    """Scores a classifier in training, as it stands; the recipe's metric comes first."""
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """How to use such a model: a command, and a call in Python on `model`."""
+        name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
+        return f"heedful classify {folder} < {name}", f'classify(["..."]{argument})'
 
-    def __init__(self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...]) -> None:
-        self._bundle, self._stores = bundle, stores
-        self._settings = bundle.recipe.train.validation
-
-    def __call__(self) -> Mapping[str, float]:
-        """All scores; none where there is nothing to judge by."""
-        if not self._stores:
-            return {}
-        judged, loss = judge_stores(self._bundle, self._stores, self._settings.max_sentences)
-        scores = {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
-        return metric_first(scores, self._settings.metric)
-
-
-def judge_stores(
-    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], most: int | None = None
-) -> tuple[ClassificationResult, float]:
-    """What a model says of labelled texts, beside the truth; and its loss, by text.
-
-    Of more than `most` texts so many are judged, at equal distances: a file may be sorted by its labels.
-    """
-    labels, several = bundle.vocabularies.labels, _model(bundle.recipe).labels == "several"
-    found = [store.streams["label"] for store in stores]
-    classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
-    rows = spread(most or len(classes), len(classes))
-    scores_BC = scores_of(bundle, stores, rows)
-    true = mark_classes([classes[row] for row in rows], len(labels))
-    return ClassificationResult(labels, true, decide_classes(scores_BC, several)), class_loss(scores_BC, true, several)
+    def evaluate(
+        self,
+        model: TextClassifier,
+        corpus: AnyCorpus,
+        folder: str = "",
+        options: Mapping[str, Any] | None = None,
+        show: ShowProgress = show_nothing,
+    ) -> ClassEvaluation:
+        """Classify a corpus and compare with its labels."""
+        texts = list(
+            _texts_of_files(model, corpus)
+            if isinstance(corpus, TextCorpus)
+            else read_texts(corpus, folder, several=model.several)
+        )
+        with show("classifying", len(texts)) as progress:
+            return evaluate_classifier(model, texts, name=corpus.title, progress=progress)
 
 
-def scores_of(
-    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], rows: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> Tensor:
-    """The scores of every class of texts, in the order of the rows."""
-    recipe = bundle.recipe
-    collator = collator_of(recipe, len(bundle.vocabularies.labels))
-    plan = batches_by_length(collator.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
-    batches = (collator.batch(stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
-    scores_BC = torch.empty(len(rows), len(bundle.vocabularies.labels))
-    for places, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
-        scores_BC[places] = scored
-    return scores_BC
-
-
-def collator_of(recipe: Recipe, classes: int) -> AnyTextCollator:
-    """How the recipe's texts become a model's input."""
-    data, model = recipe.data, _model(recipe)
-    several = classes if model.labels == "several" else 0
-    if isinstance(model.encoder, HierarchicalEncoderTable):
-        return DocumentCollator(data.max_length, model.encoder.max_sentence, data.cut, several)
-    return TextCollator(data.max_length, data.cut, data.paired, several)
-
-
-def _model(recipe: Recipe) -> ClassifierModel:
-    assert isinstance(recipe.model, ClassifierModel)
-    return recipe.model
+def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[Text]:
+    """Texts of one file, single or in pairs separated by a tab, and labels of another, several separated by commas."""
+    for number, (line, said) in enumerate(read_pairs(corpus), start=1):
+        text = text_of_line(line, classifier.paired, f"{corpus.source}, line {number:,}")
+        labels = () if text.blank else labels_of(said, classifier.several, f"{corpus.target}, line {number:,}")
+        yield replace(text, labels=labels, line=number)
 
 
 def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
@@ -144,7 +135,7 @@ def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
         shown = [weight * counts_of([store], len(labels)) for store, weight in _weighted(prepared)]
         counts = torch.from_numpy(np.sum(shown, axis=0)).float().clamp(min=1)
         texts = sum(weight * len(store) for store, weight in _weighted(prepared))
-        if _model(recipe).labels == "several":
+        if classifier_model(recipe).labels == "several":
             return (texts - counts).clamp(min=1) / counts
         return texts / (len(labels) * counts)
     unknown = next((label for label in said if label not in labels), None)

@@ -1,15 +1,18 @@
-"""A masked language model judged on running text, always by the same masks."""
+"""A masked language model evaluated on running text, always by the same masks."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heedful.config.corpora import AnyCorpus
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.text_stores import TextStores
+from heedful.errors import counted
 from heedful.metrics.masked_tokens import MaskedPredictions, predict_masked
+from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
-from heedful.tasks.fill.task import judging_feed
+from heedful.tasks.fill.feeds import evaluation_feed
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 
 
@@ -21,6 +24,39 @@ class MaskedEvaluation:
     documents: int
     seconds: float  # of filling masks
 
+    def scores(self) -> list[Score]:
+        """Accuracy and perplexity over masked tokens; whether texts follow each other, where the model tells."""
+        found = self.predictions
+        masked = f"{found.right:,} of {found.likelihood.tokens:,} masked tokens"
+        scores = [
+            Score("accuracy", "accuracy", found.accuracy, "percent", masked),
+            Score("perplexity", "perplexity", found.likelihood.perplexity),
+            Score("loss", "loss", found.likelihood.loss, "loss"),
+        ]
+        if found.next_accuracy is not None:
+            pairs = f"{found.right_pairs:,} of {found.pairs:,} pairs"
+            scores.append(Score("next_accuracy", "next sentence", found.next_accuracy, "percent", pairs))
+        return scores
+
+    def remarks(self) -> list[str]:
+        """How long it took."""
+        return [f"{counted(self.documents, 'document')} in {self.seconds:.1f} s"]
+
+    def to_json(self) -> dict[str, object]:
+        """Everything, as JSON values."""
+        found = self.predictions
+        return {
+            **finite_scores(self.scores()),
+            "documents": self.documents,
+            "masked_tokens": found.likelihood.tokens,
+            "pairs": found.pairs,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def outputs(self) -> Iterator[str]:
+        """Nothing: masks are filled in texts that nobody wrote."""
+        return iter(())
+
 
 def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str) -> MaskedEvaluation:
     """Mask the documents of a corpus as training does, and count what the model makes of them.
@@ -30,7 +66,7 @@ def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str)
     tokenizer, data = bundle.vocabularies["text"], bundle.recipe.data.model_copy(update={"folder": folder})
     contents = {corpus: content_key(corpus, folder)}
     store = TextStores(data, tokenizer, contents, lambda message: None, documents=True).store(corpus)
-    feed = judging_feed(bundle, [store], corpus.title)
+    feed = evaluation_feed(bundle, [store], corpus.title)
     began = time.perf_counter()
     with evaluation_mode(bundle.model):
         found = predict_masked(bundle.model, map(feed.batch, feed.plan(0)))

@@ -11,6 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.config.model.bert import BertModel
+from heedful.config.rules.fill import bert_model
+from heedful.config.rules.task_rules import TaskRules
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -191,8 +193,7 @@ class MaskFiller(Embeds[MaskedModel]):
 
     @property
     def _config(self) -> BertModel:
-        assert isinstance(self.recipe.model, BertModel)
-        return self.recipe.model
+        return bert_model(self.recipe)
 
 
 @dataclass(frozen=True)
@@ -213,9 +214,13 @@ class _Question:
         return cls(texts, tokens, segments)
 
 
-def load_filler(path: str | Path, device: str = "auto", precision: str = "auto") -> MaskFiller:
-    """Load a masked language model that `heedful train` wrote; `device` and `precision` are as in `heedful.load`."""
-    placement = Placement.of(device, precision)
-    bundle = read_bundle(Path(path), MaskedModel)
+def load_bundle(folder: Path, placement: Placement, rules: TaskRules | None = None) -> MaskFiller:
+    """Read a masked language model from its folder; `rules` are those of the task that it was trained for."""
+    bundle = read_bundle(folder, MaskedModel, rules)
     placement.put(bundle.model)
     return MaskFiller(bundle)
+
+
+def load_filler(path: str | Path, device: str = "auto", precision: str = "auto") -> MaskFiller:
+    """Load a masked language model as `heedful.load` does; what is not one is refused."""
+    return load_bundle(Path(path), Placement.of(device, precision))

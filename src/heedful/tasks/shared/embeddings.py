@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.any import AnyEncoder, text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
@@ -26,7 +25,6 @@ from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.build.encoder_only import AnyEncoder
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
@@ -223,10 +221,9 @@ def _check_layer(encoder: nn.Module, layer: int) -> None:
 
 
 def _encoder_table(recipe: Recipe) -> AnyEncoder:
-    if isinstance(recipe.model, ClassifierModel):
-        return recipe.model.encoder
-    assert isinstance(recipe.model, BertModel)
-    return recipe.model
+    table = text_encoder(recipe.model)
+    assert table is not None, f"{recipe.model.family} has no encoder of texts"
+    return table
 
 
 def _words_encoder(encoder: nn.Module) -> nn.Module:

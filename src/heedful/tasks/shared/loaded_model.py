@@ -14,6 +14,11 @@ class LoadedModel(Generic[NetworkType]):
         self._bundle = bundle
 
     @property
+    def bundle(self) -> Bundle[NetworkType]:
+        """The model with all it needs, as it was read."""
+        return self._bundle
+
+    @property
     def recipe(self) -> Recipe:
         """The recipe that the model was trained with, every default filled in."""
         return self._bundle.recipe

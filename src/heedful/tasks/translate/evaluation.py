@@ -1,28 +1,31 @@
 """A model judged on sentence pairs: what it translates, and how well it foresees the references."""
 
+import math
 import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
+from heedful.columns import one_line
 from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError
 from heedful.metrics.perplexity import Likelihood
-from heedful.metrics.translation import Score, bleu, chrf
+from heedful.metrics.scores import Score
+from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.options import SearchOptions
 from heedful.tasks.translate.scoring import score_tokens
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class TranslationEvaluation:
     """Scores of a model on sentence pairs, and the translations they are of."""
 
     translations: tuple[str, ...]
     references: tuple[str, ...]  # in the form that they were scored in
-    bleu: Score
-    chrf: Score
+    bleu: SignedScore
+    chrf: SignedScore
     exact: int  # translations equal to their reference
     likelihood: Likelihood  # of the references
     cut: int  # translations that were cut at the maximum length
@@ -44,6 +47,41 @@ class Evaluation:
         """Decoded tokens in a second of translating."""
         return self.decoded / self.seconds
 
+    def scores(self) -> list[Score]:
+        """BLEU and chrF with their signatures, exact matches, and the perplexity of the references."""
+        exact = f"{self.exact:,} of {self.sentences:,}"
+        tokens = f"over {self.likelihood.tokens:,} target tokens"
+        return [
+            Score("bleu", "BLEU", self.bleu.score, note=self.bleu.signature),
+            Score("chrf", "chrF", self.chrf.score, note=self.chrf.signature),
+            Score("exact_match", "exact", self.exact / self.sentences, "percent", exact),
+            Score("perplexity", "perplexity", self.perplexity, note=tokens),
+        ]
+
+    def remarks(self) -> list[str]:
+        """How long it took, and what was cut."""
+        cut = f", {self.cut:,} of them cut at the maximum length" if self.cut else ""
+        speed = f"{self.tokens_per_second:,.0f} tokens/s"
+        return [f"{self.sentences:,} sentences in {self.seconds:.1f} s{cut}, {speed}"]
+
+    def to_json(self) -> dict[str, object]:
+        """Everything, as JSON values."""
+        return {
+            "sentences": self.sentences,
+            "bleu": {"score": self.bleu.score, "signature": self.bleu.signature},
+            "chrf": {"score": self.chrf.score, "signature": self.chrf.signature},
+            "exact_match": self.exact / self.sentences,
+            "perplexity": self.perplexity if math.isfinite(self.perplexity) else None,
+            "target_tokens": self.likelihood.tokens,
+            "cut": self.cut,
+            "seconds": round(self.seconds, 3),
+            "tokens_per_second": round(self.tokens_per_second, 1),
+        }
+
+    def outputs(self) -> Iterator[str]:
+        """The translations, one per line."""
+        return map(one_line, self.translations)
+
 
 def evaluate(
     model: Translator,
@@ -53,7 +91,7 @@ def evaluate(
     name: str = "texts",
     progress: ProgressCallback = lambda ready: None,
     **options: Unpack[SearchOptions],
-) -> Evaluation:
+) -> TranslationEvaluation:
     """Translate the sources and compare with the references; also the perplexity of the references.
 
     A pair with a blank side counts in BLEU and chrF, not in the perplexity. `name` is the corpus's in messages. Where
@@ -73,7 +111,7 @@ def evaluate(
     found = [best for best, *_ in model.translate_detailed(sources, name=name, progress=progress, **options)]
     seconds = time.perf_counter() - began
     compared = compare(model, [best.text for best in found], references, languages, raw)
-    return Evaluation(
+    return TranslationEvaluation(
         compared.translations,
         compared.references,
         compared.bleu,
@@ -92,8 +130,8 @@ class Compared:
 
     translations: tuple[str, ...]
     references: tuple[str, ...]
-    bleu: Score
-    chrf: Score
+    bleu: SignedScore
+    chrf: SignedScore
 
 
 def compare(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Unpack, overload
 
+from heedful.config.rules.task_rules import TaskRules
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
@@ -239,20 +240,25 @@ class Translator(LoadedModel[EncoderDecoder]):
         return self._longest is not None and len(source) + 1 > self._longest
 
 
+def load_translator(
+    folder: Path, placement: Placement, ensemble: Sequence[Path] = (), rules: TaskRules | None = None
+) -> Translator:
+    """Read a translator from its folder, or several of one vocabulary that decode together.
+
+    `rules` are those of the task that it was trained for, where that is not translation itself.
+    """
+    bundles = [read_bundle(path, EncoderDecoder, rules) for path in (folder, *ensemble)]
+    for path, bundle in zip((folder, *ensemble), bundles, strict=True):
+        _refuse_other_vocabulary(path, bundle, folder, bundles[0])
+        placement.put(bundle.model)
+    return Translator(*bundles)
+
+
 def load(
     path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()
 ) -> Translator:
-    """Load a model that `heedful train` wrote, or several of one vocabulary that decode as one.
-
-    `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
-    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the models beside the first.
-    """
-    placement = Placement.of(device, precision)
-    bundles = [read_bundle(Path(folder)) for folder in (path, *ensemble)]
-    for folder, bundle in zip((path, *ensemble), bundles, strict=True):
-        _refuse_other_vocabulary(Path(folder), bundle, Path(path), bundles[0])
-        placement.put(bundle.model)
-    return Translator(*bundles)
+    """Load a translator as `heedful.load` does; what is not one is refused."""
+    return load_translator(Path(path), Placement.of(device, precision), [Path(other) for other in ensemble])
 
 
 def _refuse_other_vocabulary(

@@ -16,7 +16,7 @@ from heedful.cli.main import run
 from heedful.cli.reports.comparison import statement
 from heedful.lab import translate_test_set
 from heedful.lab.compare import System, compare
-from heedful.tasks.translate.evaluation import Evaluation, evaluate
+from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
@@ -211,7 +211,7 @@ def test_a_lowercased_model_is_scored_without_case(
 def test_cut_translations_are_mentioned(
     reversing_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def cutting(*arguments: Any, **options: Any) -> Evaluation:
+    def cutting(*arguments: Any, **options: Any) -> TranslationEvaluation:
         return replace(evaluate(*arguments, **options), cut=3)
 
     monkeypatch.setattr(translate_test_set, "evaluate", cutting)

@@ -361,12 +361,12 @@ def test_a_bad_override_is_named(override: str, line: str) -> None:
     ],
 )
 def test_an_override_is_blamed_for_what_no_longer_fits_in_a_table_of_the_file(override: str, line: str) -> None:
-    text = DATA + "[model]\nwidth = 512\n[train.schedule]\nkind = 'constant'\nlr = 1.0"
+    text = DATA + "[model]\nwidth = 512\ntie = 'all'\n[train.schedule]\nkind = 'constant'\nlr = 1.0"
     assert complaints(text, override) == [f"--set {override}: {line}"]
 
 
 def test_an_override_is_not_blamed_for_keys_of_the_file_that_do_not_fit_together() -> None:
-    text = DATA + "[tokenizer]\njoint = false\n[model]\nwidth = 512"
+    text = DATA + '[tokenizer]\njoint = false\n[model]\nwidth = 512\ntie = "all"'
     assert complaints(text, "model.layers=3", "train.steps=5") == [
         'my.toml: `model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all".'
     ]
@@ -469,7 +469,7 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
             "`train.schedule.floor` is 2, but must be a number of at least 0 and of at most 1.",
         ),
         (
-            "[tokenizer]\njoint = false",
+            '[tokenizer]\njoint = false\n[model]\ntie = "all"',
             '`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all".',
         ),
         ("decode = []", "`decode` is a list, but must be a table."),
@@ -528,11 +528,11 @@ VALID = 'valid = { source = "b.en", target = "b.de" }\n'
     [
         (
             f"[data]\ntrain = {TAGGED}\nvalid = {{ source = 'b.en', target = 'b.de' }}",
-            "`to` must stand in all corpora or in none, but one of `data.valid` lacks it.",
+            "`to` must be set in all corpora or in none, but one of `data.valid` lacks it.",
         ),
         (
             f"{DATA}test = {TAGGED}",
-            "`to` must stand in all corpora or in none, but one of `data.train` lacks it.",
+            "`to` must be set in all corpora or in none, but one of `data.train` lacks it.",
         ),
         (
             f"{DATA}test = [{NAMED}, {NAMED}]",

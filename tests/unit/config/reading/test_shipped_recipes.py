@@ -68,5 +68,5 @@ def test_a_summary_is_the_first_line_of_the_header_without_the_command(tmp_path:
 def test_an_installed_package_has_its_recipes_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "heedful" / "recipes").mkdir(parents=True)
     (tmp_path / "heedful" / "recipes" / "mine.toml").touch()
-    monkeypatch.setattr(recipes, "__file__", str(tmp_path / "heedful" / "config" / "recipes.py"))
+    monkeypatch.setattr(recipes, "__file__", str(tmp_path / "heedful" / "config" / "reading" / "shipped_recipes.py"))
     assert recipes.shipped_recipes() == {"mine": tmp_path / "heedful" / "recipes" / "mine.toml"}

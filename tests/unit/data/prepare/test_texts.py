@@ -1,19 +1,32 @@
 """From a recipe of texts to its tokenizer, its classes and its stores; what is there is not made again."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from heedful.config.model.classifier import ClassifierModel
 from heedful.config.recipe import Recipe
+from heedful.data.prepare import texts as module
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.texts import TextSample, prepare_texts
+from heedful.data.prepare.texts import TextSample
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize.tokenizer import MASK, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
+
+
+def prepare_texts(
+    recipe: Recipe, say: Callable[[str], None] = lambda message: None, given: Vocabularies | None = None
+) -> Prepared:
+    """As the tasks of the two families ask for it."""
+    if isinstance(recipe.model, ClassifierModel):
+        return module.prepare_texts(recipe, say, given, labelled=recipe.model.labels, documents=recipe.model.nested)
+    return module.prepare_texts(recipe, say, given, documents=True, mask=True)
+
 
 CLASSIFIER = {"family": "classifier"}
 BERT = {"family": "bert", "preset": "tiny"}

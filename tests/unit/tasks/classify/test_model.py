@@ -308,7 +308,7 @@ def test_an_evaluation_counts_what_classify_says() -> None:
     said = classifier.classify([text.text for text in texts])
     assert [one.label for one in found.found] == [one.label for one in said]
     right = sum(one.label == text.labels[0] for one, text in zip(said, texts, strict=True))
-    assert found.judged.right_texts == right
+    assert found.result.right_texts == right
     losses = [-math.log(one.probabilities[text.labels[0]]) for one, text in zip(said, texts, strict=True)]
     assert found.loss == pytest.approx(sum(losses) / len(losses), abs=1e-4)
     assert found.texts_per_second > 0

@@ -20,7 +20,9 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, build_network
 from heedful.models.networks import Classifier
-from heedful.tasks.classify.task import ClassifyTask, collator_of, judge_stores, scores_of
+from heedful.tasks.classify.scoring import collator_of, scores_of
+from heedful.tasks.classify.task import ClassifyTask
+from heedful.tasks.classify.validation import judge_stores
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 TINY = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}
@@ -147,9 +149,9 @@ def test_the_tokens_of_an_epoch_are_those_that_speed_counts(
     feed = TASK.feed(asked, made)
     objective = TASK.objective(asked, made)
     shown = sum(objective.tokens(feed.batch(indices)) for indices in feed.plan(0))
-    assert TASK.tokens(asked, made) == shown
+    assert TASK.epoch_tokens(asked, made) == shown
     doubled = Prepared(Vocabularies({"text": tokenizer}, LABELS), (used, used), (1.0, 2.5), ())
-    assert TASK.tokens(asked, doubled) == 3.5 * shown
+    assert TASK.epoch_tokens(asked, doubled) == 3.5 * shown
 
 
 # --- what is minimised ------------------------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def test_several_labels_are_judged_class_by_class(tokenizer: Tokenizer) -> None:
 def test_the_metric_of_the_recipe_comes_first(tokenizer: Tokenizer, metric: str) -> None:
     made = bundle(recipe(train={"validation": {"metric": metric}}), tokenizer)
     valid = (store([0], [1], [2], [0]),)
-    scores = TASK.judge(made, prepared(tokenizer, valid=valid))()
+    scores = TASK.validator(made, prepared(tokenizer, valid=valid))()
     assert next(iter(scores)) == metric
     judged, loss = judge_stores(made, valid)
     assert dict(scores) == {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
@@ -261,15 +263,15 @@ def test_the_metric_of_the_recipe_comes_first(tokenizer: Tokenizer, metric: str)
 def test_so_many_texts_are_judged_as_the_recipe_says(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(train={"validation": {"max_sentences": 2}}), tokenizer)
     valid = (store([0], [1], [2], [0]),)
-    assert TASK.judge(made, prepared(tokenizer, valid=valid))()["loss"] == judge_stores(made, valid, 2)[1]
+    assert TASK.validator(made, prepared(tokenizer, valid=valid))()["loss"] == judge_stores(made, valid, 2)[1]
 
 
 def test_nothing_is_judged_without_validation(tokenizer: Tokenizer) -> None:
-    assert TASK.judge(bundle(recipe(), tokenizer), prepared(tokenizer))() == {}
+    assert TASK.validator(bundle(recipe(), tokenizer), prepared(tokenizer))() == {}
 
 
 def test_a_loss_that_is_not_finite_ends_training(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(), tokenizer)
     torch.nn.init.constant_(made.model.output.bias, float("nan"))
     with pytest.raises(UserError, match=r"^The validation loss is not finite: lower the learning rate, "):
-        TASK.judge(made, prepared(tokenizer, valid=(store([0], [1]),)))()
+        TASK.validator(made, prepared(tokenizer, valid=(store([0], [1]),)))()

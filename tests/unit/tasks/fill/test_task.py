@@ -17,7 +17,9 @@ from heedful.errors import UserError
 from heedful.metrics.masked_tokens import predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
-from heedful.tasks.fill.task import FillTask, MaskedValidator, begins_word, judging_feed
+from heedful.tasks.fill.feeds import begins_word, evaluation_feed
+from heedful.tasks.fill.task import FillTask
+from heedful.tasks.fill.validation import MaskedValidator
 
 TASK = FillTask()
 
@@ -40,7 +42,7 @@ def judged(folder: Path, **validation: object) -> tuple[Bundle[MaskedModel], Pre
     settings = recipe.train.validation.model_copy(update=validation)
     bundle = fresh_masked_model(changed(recipe, train={"validation": settings}))
     bundle.model.eval()
-    return bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies)
+    return bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies, documents=True, mask=True)
 
 
 # --- judging ----------------------------------------------------------------------------------------------------------
@@ -65,7 +67,7 @@ def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatc
         seen.append(sum(batch.sentences for batch in kept))
         return predict_masked(model, kept)
 
-    monkeypatch.setattr("heedful.tasks.fill.task.predict_masked", counting)
+    monkeypatch.setattr("heedful.tasks.fill.validation.predict_masked", counting)
     for most in (7, None, 100_000):
         judge = MaskedValidator(*judged(tmp_path, max_sentences=most))
         assert judge() == judge()
@@ -94,7 +96,7 @@ def test_validation_that_cannot_be_is_refused_before_training(tmp_path: Path, te
     way_out = "add some, or set `model.next_sentence = false` in training"
     assert str(caught.value) == f"`data.valid`: {why}: {way_out}."
     with pytest.raises(UserError, match=f"^wiki: {why}"):
-        judging_feed(bundle, prepared.valid, "wiki")
+        evaluation_feed(bundle, prepared.valid, "wiki")
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -103,9 +105,9 @@ def test_validation_that_cannot_be_is_refused_before_training(tmp_path: Path, te
 @pytest.mark.parametrize("next_sentence", [True, False])
 def test_the_tokens_of_an_epoch_are_those_of_its_batches(tmp_path: Path, next_sentence: bool) -> None:
     recipe = masked_recipe(tmp_path, {"next_sentence": next_sentence})
-    prepared = prepare_texts(recipe)
+    prepared = prepare_texts(recipe, documents=True, mask=True)
     feed = TASK.feed(recipe, prepared)
-    assert TASK.tokens(recipe, prepared) == sum(feed.batch(spans).tokens for spans in feed.plan(0))
+    assert TASK.epoch_tokens(recipe, prepared) == sum(feed.batch(spans).tokens for spans in feed.plan(0))
 
 
 def test_a_gpu_has_one_shape_of_batches_where_attention_runs_straight_on_it(tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ def test_a_gpu_has_one_shape_of_batches_where_attention_runs_straight_on_it(tmp_
 
 def test_a_word_begins_with_every_piece_that_does_not_go_on_with_one(tmp_path: Path) -> None:
     recipe = masked_recipe(tmp_path)
-    assert TASK.feed(recipe, prepare_texts(recipe)).begins_word is None
+    assert TASK.feed(recipe, prepare_texts(recipe, documents=True, mask=True)).begins_word is None
     tokenizer = masked_bundle(WordPiece(kind="wordpiece", size=60)).vocabularies["text"]
     pieces = tokenizer.pieces(range(tokenizer.size))
     assert any(piece.startswith("##") for piece in pieces)

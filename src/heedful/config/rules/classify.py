@@ -1,0 +1,76 @@
+"""What the recipe of a classifier must say."""
+
+from typing import Any, Final
+
+from heedful.config.corpora import SPLITS, AnyCorpus, JsonlTexts, TsvTexts
+from heedful.config.model.any import AnyModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.texts import check_longest, check_room, check_texts
+from heedful.config.section import merge_tables
+from heedful.config.tables import Tables
+
+
+def classifier_model(recipe: Tables) -> ClassifierModel:
+    """The [model] table of a classifier."""
+    assert isinstance(recipe.model, ClassifierModel), f"{recipe.model.family} is not a classifier"
+    return recipe.model
+
+
+def _check(recipe: Tables) -> None:
+    model = classifier_model(recipe)
+    if not model.nested:
+        check_longest(recipe)
+    check_texts(recipe)
+    corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
+    pairs = [corpus.second is not None for corpus in corpora if isinstance(corpus, TsvTexts | JsonlTexts)]
+    if any(pairs) and not all(pairs):
+        raise ValueError("`second` must be set in all corpora or in none: a classifier reads pairs or single texts")
+    if any(pairs) and model.nested:
+        raise ValueError(
+            '`second` makes pairs of texts, which `encoder.family = "hierarchical"` does not read: leave it out, or '
+            "use another encoder"
+        )
+    if any(pairs) and getattr(model.encoder, "segments", 0) == 1:
+        raise ValueError(
+            "`model.encoder.segments` must be 2 where `second` makes pairs of texts, or 0 to tell them apart by their "
+            "markers alone, but is 1"
+        )
+    if not model.nested:
+        check_room(recipe, any(pairs))
+
+
+def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
+    """A classifier whose encoder is the start's; with its pooler too, where it has one and the recipe says nothing."""
+    assert isinstance(said, ClassifierModel), f"{said.family} is not a classifier"
+    assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
+    update: dict[str, Any] = {
+        "encoder": merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
+    }
+    if "pooler" not in said.model_fields_set and said.pooled_by == "first":
+        update["pooler"] = start.next_sentence
+    return said.model_copy(update=update)
+
+
+def _takes(corpus: AnyCorpus) -> bool:
+    return isinstance(corpus, TsvTexts | JsonlTexts) and corpus.label is not None
+
+
+CLASSIFY: Final = TaskRules(
+    name="classify",
+    does="classifies",
+    verb="classify",
+    learner="a classifier",
+    families=("classifier",),
+    metrics={"loss": "lower", "accuracy": "higher", "f1": "higher"},
+    takes=_takes,
+    needs="a classifier learns from texts with labels: give `text` and `label`",
+    vocabularies=("text",),
+    labels=True,
+    own_keys=("data.cut", "train.class_weights"),
+    on_encoder_of=_on_encoder_of,
+    test_files="give --source and --target, texts and their labels",
+    same_keys=("model.labels",),
+    check=_check,
+)

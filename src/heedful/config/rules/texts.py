@@ -1,0 +1,35 @@
+"""What recipes of all models that read texts must say."""
+
+from heedful.config.corpora import SPLITS
+from heedful.config.tables import Tables
+
+
+def check_texts(recipe: Tables) -> None:
+    """Refuse what belongs to translators."""
+    if recipe.tokenizer.target is not None:
+        raise ValueError("`tokenizer.target` is for translators, as there is only one side here: leave it out")
+    if not recipe.tokenizer.joint:
+        raise ValueError("`tokenizer.joint` must be true, as there is only one side: leave it out")
+    if recipe.data.tokenized is not None:
+        raise ValueError("`data.tokenized` is for translators: leave it out")
+    if any(corpus.to for split in SPLITS for corpus in getattr(recipe.data, split)):
+        raise ValueError("`to` is the target language of a translator: leave it out")
+
+
+def check_longest(recipe: Tables) -> None:
+    """Refuse texts longer than the model has positions for."""
+    end, data = recipe.model.longest, recipe.data
+    if end is not None and data.max_length > end[0]:
+        raise ValueError(
+            f"`data.max_length` ({data.max_length}), markers included, must fit into `model.{end[1]}`, "
+            f"but that is {end[0]}"
+        )
+
+
+def check_room(recipe: Tables, pairs: bool) -> None:
+    """Refuse texts that would be cut to nothing but markers."""
+    length, (least, read) = recipe.data.max_length, (5, "<s> A </s> B </s>") if pairs else (3, "<s> A </s>")
+    if length < least:
+        raise ValueError(
+            f"`data.max_length` ({length}), markers included, must be at least {least}: a text is read as `{read}`"
+        )

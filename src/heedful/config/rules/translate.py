@@ -1,0 +1,74 @@
+"""What the recipe of a translator must say."""
+
+from typing import Final
+
+from heedful.config.corpora import PAIRS, SPLITS
+from heedful.config.model.mixed import MixedModel, PairModel
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import Tables
+
+
+def pair_model(recipe: Tables) -> PairModel:
+    """The [model] table of a network that maps one sequence to another."""
+    model = recipe.model
+    assert isinstance(model, TransformerModel | RecurrentModel | MixedModel), f"{model.family} maps no sequence"
+    return model
+
+
+def _check(recipe: Tables) -> None:
+    model, data = pair_model(recipe), recipe.data
+    if model.tie == "all" and recipe.tokenizer.why_separate:
+        raise ValueError(f'`model.tie` must be "decoder" or "none" as {recipe.tokenizer.why_separate}, but is "all"')
+    end = model.longest
+    if end is not None and data.max_length >= end[0]:
+        raise ValueError(
+            f"`data.max_length` ({data.max_length}) and an end marker must fit into `model.{end[1]}`, "
+            f"but that is {end[0]}"
+        )
+    if isinstance(model, RecurrentModel):
+        model.check_widths(model.memory_width)
+    if recipe.train.scheduled_sampling is not None:
+        _check_sampling(model)
+    tagged = {f"data.{split}": [bool(corpus.to) for corpus in getattr(data, split)] for split in SPLITS}
+    lacking = [split for split, has in tagged.items() if not all(has)]
+    if lacking and any(any(has) for has in tagged.values()):
+        raise ValueError(f"`to` must be set in all corpora or in none, but one of `{lacking[0]}` lacks it")
+    if recipe.evaluate.detokenize and data.tokenized is None:
+        raise ValueError("`evaluate.detokenize` needs `data.tokenized`, which names the languages")
+
+
+def _check_sampling(model: PairModel) -> None:
+    """Scheduled sampling is for decoders that take one step at a time anyway."""
+    _, decoder = model.sides
+    if not isinstance(decoder, RecurrentModel):
+        raise ValueError(
+            "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's is given all tokens at once: "
+            'leave it out, or use `model.family = "recurrent"`'
+        )
+    if decoder.variational:
+        raise ValueError(
+            "`train.scheduled_sampling` draws tokens step by step, for which `variational` dropout has no masks: "
+            "set `variational = false`"
+        )
+
+
+TRANSLATE: Final = TaskRules(
+    name="translate",
+    does="translates",
+    verb="translate",
+    learner="a translator",
+    families=("transformer", "recurrent", "mixed"),
+    metrics={"loss": "lower", "perplexity": "lower", "bleu": "higher", "chrf": "higher"},
+    takes=lambda corpus: isinstance(corpus, PAIRS),
+    needs="a translator learns from pairs: give `source` and `target`",
+    vocabularies=("source", "target"),
+    searches=True,
+    own_keys=("data.max_ratio", "train.scheduled_sampling", "train.validation.translate"),
+    tokens="target tokens",
+    label_smoothing=0.1,
+    test_files="give --source and --target",
+    same_keys=("evaluate.bleu_tokenize", "evaluate.detokenize", "data.lowercase"),
+    check=_check,
+)

@@ -1,0 +1,40 @@
+"""The scores that a classifier gives to texts in token stores."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.config.model.encoders import HierarchicalEncoderTable
+from heedful.config.recipe import Recipe
+from heedful.config.rules.classify import classifier_model
+from heedful.data.batch_layout import CPU_MULTIPLE
+from heedful.data.batches.documents import DocumentCollator
+from heedful.data.batches.texts import AnyTextCollator, TextCollator
+from heedful.data.epochs.plan import batches_by_length
+from heedful.data.token_store import TokenStore
+from heedful.metrics.classification import class_scores
+from heedful.models.bundle import Bundle
+from heedful.models.networks import Classifier
+
+
+def scores_of(
+    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> Tensor:
+    """The scores of every class of texts, in the order of the rows."""
+    recipe = bundle.recipe
+    collator = collator_of(recipe, len(bundle.vocabularies.labels))
+    plan = batches_by_length(collator.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
+    batches = (collator.batch(stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
+    scores_BC = torch.empty(len(rows), len(bundle.vocabularies.labels))
+    for places, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
+        scores_BC[places] = scored
+    return scores_BC
+
+
+def collator_of(recipe: Recipe, classes: int) -> AnyTextCollator:
+    """How the recipe's texts become a model's input."""
+    data, model = recipe.data, classifier_model(recipe)
+    several = classes if model.labels == "several" else 0
+    if isinstance(model.encoder, HierarchicalEncoderTable):
+        return DocumentCollator(data.max_length, model.encoder.max_sentence, data.cut, several)
+    return TextCollator(data.max_length, data.cut, data.paired, several)

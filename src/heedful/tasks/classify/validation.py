@@ -1,0 +1,44 @@
+"""How a classifier is scored during training: loss, accuracy and F1 on the validation corpora."""
+
+from collections.abc import Mapping
+
+from heedful.config.rules.classify import classifier_model
+from heedful.data.epochs.plan import spread
+from heedful.data.token_store import TokenStore
+from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
+from heedful.models.bundle import Bundle
+from heedful.models.networks import Classifier
+from heedful.tasks.classify.scoring import scores_of
+from heedful.tasks.shared.validation_scores import metric_first
+
+
+class ClassifierValidator:
+    """Scores a classifier in training, as it stands; the recipe's metric comes first."""
+
+    def __init__(self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...]) -> None:
+        self._bundle, self._stores = bundle, stores
+        self._settings = bundle.recipe.train.validation
+
+    def __call__(self) -> Mapping[str, float]:
+        """All scores; none where there is nothing to judge by."""
+        if not self._stores:
+            return {}
+        judged, loss = judge_stores(self._bundle, self._stores, self._settings.max_sentences)
+        scores = {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
+        return metric_first(scores, self._settings.metric)
+
+
+def judge_stores(
+    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], most: int | None = None
+) -> tuple[ClassificationResult, float]:
+    """What a model says of labelled texts, beside the truth; and its loss, by text.
+
+    Of more than `most` texts so many are judged, at equal distances: a file may be sorted by its labels.
+    """
+    labels, several = bundle.vocabularies.labels, classifier_model(bundle.recipe).labels == "several"
+    found = [store.streams["label"] for store in stores]
+    classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
+    rows = spread(most or len(classes), len(classes))
+    scores_BC = scores_of(bundle, stores, rows)
+    true = mark_classes([classes[row] for row in rows], len(labels))
+    return ClassificationResult(labels, true, decide_classes(scores_BC, several)), class_loss(scores_BC, true, several)

@@ -1,0 +1,57 @@
+"""Batches of a masked language model: for training, and for evaluation with masks that never change."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heedful.config.recipe import Recipe
+from heedful.config.rules.fill import bert_model
+from heedful.data.batch_layout import CPU_MULTIPLE
+from heedful.data.batches.masked import MaskedFeed, validation_feed
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.errors import UserError
+from heedful.models.bundle import Bundle
+from heedful.models.networks import MaskedModel
+from heedful.tasks.shared.static_shapes import SHORTEST_TEXT
+
+
+def evaluation_feed(bundle: Bundle[MaskedModel], stores: Sequence[TokenStore], name: str) -> MaskedFeed:
+    """The batches to judge by, always the same. Refuses documents that will not do, which `name` says in messages."""
+    feed = validation_feed(masked_feed(bundle.recipe, bundle.vocabularies["text"], stores, [1.0] * len(stores)))
+    try:
+        next(feed.plan(0))
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    return feed
+
+
+def masked_feed(
+    recipe: Recipe, tokenizer: Tokenizer, stores: Sequence[TokenStore], weights: Sequence[float]
+) -> MaskedFeed:
+    """Batches of documents, with masks as the recipe says."""
+    data, masking = recipe.data, recipe.train.masking
+    if tokenizer.mask is None:
+        raise UserError(
+            "The vocabulary has no `<mask>`: start from a masked language model, or train from the beginning."
+        )
+    return MaskedFeed(
+        stores,
+        weights,
+        seed=recipe.train.seed,
+        batch_tokens=data.batch_tokens,
+        max_length=data.max_length,
+        next_sentence=bert_model(recipe).next_sentence,
+        masking=masking,
+        mask_id=tokenizer.mask,
+        vocabulary=range(tokenizer.markers, tokenizer.size),
+        begins_word=begins_word(tokenizer) if masking.whole_words else None,
+        max_sentences=max(1, data.batch_tokens // SHORTEST_TEXT),
+        multiple=CPU_MULTIPLE,
+    )
+
+
+def begins_word(tokenizer: Tokenizer) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Of every id, whether a word begins with that piece."""
+    inside = [tokenizer.continues_word(token) for token in range(tokenizer.size)]
+    return ~np.array(inside, np.bool_)

@@ -1,0 +1,32 @@
+"""How a masked language model is scored during training: always by the same masks."""
+
+from collections.abc import Mapping
+
+from heedful.data.batches.masked import some_inputs
+from heedful.data.prepare.prepared import Prepared
+from heedful.metrics.masked_tokens import predict_masked
+from heedful.models.bundle import Bundle
+from heedful.models.networks import MaskedModel
+from heedful.tasks.fill.feeds import evaluation_feed
+from heedful.tasks.shared.validation_scores import metric_first
+
+
+class MaskedValidator:
+    """Scores a masked language model in training, always by the same masks; the recipe's metric comes first."""
+
+    def __init__(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> None:
+        self._bundle, self._settings = bundle, bundle.recipe.train.validation
+        stores, most = prepared.valid, self._settings.max_sentences
+        self._feed = evaluation_feed(bundle, stores, "`data.valid`") if stores else None
+        self._chosen = some_inputs(self._feed, most) if self._feed and most is not None else None
+
+    def __call__(self) -> Mapping[str, float]:
+        """All scores; none where there is nothing to judge by."""
+        if self._feed is None:
+            return {}
+        plan = self._feed.plan(0) if self._chosen is None else self._chosen
+        found = predict_masked(self._bundle.model, map(self._feed.batch, plan))
+        scores = {"loss": found.likelihood.loss, "perplexity": found.likelihood.perplexity, "accuracy": found.accuracy}
+        if found.next_accuracy is not None:
+            scores["next_accuracy"] = found.next_accuracy
+        return metric_first(scores, self._settings.metric)

@@ -1,0 +1,18 @@
+"""All tasks of Heedful by name: each is a folder here, and a row in `config.tasks`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from heedful.config.recipe import Recipe
+from heedful.tasks.classify.task import ClassifyTask
+from heedful.tasks.fill.task import FillTask
+from heedful.tasks.protocol import Task
+from heedful.tasks.translate.task import TranslateTask
+
+_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), FillTask())
+TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
+
+
+def find_task(recipe: Recipe, given: Task | None = None) -> Task:
+    """The task of a recipe: the one that was given, or the one in the table."""
+    return TASKS[recipe.rules.name] if given is None else given
