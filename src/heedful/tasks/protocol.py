@@ -15,6 +15,7 @@ from heedful.config.corpora import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape
+from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.scores import Score
