@@ -39,8 +39,8 @@ import torch
 from benchmarks.attention_cells import CELLS, FULL, OWN, Budget
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
-from heedful.cli.reports.scored import training_of
 
+from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import recipe_to_json
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs
@@ -104,7 +104,7 @@ def train_and_evaluate(run: Run, budget: Budget) -> None:
     known = {
         "recipe": recipe_to_json(recipe),
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
-        "training": training_of(run.folder),
+        "training": describe_training(run.folder),
         "bleu": judged.bleu.score,
         "signature": judged.bleu.signature,
         "perplexity": judged.perplexity,

@@ -37,8 +37,8 @@ from typing import Any, NoReturn
 
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.side_by_side import Task, run_side_by_side
-from heedful.cli.reports.scored import training_of
 
+from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.texts import read_texts
 from heedful.errors import HeedfulError
@@ -120,14 +120,14 @@ class Chain:
         minutes: dict[str, float | None] = {}
         for step in steps[:-1]:
             start = self._train(step, start, step.recipe)
-            minutes[step.recipe] = training_of(start).get("minutes")
+            minutes[step.recipe] = describe_training(start).get("minutes")
         last = steps[-1]
         rates = FEW_RATES if self.part in SHOWN else (None,)
         runs = [self._train(last, start, last.recipe + (f"-{rate:g}" if rate else ""), rate) for rate in rates]
         valid = {run.name: self._accuracy(run, "valid")[0] for run in runs}
         best = max(runs, key=lambda run: valid[run.name])
         accuracy, right = self._accuracy(best, "test")
-        minutes[last.recipe] = training_of(best).get("minutes")
+        minutes[last.recipe] = describe_training(best).get("minutes")
         known = {"accuracy": accuracy, "valid": valid, "best": best.name, "minutes": minutes, "right": right}
         write_json(self.folder / FOUND, known)
 

@@ -22,7 +22,8 @@ from heedful.data.batches.texts import AnyTextCollator, TextBatch, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
-from heedful.models.bundle import build_network, read_bundle
+from heedful.models.build.network import build_network
+from heedful.models.bundle import read_bundle
 from heedful.models.networks import Classifier, MaskedModel, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.packed import IGNORED, Nested

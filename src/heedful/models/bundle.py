@@ -13,18 +13,14 @@ from typing import Final, Generic, TypeVar, overload
 
 from torch import nn
 
-from heedful.config.model.any import AnyModel
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.files import read_bytes, read_json, write_bytes, write_json
-from heedful.models.build.encoder_only import build_classifier, build_masked_model
-from heedful.models.build.network import build_model
-from heedful.models.networks import EncoderDecoder, Network
+from heedful.models.build.network import build_network
+from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.version import __version__
 
@@ -94,17 +90,6 @@ def read_bundle(
 def other_task(folder: Path, recipe: Recipe) -> UserError:
     """What to say of a model that does something else than is asked of it."""
     return UserError(f"{folder} is a model that {recipe.rules.does}: use `heedful {recipe.rules.verb}`.")
-
-
-def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
-    """Make the model of a recipe with fresh weights, drawn from torch's global generator."""
-    match config:
-        case ClassifierModel():
-            return build_classifier(config, vocabularies["text"].size, len(vocabularies.labels))
-        case BertModel():
-            return build_masked_model(config, vocabularies["text"].size)
-        case _:
-            return build_model(config, vocabularies["source"].size, vocabularies["target"].size)
 
 
 def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Recipe, Vocabularies]:

@@ -11,15 +11,8 @@ from heedful.config.rules.task_rules import TaskRules
 from heedful.config.train import Average
 from heedful.errors import UserError, counted
 from heedful.files import new_folder, refuse_file_in_the_way
-from heedful.models.bundle import (
-    CONFIG,
-    WEIGHTS,
-    build_network,
-    read_bundle,
-    read_description,
-    write_description,
-    write_weights,
-)
+from heedful.models.build.network import build_network
+from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
 from heedful.models.weights import first_difference, mean_weights, set_weights, shapes_of
 from heedful.runs.fine_tuning import other_function
 from heedful.runs.model_card import write_card

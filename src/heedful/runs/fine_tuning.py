@@ -16,7 +16,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.section import Section, merge_tables
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, build_network, read_bundle, read_description
+from heedful.models.build.network import build_network
+from heedful.models.bundle import Bundle, read_bundle, read_description
 from heedful.models.weights import set_weights, shapes_of
 
 # What weights were trained for and shapes do not tell: another value makes them meaningless.

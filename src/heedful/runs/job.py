@@ -13,7 +13,7 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
 from heedful.errors import UserError, counted
-from heedful.models.bundle import build_network
+from heedful.models.build.network import build_network
 from heedful.models.networks import Network, set_precision
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress

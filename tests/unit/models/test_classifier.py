@@ -22,7 +22,8 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
-from heedful.models.bundle import build_network, read_bundle, read_description, write_description, write_weights
+from heedful.models.build.network import build_network
+from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
 from heedful.models.heads import Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, VectorEncoder
 from heedful.models.networks import Classifier, MaskedModel, set_precision, store_in

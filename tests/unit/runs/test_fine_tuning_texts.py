@@ -21,7 +21,8 @@ from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import build_network, read_description, write_description, write_weights
+from heedful.models.build.network import build_network
+from heedful.models.bundle import read_description, write_description, write_weights
 from heedful.runs.dry_run import dry_run
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.job import first_job

@@ -6,8 +6,8 @@ Devlin et al. 2019
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json
+from heedful.config.rules.fill import bert_model
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.interop.bert.vocabulary import read_vocabulary
@@ -53,9 +53,9 @@ def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
             "next sentences."
         )
     recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
-    assert isinstance(recipe.model, BertModel)
-    network = build_masked_model(recipe.model, vocabulary.tokenizer.size)
-    fill_weights(network, recipe.model, tensors, vocabulary.rows, config.number("vocab_size"))
+    table = bert_model(recipe)
+    network = build_masked_model(table, vocabulary.tokenizer.size)
+    fill_weights(network, table, tensors, vocabulary.rows, config.number("vocab_size"))
     return Bundle(recipe, Vocabularies({"text": vocabulary.tokenizer}), network)
 
 

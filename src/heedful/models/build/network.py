@@ -1,21 +1,39 @@
-"""From a recipe's [model] table to an encoder-decoder: its vocabulary matrices, its encoder and its decoder."""
+"""From a recipe's [model] table to its network."""
 
 from typing import assert_never
 
 from torch import nn
 
-from heedful.config.model.mixed import PairModel
+from heedful.config.model.any import AnyModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.mixed import MixedModel, PairModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
-from heedful.models.networks import EncoderDecoder
+from heedful.models.networks import EncoderDecoder, Network
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import make_table
 
 
+def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
+    """Make the network of a recipe with new weights, drawn from torch's global generator."""
+    match config:
+        case ClassifierModel():
+            return build_classifier(config, vocabularies["text"].size, len(vocabularies.labels))
+        case BertModel():
+            return build_masked_model(config, vocabularies["text"].size)
+        case TransformerModel() | RecurrentModel() | MixedModel():
+            return build_model(config, vocabularies["source"].size, vocabularies["target"].size)
+        case _:
+            assert_never(config)
+
+
 def build_model(config: PairModel, source_size: int, target_size: int) -> EncoderDecoder:
-    """Make a network with new weights, drawn from torch's global generator."""
+    """Make an encoder-decoder with new weights: its vocabulary matrices, its encoder and its decoder."""
     first, second = config.sides
     if config.tie == "all" and source_size != target_size:
         raise ValueError("one matrix for both embeddings needs one vocabulary")

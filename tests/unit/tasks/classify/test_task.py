@@ -18,7 +18,8 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.models.bundle import Bundle, build_network
+from heedful.models.build.network import build_network
+from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.scoring import collator_of, scores_of
 from heedful.tasks.classify.task import ClassifyTask

@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-from heedful.cli.reports.scored import CorpusResult, ModelResult
-from heedful.cli.reports.translation_scores import as_text
-
+from heedful.cli.reports.scores import CorpusResult, ModelResult, as_text
 from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator
 
