@@ -134,7 +134,11 @@ def test_a_file_that_was_cut_off_is_refused(length: int) -> None:
     assert re.fullmatch(rf"{re.escape(str(WHERE))} is damaged \(.+\): restore it from a copy or train again\.", message)
 
 
-@pytest.mark.parametrize("data", [b"not a model", b"\xff" * 100, b"PK\x03\x04" + bytes(60), GOOD + b"more"])
+@pytest.mark.parametrize(
+    "data",
+    [b"not a model", b"\xff" * 100, b"PK\x03\x04" + bytes(60), GOOD + b"more"],
+    ids=["text", "ones", "archive", "longer"],
+)
 def test_what_is_no_safetensors_file_is_refused(data: bytes) -> None:
     assert refusal(nn.Linear(3, 2), data).startswith(f"{WHERE} is damaged (")
 
