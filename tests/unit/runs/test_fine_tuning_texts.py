@@ -1,118 +1,46 @@
-"""Fine-tuning classifiers and masked language models: what they have from their start, and what they refuse."""
+"""Fine-tuning classifiers and masked language models: what they take from their start."""
 
-import json
 import shutil
-from collections.abc import Mapping
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from rich.console import Console
-from safetensors.torch import load_file
-from torch import Tensor
+from tests.unit.runs.run_folders import silent
+from tests.unit.runs.text_starts import (
+    BERT,
+    CLASSIFIER,
+    LABELS,
+    ON_BERT,
+    Values,
+    at_first,
+    filling,
+    recipe,
+    refused,
+    start,
+    state,
+    values,
+    weights,
+)
 
 from heedful.cli.main import run
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
-from heedful.config.reading.load import load_recipe, recipe_from_json
-from heedful.config.recipe import Recipe
-from heedful.data.tokenize.training import train_tokenizer
-from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
-from heedful.models.bundle import read_description, write_description, write_weights
+from heedful.config.reading.load import load_recipe
+from heedful.models.bundle import read_description
 from heedful.runs.dry_run import dry_run
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.job import first_job
 from heedful.runs.progress import RunProgress
 from heedful.runs.training_run import train
 
-Values = dict[str, Any]
-BERT: Values = {"family": "bert", "width": 8, "heads": 2, "layers": 2, "inner": 12, "max_positions": 20}
-CLASSIFIER: Values = {"family": "classifier", "encoder": {**BERT, "family": "transformer"}}
-LABELS = ("neg", "neutral", "pos")
-
-
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
-    rows = [{"text": "ant bee", "second": "cat", "label": "pos"}, {"text": "dog", "second": "ant", "label": "neg"}]
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows * 10))
-
-
-def start(folder: Path, model: Values, mask: bool = True) -> Path:
-    """A bundle with fresh weights, none of them zero, and a vocabulary of five animals."""
-    classifies = model["family"] == "classifier"
-    corpus = {"jsonl": "x", "text": "t", "label": "l"} if classifies else {"text": "x"}
-    recipe = Recipe.model_validate(
-        {"data": {"train": corpus, "max_length": 12}, "tokenizer": {"kind": "word"}, "model": model}
-    )
-    tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee cat dog eel"], mask=mask)
-    vocabularies = Vocabularies({"text": tokenizer}, LABELS if classifies else ())
-    made = build_network(recipe.model, vocabularies)
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, std=0.1)
-    write_description(folder / "start", recipe, vocabularies)
-    write_weights(folder / "start", made)
-    return folder / "start"
-
-
-def values(folder: Path, model: Values | None, second: bool = False, steps: int = 3, **train: Any) -> Values:
-    """A recipe that starts from there."""
-    corpus = {"jsonl": "t.jsonl", "text": "text", "label": "label"} | ({"second": "second"} if second else {})
-    return {
-        "data": {"folder": str(folder), "train": [corpus], "valid": [corpus], "batch_tokens": 40, "max_length": 12},
-        "train": {
-            "steps": steps,
-            "start_from": str(folder / "start"),
-            "schedule": {"kind": "constant", "lr": 0.01},
-            "precision": "float32",
-            "device": "cpu",
-            **train,
-        },
-        **({} if model is None else {"model": model}),
-    }
-
-
-def recipe(values: Values) -> Recipe:
-    return recipe_from_json(values, "my.toml")
-
-
-def silent() -> Console:
-    return Console(file=StringIO(), width=300)
-
-
-def weights(folder: Path) -> dict[str, Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
-def state(folder: Path, step: int) -> list[bytes]:
-    files = ("model.safetensors", "optimizer.safetensors")
-    return [(folder / f"checkpoints/step-{step:08d}" / file).read_bytes() for file in files]
-
-
-def at_first(values: Values) -> tuple[Recipe, Mapping[str, Tensor], Vocabularies]:
-    """A run before its first step."""
-    with RunProgress(silent()) as progress:
-        job = first_job(recipe(values), progress)
-    return job.recipe, dict(job.model.named_parameters()), job.vocabularies
-
-
-def refused(values: Values, out: Path, resume: bool = False) -> str:
-    with pytest.raises(UserError) as caught:
-        train(recipe(values), out, resume=resume, console=silent())
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+pytestmark = pytest.mark.usefixtures("labelled_texts")
 
 
 def moved(name: str) -> str:
     """What a weight of BERT is called in a classifier."""
     return f"pooled.{name}" if name.startswith("encoder.") else name
 
-
-ON_BERT: Values = {"family": "classifier"}
 
 # --- a classifier on BERT ---------------------------------------------------------------------------------------------
 
@@ -241,6 +169,32 @@ def test_only_what_differs_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_what_a_recipe_takes_over_is_shown_and_can_be_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start(tmp_path, BERT)
+    Path("my.toml").write_text(
+        '[data]\nmax_length = 12\ntrain = { jsonl = "t.jsonl", text = "text", label = "label" }\n'
+        '[model]\nfamily = "classifier"\npool = "mean"\n[train]\nstart_from = "start"\nsteps = 3\n'
+    )
+    assert run(["config", "show", "my.toml"]) == 0
+    Path("shown.toml").write_text(capsys.readouterr().out)
+    shown = load_recipe("shown.toml")
+    assert isinstance(shown.model, ClassifierModel)
+    assert shown.model.encoder == read_description(Path("start"))[0].model
+    assert shown.tokenizer.kind == "word"
+    assert read_start(shown).recipe == read_start(load_recipe("my.toml")).recipe
+    shutil.rmtree("start")
+    assert run(["config", "show", "my.toml"]) == 0  # which is all there is to show then
+
+
+def test_a_bert_without_segments_tells_pairs_by_their_markers(tmp_path: Path) -> None:
+    start(tmp_path, BERT | {"segments": 0, "next_sentence": False})
+    made, _, _ = at_first(values(tmp_path, ON_BERT, second=True))
+    assert made.data.paired
+
+
 # --- a classifier on a classifier -------------------------------------------------------------------------------------
 
 
@@ -291,12 +245,6 @@ def test_what_the_recipe_does_not_say_is_checked_as_the_start_has_it(tmp_path: P
     )
 
 
-def test_another_number_of_labels_is_refused(tmp_path: Path) -> None:
-    folder = start(tmp_path, CLASSIFIER, mask=False)
-    said = {"family": "classifier", "labels": "several"}
-    assert refused(values(tmp_path, said), tmp_path / "run") == other_function(folder, "labels", "several", "one")
-
-
 def test_resume_of_a_classifier_on_a_classifier_is_exact(tmp_path: Path) -> None:
     start(tmp_path, CLASSIFIER, mask=False)
     whole = train(recipe(values(tmp_path, None, steps=4)), tmp_path / "whole", console=silent())
@@ -306,42 +254,14 @@ def test_resume_of_a_classifier_on_a_classifier_is_exact(tmp_path: Path) -> None
     assert read_description(run)[1].labels == LABELS
 
 
-def test_a_label_that_the_start_does_not_know_is_refused(tmp_path: Path) -> None:
+def test_the_usual_pool_may_be_said(tmp_path: Path) -> None:
     start(tmp_path, CLASSIFIER, mask=False)
-    (tmp_path / "t.jsonl").write_text('{"text": "ant", "label": "netural"}\n')
-    assert refused(values(tmp_path, None), tmp_path / "run") == (
-        "t.jsonl, line 1 has the label `netural`, which is not a class of the model. Did you mean `neutral`?"
-    )
+    made, _, _ = at_first(values(tmp_path, {"family": "classifier", "pool": "first"}))
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.pooled_by == "first"
 
 
 # --- BERT on BERT -----------------------------------------------------------------------------------------------------
-
-
-def filling(folder: Path, **model: Any) -> Values:
-    (folder / "t.txt").write_text("Ant bee .\nCat dog .\n\nDog eel .\nAnt ant .\n")
-    written = values(folder, {"family": "bert", **model} if model else None)
-    corpus = {"text": "t.txt", "sentences": "line"}
-    return {**written, "data": written["data"] | {"train": [corpus], "valid": []}}
-
-
-def test_what_a_recipe_takes_over_is_shown_and_can_be_trained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    start(tmp_path, BERT)
-    Path("my.toml").write_text(
-        '[data]\nmax_length = 12\ntrain = { jsonl = "t.jsonl", text = "text", label = "label" }\n'
-        '[model]\nfamily = "classifier"\npool = "mean"\n[train]\nstart_from = "start"\nsteps = 3\n'
-    )
-    assert run(["config", "show", "my.toml"]) == 0
-    Path("shown.toml").write_text(capsys.readouterr().out)
-    shown = load_recipe("shown.toml")
-    assert isinstance(shown.model, ClassifierModel)
-    assert shown.model.encoder == read_description(Path("start"))[0].model
-    assert shown.tokenizer.kind == "word"
-    assert read_start(shown).recipe == read_start(load_recipe("my.toml")).recipe
-    shutil.rmtree("start")
-    assert run(["config", "show", "my.toml"]) == 0  # which is all there is to show then
 
 
 def test_a_masked_model_goes_on_from_another(tmp_path: Path) -> None:
@@ -351,190 +271,3 @@ def test_a_masked_model_goes_on_from_another(tmp_path: Path) -> None:
     assert vocabularies["text"].mask == 4
     assert all(torch.equal(own[name], tensor) for name, tensor in weights(folder).items())
     assert own.keys() == weights(folder).keys()
-
-
-def test_a_vocabulary_without_a_mask_cannot_be_filled(tmp_path: Path) -> None:
-    start(tmp_path, BERT, mask=False)
-    assert refused(filling(tmp_path), tmp_path / "run").startswith("The vocabulary has no `<mask>`: ")
-
-
-# --- what is refused --------------------------------------------------------------------------------------------------
-
-
-def other_function(folder: Path, key: str, now: object, was: object) -> str:
-    ways = {"family": f'Write `family = "{was}"`', "encoder.family": f'Write `family = "{was}"` in [model.encoder]'}
-    way_out = ways.get(key, "Leave the key out")
-    return (
-        f"`model.{key}` is {json.dumps(now)}, but {folder} was trained with {json.dumps(was)}: its weights would "
-        f"mean nothing. {way_out} to take the start's."
-    )
-
-
-@pytest.mark.parametrize(
-    ("begun", "said", "key", "now", "was"),
-    [
-        (CLASSIFIER, BERT, "family", "bert", "classifier"),
-        (BERT, CLASSIFIER, "encoder.family", "transformer", "bert"),
-        (BERT, {"family": "classifier", "encoder": {"family": "recurrent"}}, "encoder.family", "recurrent", "bert"),
-        (
-            CLASSIFIER,
-            {"family": "classifier", "encoder": {"family": "hierarchical"}},
-            "encoder.family",
-            "hierarchical",
-            "transformer",
-        ),
-        (BERT, {"family": "classifier", "encoder": {"family": "bert", "heads": 4}}, "encoder.heads", 4, 2),
-        (
-            BERT,
-            {"family": "classifier", "encoder": {"family": "bert", "embedding_scale": True}},
-            "encoder.embedding_scale",
-            True,
-            False,
-        ),
-        (BERT, {"family": "bert", "activation": "relu"}, "activation", "relu", "gelu"),
-        (CLASSIFIER, {"family": "classifier", "pool": "mean"}, "pool", "mean", "first"),
-        (
-            CLASSIFIER,
-            {"family": "classifier", "encoder": {"family": "transformer", "norm": "pre"}},
-            "encoder.norm",
-            "pre",
-            "post",
-        ),
-    ],
-)
-def test_a_model_that_would_compute_otherwise_is_refused(
-    tmp_path: Path, begun: Values, said: Values, key: str, now: object, was: object
-) -> None:
-    folder = start(tmp_path, begun)
-    written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
-    assert refused(written, tmp_path / "run") == other_function(folder, key, now, was)
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_usual_pool_may_be_said(tmp_path: Path) -> None:
-    start(tmp_path, CLASSIFIER, mask=False)
-    made, _, _ = at_first(values(tmp_path, {"family": "classifier", "pool": "first"}))
-    assert isinstance(made.model, ClassifierModel)
-    assert made.model.pooled_by == "first"
-
-
-@pytest.mark.parametrize(
-    ("begun", "said", "told"),
-    [
-        (
-            BERT,
-            {"family": "classifier", "encoder": {"family": "bert", "layers": 3}},
-            "`model.encoder.layers` is 2 there and 3 in the recipe",
-        ),
-        (
-            BERT,
-            {"family": "classifier", "encoder": {"family": "bert", "layers": 1}},
-            "`model.encoder.layers` is 2 there and 1 in the recipe",
-        ),
-        (
-            BERT,
-            {"family": "classifier", "encoder": {"family": "bert", "inner": 16, "dropout": 0.5}},
-            "`model.encoder.inner` is 12 there and 16 in the recipe",
-        ),
-        (BERT, {"family": "bert", "inner": 16}, "`model.inner` is 12 there and 16 in the recipe"),
-        (
-            BERT | {"next_sentence": False},
-            {"family": "bert", "next_sentence": True},
-            "`model.next_sentence` is false there and true in the recipe",
-        ),
-        (
-            CLASSIFIER,
-            {"family": "classifier", "encoder": {"family": "transformer", "segments": 2}},
-            "`model.encoder.segments` is 0 there and 2 in the recipe",
-        ),
-        (CLASSIFIER, {"family": "classifier", "pooler": True}, "`model.pooler` is false there and true in the recipe"),
-    ],
-)
-def test_other_shapes_are_refused_with_the_difference(tmp_path: Path, begun: Values, said: Values, told: str) -> None:
-    folder = start(tmp_path, begun)
-    written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
-    assert refused(written, tmp_path / "run") == (
-        f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
-    )
-
-
-@pytest.mark.parametrize("family", ["transformer", "classifier"])
-def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Path, family: str) -> None:
-    tiny = {"width": 8, "heads": 2, "layers": 1, "inner": 8}
-    translator = {"family": "transformer", **tiny}
-    if family == "classifier":
-        made = Recipe.model_validate(
-            {"data": {"train": {"source": "a", "target": "b"}}, "tokenizer": {"kind": "word"}, "model": translator}
-        )
-        tokenizer = train_tokenizer(made.tokenizer, ["ant bee"])
-        vocabularies = Vocabularies({"text": tokenizer})
-        write_description(tmp_path / "start", made, vocabularies)
-        write_weights(tmp_path / "start", build_network(made.model, vocabularies))
-        assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (
-            f'{tmp_path}/start is not a start for a classifier: `model.family` is "transformer" there, but must be '
-            '"bert" or "classifier".'
-        )
-        return
-    start(tmp_path, CLASSIFIER)
-    written = values(tmp_path, translator)
-    written["data"] |= {"train": [{"source": "t.jsonl", "target": "t.jsonl"}], "valid": []}
-    assert refused(written, tmp_path / "run") == other_function(tmp_path / "start", "family", family, "classifier")
-
-
-def test_labels_are_needed_where_the_model_is_the_starts(tmp_path: Path) -> None:
-    """The recipe is right by itself: only together with its start it does not fit."""
-    folder = start(tmp_path, CLASSIFIER)
-    written = values(tmp_path, None)
-    written["data"]["valid"] = [{"jsonl": "t.jsonl", "text": "text"}]
-    assert refused(written, tmp_path / "run") == (
-        f"a recipe that starts from {folder}: `data.valid` does not fit `model.family`: a classifier learns from texts "
-        "with labels: give `text` and `label`."
-    )
-
-
-def test_texts_must_fit_into_the_positions_of_the_start(tmp_path: Path) -> None:
-    folder = start(tmp_path, BERT)
-    written = values(tmp_path, ON_BERT)
-    written["data"]["max_length"] = 21
-    assert refused(written, tmp_path / "run") == (
-        f"a recipe that starts from {folder}: `data.max_length` (21), markers included, must fit into "
-        "`model.encoder.max_positions`, but that is 20."
-    )
-
-
-def test_pairs_are_refused_where_bert_has_one_segment(tmp_path: Path) -> None:
-    folder = start(tmp_path, BERT | {"segments": 1, "next_sentence": False})
-    assert refused(values(tmp_path, ON_BERT, second=True), tmp_path / "run") == (
-        f"a recipe that starts from {folder}: `model.encoder.segments` must be 2 where `second` makes pairs of texts, "
-        "or 0 to tell them apart by their markers alone, but is 1."
-    )
-
-
-def test_a_bert_without_segments_tells_pairs_by_their_markers(tmp_path: Path) -> None:
-    start(tmp_path, BERT | {"segments": 0, "next_sentence": False})
-    made, _, _ = at_first(values(tmp_path, ON_BERT, second=True))
-    assert made.data.paired
-
-
-@pytest.mark.parametrize(
-    ("more", "line"),
-    [
-        ({"freeze": 3}, "`train.freeze` is 3, but the encoder has 2 layers: use a smaller number, or "),
-        ({"class_weights": {"bad": 2.0}}, "`train.class_weights` names `bad`, but no training text has that label."),
-    ],
-)
-def test_what_training_cannot_do_with_the_start_is_refused(tmp_path: Path, more: Values, line: str) -> None:
-    start(tmp_path, BERT)
-    assert refused(values(tmp_path, ON_BERT, **more), tmp_path / "run").startswith(line)
-
-
-def test_resume_with_another_encoder_is_refused(tmp_path: Path) -> None:
-    start(tmp_path, BERT)
-    run = train(recipe(values(tmp_path, ON_BERT, steps=1)), tmp_path / "run", console=silent())
-    said = ON_BERT | {"encoder": {"family": "bert", "dropout": 0.4}}
-    assert refused(values(tmp_path, said), run, resume=True) == (
-        f"{run} was trained with `model.encoder.dropout` = 0.1, but the recipe says 0.4: resume with the same recipe, "
-        "or train into another folder."
-    )
-    other = {"family": "classifier", "encoder": {"family": "recurrent"}}
-    assert refused(values(tmp_path, other), run, resume=True).startswith(f"{run} was trained with `model.encoder.")
