@@ -136,7 +136,7 @@ def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Pa
             {"data": {"train": {"source": "a", "target": "b"}}, "tokenizer": {"kind": "word"}, "model": translator}
         )
         tokenizer = train_tokenizer(made.tokenizer, ["ant bee"])
-        vocabularies = Vocabularies({"text": tokenizer})
+        vocabularies = Vocabularies({"source": tokenizer, "target": tokenizer})
         write_description(tmp_path / "start", made, vocabularies)
         write_weights(tmp_path / "start", build_network(made.model, vocabularies))
         assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (

@@ -9,7 +9,7 @@ from heedful.config.data import Data
 from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnyTokenizer, Words
-from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.encoder_only import build_masked_model
@@ -77,3 +77,9 @@ def week_bundle(updates: int = 150) -> Bundle[MaskedModel]:
         torch.nn.functional.cross_entropy(scores, plain.values[places]).backward()
         optimizer.step()
     return bundle
+
+
+def mask_of(tokenizer: Tokenizer) -> int:
+    """The mask of a tokenizer that has one."""
+    assert tokenizer.mask is not None
+    return tokenizer.mask
