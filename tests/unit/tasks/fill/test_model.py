@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.unit.tasks.fill.mask_tokenizers import KINDS, all_kinds, wording
 from tests.unit.tasks.masked_models import TEXTS, WEEK, mask_of, masked_bundle, week_bundle
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -134,7 +135,7 @@ def test_words_that_the_vocabulary_does_not_have_stay_in_the_answer(week: MaskFi
 
 
 def test_a_candidates_text_has_no_spaces_around_it_unless_it_is_one() -> None:
-    bundle = masked_bundle(ByteBpe(size=340))
+    bundle = masked_bundle(KINDS["byte_bpe"])
     (candidates,) = MaskFiller(bundle).fill("the [MASK]", top=10_000).masks
     texts = {candidate.piece: candidate.text for candidate in candidates}
     assert texts["▁cat"] == "cat"
