@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from tests.golden.texts import column, reviews, running_text, translated, tsv
+from tests.golden.cases.texts import column, reviews, running_text, translated, tsv
 
 import heedful
 

@@ -6,7 +6,8 @@ Another machine adds numbers up in another order, hence a tolerance; `curves.py`
 from pathlib import Path
 
 import pytest
-from tests.golden.curves import CASES, UPDATES, committed, curve
+from tests.golden.cases.curves import CASES, UPDATES
+from tests.golden.curves import committed, curve
 
 
 @pytest.mark.parametrize("name", CASES)

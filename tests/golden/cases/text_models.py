@@ -1,0 +1,112 @@
+"""Classifiers and masked language models whose bundles are golden."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.golden.cases.golden import Golden
+
+_TEXTS: Final = """
+[data]
+train = {{ tsv = "{name}.tsv", label = 1, text = 2{second}, part = "1-7/8" }}
+valid = {{ tsv = "{name}.tsv", label = 1, text = 2{second}, part = "0/8" }}
+batch_tokens = 256
+max_length = 32
+"""
+_RUNNING: Final = """
+[data]
+train = { text = "running.txt", part = "1-7/8" }
+valid = { text = "running.txt", part = "0/8" }
+batch_tokens = 256
+max_length = 32
+"""
+_OPINIONS: Final = ["The film was great. The cast was funny.", "The ending was dull.", "The story was odd, but great!"]
+
+TEXT_MODELS: Final[Mapping[str, Golden]] = {
+    "classifier-transformer": Golden(
+        _TEXTS.format(name="reviews", second=""),
+        """
+[tokenizer]
+kind = "unigram"
+size = 60
+[model]
+family = "classifier"
+encoder = { family = "transformer", width = 8, heads = 2, layers = 1, inner = 16 }
+pool = "multi_dimensional"
+""",
+        {"classify": _OPINIONS, "seconds": None},
+        steps=20,
+    ),
+    "classifier-recurrent-pairs": Golden(
+        _TEXTS.format(name="pairs", second=", second = 3"),
+        """
+[tokenizer]
+kind = "wordpiece"
+size = 70
+[model]
+family = "classifier"
+encoder = { family = "recurrent", cell = "lstm", width = 8, embedding = 8, layers = 2, dropout = 0.0 }
+pool = "attention"
+""",
+        {
+            "classify": ["The soup was fine.", "The lamp was fine."],
+            "seconds": ["I ask about the tea.", "I ask about the cook."],
+        },
+        steps=60,
+    ),
+    "classifier-hierarchical": Golden(
+        _TEXTS.format(name="reviews", second=""),
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "classifier"
+[model.encoder]
+family = "hierarchical"
+words = { family = "recurrent", width = 6, embedding = 8, dropout = 0.0 }
+sentences = { width = 6, dropout = 0.0 }
+""",
+        {"classify": _OPINIONS, "seconds": None},
+        steps=30,
+    ),
+    "classifier-bert-several": Golden(
+        _TEXTS.format(name="topics", second=""),
+        """
+[tokenizer]
+kind = "char"
+[model]
+family = "classifier"
+encoder = { family = "bert", width = 8, heads = 2, layers = 1, inner = 16, max_positions = 48 }
+pool = "mean"
+pooler = true
+labels = "several"
+""",
+        {
+            "classify": ["We liked the soup and the bed.", "We liked the guide.", "We liked the weather."],
+            "seconds": None,
+        },
+        steps=150,
+    ),
+    "bert": Golden(
+        _RUNNING,
+        """
+[tokenizer]
+kind = "wordpiece"
+size = 80
+[model]
+family = "bert"
+width = 12
+heads = 2
+layers = 2
+inner = 16
+max_positions = 32
+next_sentence = true
+""",
+        {
+            "fill": ["The dog [MASK] the tree today.", "A [MASK] likes the [MASK]."],
+            "seconds": ["The man hears [MASK] song.", "The cat sees a house."],
+            "embed": ["The dog sees a small fish.", "A bird"],
+        },
+        steps=500,
+        lr=0.01,
+    ),
+}
