@@ -5,7 +5,7 @@
     model.translate(["Ein Hund rennt."])
     heedful.load("runs/imdb").classify("A wonderful film.")
 
-Importing this loads no torch; the first use does.
+Importing this package does not import torch; the first use does.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        # All at once: to import one would leave `train` the subpackage that it brings along.
+        # All at once, so that no name stays bound to a subpackage of the same name that an import brings along.
         globals().update({public: getattr(import_module(home), public) for public, home in _HOMES.items()})
         return globals()[name]
     raise AttributeError(f"module 'heedful' has no attribute {name!r}")

@@ -1,21 +1,21 @@
-"""Texts in lines and columns: what a file or a terminal can hold of whatever a model writes."""
+"""Texts in lines and columns, for files and terminals."""
 
 import re
 from collections.abc import Sequence
 
 
 def one_line(text: str) -> str:
-    """Keep a text on its line: a model can write line breaks too."""
+    """Replace line breaks, which a model can write too, by spaces."""
     return re.sub(r"[\r\n]+", " ", text)
 
 
 def one_column(text: str) -> str:
-    """Keep a text on its line and in its column, where columns are separated by tabs."""
+    """Replace line breaks and tabs, which separate columns, by spaces."""
     return one_line(text).replace("\t", " ")
 
 
 def align_columns(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Lay out rows in columns two spaces apart: the first `left` columns hold names, the others numbers."""
+    """Align rows in columns, two spaces apart: the first `left` columns to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

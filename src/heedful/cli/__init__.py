@@ -1,1 +1,1 @@
-"""The command line: one small file a verb, each imported when it is used."""
+"""The command line: one small file per verb, each imported when it is used."""

@@ -1,1 +1,1 @@
-"""Recipes: the typed schema and its loader. Torch-free, so that mistakes show before anything slow is imported."""
+"""Recipes: the typed schema and its loader. Torch-free, so that mistakes are reported before slow imports."""

@@ -1,4 +1,4 @@
-"""What the tables of every recipe demand of each other; `rules` has what a task adds. One line per complaint."""
+"""Checks across the tables of a recipe that hold for every task; `rules` has those of each task."""
 
 from heedful.config.corpora import SPLITS
 from heedful.config.rules.task_rules import TaskRules
@@ -15,7 +15,7 @@ def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     _check_start(recipe)
     said = recipe.model.model_fields_set if "model" in recipe.model_fields_set else set()
     if recipe.train.start_from and said != set(type(recipe.model).model_fields):
-        return  # what the recipe does not say of the model is the start's: all is checked again with it
+        return  # keys of [model] left out come from the start model: everything is checked again with them
     _check_family(recipe, rules)
     _check_corpora(recipe, rules)
     _check_metric(recipe, rules)
@@ -34,20 +34,22 @@ def _check_names(recipe: Tables) -> None:
 def _check_validation(recipe: Tables) -> None:
     train, valid = recipe.train, recipe.data.valid
     if train.average and train.average.best and not valid:
-        raise ValueError("`train.average.best` needs `data.valid`, by which they are the best")
+        raise ValueError(
+            "`train.average.best` needs `data.valid`: the best checkpoints are those with the best validation scores"
+        )
     if train.validation.metric != "loss" and not valid:
         raise ValueError(f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`')
 
 
 def _check_start(recipe: Tables) -> None:
     if recipe.train.freeze is not None and not recipe.train.start_from:
-        raise ValueError("`train.freeze` keeps what `train.start_from` brings, but there is no start: leave it out")
+        raise ValueError("`train.freeze` freezes weights of `train.start_from`, which is not set: leave it out")
 
 
 def _check_family(recipe: Tables, rules: TaskRules) -> None:
     if recipe.model.family not in rules.families:
         raise ValueError(
-            f'`task = "{rules.name}"` is not for `model.family = "{recipe.model.family}"`: use '
+            f'`task = "{rules.name}"` does not apply to `model.family = "{recipe.model.family}"`: use '
             f"{_quoted(rules.families)}"
         )
 
@@ -67,7 +69,8 @@ def _check_metric(recipe: Tables, rules: TaskRules) -> None:
     known = {name for other in (*TASKS.values(), rules) for name in other.metrics}
     if metric in known:
         raise ValueError(
-            f'`train.validation.metric` is "{metric}", which is not for {rules.learner}: use {_quoted(rules.metrics)}'
+            f'`train.validation.metric` is "{metric}", which does not apply to {rules.learner}: use '
+            f"{_quoted(rules.metrics)}"
         )
     near = nearest(metric, list(rules.metrics))
     meant = f'did you mean "{near}"?' if near else f"use {_quoted(rules.metrics)}"

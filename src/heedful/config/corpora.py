@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PositiveInt, Tag, mo
 
 from heedful.config.section import Section
 
-# A description is what the loader says of a value that does not match: "... but must be <description>".
+# The description completes the loader's message about a value that does not match: "... but must be <description>".
 Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
 Name = Annotated[str, Field(pattern=r"^(\w[\w. -]*)?$", description="letters, digits, `.`, `-`, `_` and spaces")]
 Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
@@ -14,36 +14,38 @@ Part = Annotated[str, Field(pattern=r"^(\d+(-\d+)?/\d+)?$", description='a part 
 
 
 class Corpus(Section):
-    """What every corpus may say, and what every form of corpus says of itself."""
+    """Keys of every corpus, and the facts that each form of corpus declares about itself."""
 
-    frozen_kind: ClassVar[str]  # part of cache keys and of checkpoints: no renaming of the class may change it
-    file_keys: ClassVar[tuple[str, ...]] = ()  # the keys that are names of files
-    later_keys: ClassVar[tuple[str, ...]] = ()  # those added after the form's first release: see `options`
+    frozen_kind: ClassVar[str]  # part of cache keys and of checkpoints: stays the same if the class is renamed
+    file_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are file names
+    later_keys: ClassVar[tuple[str, ...]] = ()  # keys added after the form's first release: see `options`
 
-    name: Name = ""
-    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0  # how often an epoch shows each sentence, on average
-    lines: Lines = ""  # "1-2000": only these, counted from 1, both included
-    to: Language = ""  # "de" puts the tag <2de> before every source: one model for several target languages
+    name: Name = ""  # name of the corpus in messages and results; by default its file names
+    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0  # average number of times an epoch shows each sentence
+    lines: Lines = ""  # range of lines to read, as in "1-2000": counted from 1, both ends included
+    to: Language = ""  # target language: "de" puts the tag <2de> before every source, for multilingual models
 
     @model_validator(mode="after")
     def _lines_go_up(self) -> Self:
         if self.lines and not 1 <= self.line_range[0] <= self.line_range[1]:
-            raise ValueError(f'`lines` is "{self.lines}", but must go up from a line to a later one, counted from 1')
+            raise ValueError(
+                f'`lines` is "{self.lines}", but must be a first and a last line in ascending order, counted from 1'
+            )
         return self
 
     def files(self) -> tuple[str, ...]:
-        """Return the names of the files that the corpus is in."""
+        """Return the names of the corpus's files."""
         return tuple(getattr(self, key) for key in self.file_keys)
 
     @property
     def title(self) -> str:
-        """What the corpus is called in messages."""
+        """Name of the corpus in messages."""
         return self.name or self._untitled()
 
     def options(self) -> dict[str, object]:
-        """Return what decides, besides the content of the files, which rows are read: a part of cache keys.
+        """Return the keys that decide, besides the content of the files, which rows are read: part of cache keys.
 
-        A key that was added later enters only where it is not at its default, so that old caches stay valid.
+        A key that was added later is included only where it differs from its default, so that old caches stay valid.
         """
         unset = {key for key in self.later_keys if getattr(self, key) == type(self).model_fields[key].default}
         return self.model_dump(exclude={"name", "weight", *self.file_keys, *unset})
@@ -53,7 +55,7 @@ class Corpus(Section):
 
     @property
     def line_range(self) -> tuple[int, int]:
-        """The first and the last of `lines`, where it is given."""
+        """First and last line of `lines`, which must be set."""
         first, last = map(int, self.lines.split("-"))
         return first, last
 
@@ -64,8 +66,8 @@ class TextCorpus(Corpus):
     frozen_kind = "TextCorpus"
     file_keys = ("source", "target")
 
-    source: str
-    target: str
+    source: str  # file of source sentences
+    target: str  # file of target sentences
 
 
 class TsvCorpus(Corpus):
@@ -74,9 +76,9 @@ class TsvCorpus(Corpus):
     frozen_kind = "TsvCorpus"
     file_keys = ("tsv",)
 
-    tsv: str
-    source: PositiveInt = 1
-    target: PositiveInt = 2
+    tsv: str  # file name
+    source: PositiveInt = 1  # column of the source sentences
+    target: PositiveInt = 2  # column of the target sentences
 
 
 class JsonlCorpus(Corpus):
@@ -85,9 +87,9 @@ class JsonlCorpus(Corpus):
     frozen_kind = "JsonlCorpus"
     file_keys = ("jsonl",)
 
-    jsonl: str
-    source: str = "source"
-    target: str = "target"
+    jsonl: str  # file name
+    source: str = "source"  # field of the source sentences
+    target: str = "target"  # field of the target sentences
 
 
 class BuiltinCorpus(Corpus):
@@ -95,26 +97,26 @@ class BuiltinCorpus(Corpus):
 
     frozen_kind = "BuiltinCorpus"
 
-    builtin: Literal["english-spanish"]
-    part: Literal["train", "valid", "test"] = "train"
-    count: PositiveInt = 1000
+    builtin: Literal["english-spanish"]  # name of the generator
+    part: Literal["train", "valid", "test"] = "train"  # parts have no sentence in common
+    count: PositiveInt = 1000  # number of sentence pairs
 
     def _untitled(self) -> str:
         return f"{self.builtin} {self.part}"
 
 
 class TextsCorpus(Corpus):
-    """What every corpus of texts may say, with labels or without: for classifiers and masked language models.
+    """Keys of every corpus of texts, with labels or without: for classifiers and masked language models.
 
     Texts are chosen by the sha256 of their content, so that neither their order nor another corpus changes the choice.
     """
 
-    part: Part = ""  # "0/10": of ten parts by hash the first; "1-9/10": the others
-    sample: PositiveInt | None = None  # the number of texts of these: those of the smallest hashes
+    part: Part = ""  # subset of the texts by hash: "0/10" is the first of ten parts, "1-9/10" the other nine
+    sample: PositiveInt | None = None  # number of texts to keep, those with the smallest hashes; by default all
 
     @property
     def part_range(self) -> tuple[int, int, int]:
-        """The first and the last of the parts, and the number of parts, where `part` is given."""
+        """First part, last part and number of parts of `part`, which must be set."""
         members, count = self.part.split("/")
         first, _, last = members.partition("-")
         return int(first), int(last or first), int(count)
@@ -125,7 +127,8 @@ class TextsCorpus(Corpus):
             first, last, count = self.part_range
             if not first <= last < count:
                 raise ValueError(
-                    f'`part` is "{self.part}", but must be some of the parts 0 to n-1 of n, such as "0/10" or "1-9/10"'
+                    f'`part` is "{self.part}", but must be one or more of the parts 0 to n-1 of n, such as "0/10" or '
+                    '"1-9/10"'
                 )
         return self
 
@@ -135,32 +138,32 @@ class TextsCorpus(Corpus):
         for number, (key, value) in enumerate(said):
             for other, same in said[:number]:
                 if value == same:
-                    raise ValueError(f"`{other}` and `{key}` are both {value!r}: each must have its own")
+                    raise ValueError(f"`{other}` and `{key}` are both {value!r}, but must be different")
         return self
 
 
 class TsvTexts(TextsCorpus):
-    """Texts in a column of a tab-separated file, counted from 1; with a second text of a pair, and labels."""
+    """Texts in a column of a tab-separated file, optionally with a second text and labels; columns count from 1."""
 
     frozen_kind = "TsvTexts"
     file_keys = ("tsv",)
 
-    tsv: str
-    text: PositiveInt
-    second: PositiveInt | None = None
-    label: PositiveInt | None = None  # several labels are separated by commas
+    tsv: str  # file name
+    text: PositiveInt  # column of the texts
+    second: PositiveInt | None = None  # column of the second texts, for models that read pairs of texts
+    label: PositiveInt | None = None  # column of the labels; several labels are separated by commas
 
 
 class JsonlTexts(TextsCorpus):
-    """Texts in a field of one JSON object per line; with a second text of a pair, and a label or a list of labels."""
+    """Texts in a field of one JSON object per line, optionally with a second text, and a label or a list of labels."""
 
     frozen_kind = "JsonlTexts"
     file_keys = ("jsonl",)
 
-    jsonl: str
-    text: str
-    second: str | None = None
-    label: str | None = None
+    jsonl: str  # file name
+    text: str  # field of the texts
+    second: str | None = None  # field of the second texts, for models that read pairs of texts
+    label: str | None = None  # field of the label, or of a list of labels
 
 
 class PlainTexts(TextsCorpus):
@@ -169,11 +172,10 @@ class PlainTexts(TextsCorpus):
     frozen_kind = "PlainTexts"
     file_keys = ("text",)
 
-    text: str
-    documents: Literal["blank_line", "line", "heading"] = (
-        "blank_line"  # what ends one; heading: " = Title = ", WikiText
-    )
-    sentences: Literal["split", "line"] = "split"  # found by punctuation, or one per line
+    text: str  # file name
+    # Separator of documents: a blank line, the end of a line, or a heading such as " = Title = " (WikiText).
+    documents: Literal["blank_line", "line", "heading"] = "blank_line"
+    sentences: Literal["split", "line"] = "split"  # sentences are split at punctuation, or are one per line
 
 
 def _corpus_form(value: Any) -> str:
@@ -184,7 +186,7 @@ def _corpus_form(value: Any) -> str:
     if form in ("tsv", "jsonl"):
         return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
     if not form and has("label"):
-        return "tsv_texts"  # the usual form of texts with labels, so that the message names what is missing
+        return "tsv_texts"  # the usual form of texts with labels, so that the message names the missing key
     return form or ("text" if has("text") else "pairs")
 
 
@@ -192,7 +194,7 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-SPLITS: Final = ("train", "valid", "test")  # of [data]
+SPLITS: Final = ("train", "valid", "test")  # keys of [data]
 PAIRS = (TextCorpus, TsvCorpus, JsonlCorpus, BuiltinCorpus)
 TEXTS = (TsvTexts, JsonlTexts, PlainTexts)
 PairCorpus = TextCorpus | TsvCorpus | JsonlCorpus | BuiltinCorpus

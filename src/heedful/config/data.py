@@ -9,7 +9,7 @@ from heedful.config.section import Section
 
 
 def _current_word(value: Any) -> Any:
-    """Read the word that recipes and bundles had before."""
+    """Translate the word that older recipes and bundles use."""
     return "start" if value == "begin" else value
 
 
@@ -17,29 +17,29 @@ Cut = Annotated[Literal["end", "start", "middle"], BeforeValidator(_current_word
 
 
 class Tokenized(Section):
-    """The languages by whose Moses rules the text is already tokenized; a corpus's `to` may name its own target."""
+    """Languages by whose Moses rules the text is already tokenized; a corpus with `to` has that target language."""
 
-    source: Annotated[Language, Field(min_length=1)]
-    target: Annotated[Language, Field(min_length=1)]
+    source: Annotated[Language, Field(min_length=1)]  # source language
+    target: Annotated[Language, Field(min_length=1)]  # target language
 
 
 class Data(Section):
-    """Where the sentences are, which of them are used, and the number of tokens in a batch."""
+    """Where the data is, which of it is used, and the number of tokens in a batch."""
 
-    folder: str = ""  # put before every relative file name
-    train: Annotated[Corpora, Field(min_length=1)]
-    valid: Corpora = ()
-    test: Corpora = ()
-    batch_tokens: PositiveInt = 4096  # source tokens, and separately target tokens, of one micro-batch
-    # Training pairs with a side longer than this are dropped, and counted; longer texts are cut to this length, markers
-    # included, or split where a masked language model reads them.
+    folder: str = ""  # folder that relative file names start from
+    train: Annotated[Corpora, Field(min_length=1)]  # training corpora: one table or a list of tables
+    valid: Corpora = ()  # validation corpora
+    test: Corpora = ()  # test corpora, which `heedful evaluate` scores by default
+    batch_tokens: PositiveInt = 4096  # maximum source tokens, and separately target tokens, of one micro-batch
+    # Maximum length in tokens. Training pairs with a longer side are dropped, and counted. Texts to classify are cut to
+    # this length, markers included; a masked language model splits them.
     max_length: PositiveInt = 256
-    cut: Cut = "end"  # where a text to classify that is too long loses tokens
-    max_ratio: Annotated[float, Field(ge=1)] | None = None  # longer side over shorter side, in tokens
+    cut: Cut = "end"  # the part that is removed from a text to classify that is too long
+    max_ratio: Annotated[float, Field(ge=1)] | None = None  # maximum ratio of the longer to the shorter side, in tokens
     temperature: Annotated[float, Field(ge=1)] = 1.0  # above 1, small corpora are shown more often: n^(1/temperature)
-    nfc: bool = False  # normalise to Unicode's composed form
-    lowercase: bool = False
-    tokenized: Tokenized | None = None
+    nfc: bool = False  # normalise text to Unicode's composed form (NFC)
+    lowercase: bool = False  # lowercase all text
+    tokenized: Tokenized | None = None  # languages, if the files are already tokenized by Moses' rules
 
     @property
     def paired(self) -> bool:

@@ -1,8 +1,8 @@
 """A recipe: one model, from its data to its scores.
 
 Every key that a recipe may hold is declared in the files of this folder, one file per table, with its default and
-bounds. Classes are chosen by `kind` or `family`, one class per kind, so that a key that does not apply to a kind is an
-error.
+bounds. Where a table has a `kind` or a `family`, each value has its own class, so that a key that does not apply to it
+is an error.
 """
 
 from typing import Self
@@ -18,18 +18,18 @@ from heedful.config.tasks import find_rules, from_outside
 
 
 class Recipe(Tables):
-    """Tables that fit together, and the rules of the task that they are for."""
+    """Tables that fit together, and the rules of their task."""
 
-    _given: TaskRules | None = PrivateAttr(default=None)  # of a task that is not in the table
+    _given: TaskRules | None = PrivateAttr(default=None)  # rules of a task that is not in the table of tasks
 
     @property
     def rules(self) -> TaskRules:
-        """The rules of the task that the model is trained for."""
+        """Rules of the task that the model is trained for."""
         return find_rules(self.task, self.model.family, self._given)
 
     @property
     def given_rules(self) -> TaskRules | None:
-        """The rules of a task from outside Heedful, where the recipe was read with them."""
+        """Rules of a task from outside Heedful; None if the recipe was read without them."""
         return self._given
 
     @property
@@ -39,7 +39,7 @@ class Recipe(Tables):
 
     @property
     def label_smoothing(self) -> float:
-        """What the recipe says, or what is usual for its task."""
+        """Label smoothing of the recipe, by default that of its task."""
         said = self.train.label_smoothing
         return self.rules.label_smoothing if said is None else said
 
@@ -52,7 +52,7 @@ class Recipe(Tables):
         return self
 
     def _follow_vocabularies(self) -> None:
-        """Where a Transformer does not say what it ties, vocabularies of two sides leave the decoder's matrices."""
+        """Tie only the decoder's matrices of a Transformer with separate vocabularies that does not set `tie`."""
         model = self.model
         if model.family == "transformer" and "tie" not in model.model_fields_set and not self.tokenizer.joint:
             self.__dict__["model"] = model.model_copy(update={"tie": "decoder"})

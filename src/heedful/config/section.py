@@ -1,4 +1,4 @@
-"""What every table of a recipe is, and the values that several tables share."""
+"""The base class of every table of a recipe, and types of values that several tables share."""
 
 from typing import Annotated, Final, Self, TypeVar
 
@@ -9,7 +9,7 @@ _MOST: Final = 10**12
 
 
 class Section(BaseModel):
-    """A table of a recipe: unknown keys are errors, `true` is no number and "6" neither, values never change."""
+    """A table of a recipe: unknown keys are errors, neither `true` nor "6" is a number, and values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, strict=True, allow_inf_nan=False)
 
@@ -18,7 +18,7 @@ class Section(BaseModel):
         for key in self.model_fields_set - {"seed"}:
             value = getattr(self, key)
             if isinstance(value, int) and value > _MOST:
-                raise ValueError(f"`{key}` must be at most {_MOST:,}, which no machine can hold")
+                raise ValueError(f"`{key}` must be at most {_MOST:,}, as no machine can hold more")
         return self
 
 
@@ -26,11 +26,11 @@ TableType = TypeVar("TableType", bound=Section)
 
 
 def merge_tables(base: TableType, said: Section | None) -> TableType:
-    """A table with what another says laid over it, table by table; one of another class replaces it whole."""
+    """Overlay a table with the keys that another sets, recursively; a table of another class replaces it entirely."""
     if said is None:
         return base
     if type(said) is not type(base):
-        return said  # type: ignore[return-value] # whoever compares the two refuses it
+        return said  # type: ignore[return-value] # the caller compares the two and refuses it
     update = {}
     for key in said.model_fields_set:
         ours, theirs = getattr(said, key), getattr(base, key)

@@ -1,4 +1,4 @@
-"""The tables of a recipe, each right by itself; `recipe.Recipe` adds what they demand of each other."""
+"""The tables of a recipe, each valid by itself; `recipe.Recipe` adds the checks across tables."""
 
 from pydantic import Field
 
@@ -12,12 +12,12 @@ from heedful.config.train import Train
 
 
 class Tables(Section):
-    """All that a recipe may say."""
+    """All tables and keys of a recipe."""
 
-    task: str | None = None  # what the model is trained for; by default what its family is usually for
-    data: Data
-    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)
-    model: AnyModel = Field(default_factory=TransformerModel)
-    train: Train = Field(default_factory=Train)
-    decode: Decode = Field(default_factory=Decode)
-    evaluate: Evaluate = Field(default_factory=Evaluate)
+    task: str | None = None  # what the model is trained for; by default the usual task of its family
+    data: Data  # corpora, their form and the size of batches
+    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)  # kind and size of the vocabularies
+    model: AnyModel = Field(default_factory=TransformerModel)  # family and shape of the network
+    train: Train = Field(default_factory=Train)  # optimisation, checkpoints and validation
+    decode: Decode = Field(default_factory=Decode)  # search for translations
+    evaluate: Evaluate = Field(default_factory=Evaluate)  # computation of scores

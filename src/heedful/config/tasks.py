@@ -1,4 +1,4 @@
-"""All tasks: what models are trained for. The half of each that needs torch is in `heedful.tasks`."""
+"""The rules of all tasks by name. The half of each task that needs torch is in `heedful.tasks`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,15 +9,15 @@ from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE
 
 TASKS: Final[Mapping[str, TaskRules]] = {rules.name: rules for rules in (TRANSLATE, CLASSIFY, FILL)}
-_USUAL: Final[Mapping[str, TaskRules]] = {  # what a family is usually for: the first task that it can learn
+_USUAL: Final[Mapping[str, TaskRules]] = {  # the usual task of each family: the first that it can learn
     family: rules for rules in reversed([*TASKS.values()]) for family in rules.families
 }
 
 
 def find_rules(task: str | None, family: str, given: TaskRules | None) -> TaskRules:
-    """The rules of a task: the one that a recipe names, or what its family is usually for.
+    """Return the rules of a recipe's task: the task it names, or the usual one of its family.
 
-    `given` are the rules of a task that is not in the table: whoever trains or loads a model passes it.
+    `given` are the rules of a task that is not in the table, passed by the caller who trains or loads a model.
     """
     if given is not None:
         if task not in (None, given.name):
@@ -34,5 +34,5 @@ def find_rules(task: str | None, family: str, given: TaskRules | None) -> TaskRu
 
 
 def from_outside(rules: TaskRules) -> TaskRules | None:
-    """The rules themselves, where they are not of a task in the table."""
+    """Return the rules if they are those of a task outside the table; None otherwise."""
     return None if TASKS.get(rules.name) is rules else rules

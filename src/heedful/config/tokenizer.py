@@ -1,4 +1,4 @@
-"""The [tokenizer] table of a recipe: one class per kind, and one per kind for a target side of its own."""
+"""The [tokenizer] table of a recipe: one class per kind, and one per kind for a separate target vocabulary."""
 
 from typing import Annotated, Any, Literal
 
@@ -13,57 +13,57 @@ SideName = Literal["source", "target"]
 
 
 class OneSide(Section):
-    """What every vocabulary may say."""
+    """Keys of every vocabulary."""
 
-    sample: PositiveInt = 1_000_000  # texts that it is trained on, at most: evenly from all training corpora
+    sample: PositiveInt = 1_000_000  # maximum number of texts to train on, taken evenly from all training corpora
 
     @property
     def table(self) -> str:
-        """The table's name in messages."""
+        """Name of the table in messages."""
         return "tokenizer" if isinstance(self, BothSides) else "tokenizer.target"
 
 
 class ByteBpeSide(OneSide):
-    """Byte-level byte-pair encoding: any text comes back exactly."""
+    """Byte-level byte-pair encoding: lossless for any text."""
 
     kind: Literal["byte_bpe"]
-    size: Annotated[int, Field(ge=260)] = 8000
+    size: Annotated[int, Field(ge=260)] = 8000  # maximum number of pieces, markers included
 
 
 class BpeSide(OneSide):
     """Byte-pair encoding of characters inside words split at spaces (Sennrich et al. 2016), for tokenized text."""
 
     kind: Literal["bpe"]
-    size: PositiveInt = 10000
+    size: PositiveInt = 10000  # maximum number of pieces, markers included
 
 
 class WordPieceSide(OneSide):
     """WordPiece (Schuster and Nakajima 2012), as BERT uses it."""
 
     kind: Literal["wordpiece"]
-    size: PositiveInt = 32000
+    size: PositiveInt = 32000  # maximum number of pieces, markers included
 
 
 class UnigramSide(OneSide):
-    """The pieces of a unigram language model (Kudo 2018)."""
+    """Pieces of a unigram language model (Kudo 2018)."""
 
     kind: Literal["unigram"]
-    size: PositiveInt = 8000
+    size: PositiveInt = 8000  # maximum number of pieces, markers included
 
 
 class WordsSide(OneSide):
     """Whole words, split at spaces."""
 
     kind: Literal["word"]
-    size: PositiveInt = 50000
-    min_count: PositiveInt = 1
+    size: PositiveInt = 50000  # maximum number of words, markers included; the most frequent are kept
+    min_count: PositiveInt = 1  # minimum number of occurrences of a word
 
 
 class CharactersSide(OneSide):
     """Single characters."""
 
     kind: Literal["char"]
-    size: PositiveInt = 5000
+    size: PositiveInt = 5000  # maximum number of characters, markers included; the most frequent are kept
 
 
 AnySide = ByteBpeSide | BpeSide | WordPieceSide | UnigramSide | WordsSide | CharactersSide
@@ -73,10 +73,10 @@ AnySide = ByteBpeSide | BpeSide | WordPieceSide | UnigramSide | WordsSide | Char
 
 
 class BothSides(Section):
-    """How the vocabularies of two sides go together."""
+    """Keys that relate the vocabularies of the source and the target."""
 
-    joint: bool = True  # one vocabulary for both sides
-    target: AnySide | None = Field(default=None, discriminator="kind")  # the target side's own kind
+    joint: bool = True  # one vocabulary for source and target
+    target: AnySide | None = Field(default=None, discriminator="kind")  # table of a separate target vocabulary
 
     @model_validator(mode="before")
     @classmethod
@@ -84,19 +84,19 @@ class BothSides(Section):
         if not isinstance(values, dict) or values.get("target") is None:
             return values
         if values.get("joint") is True:
-            raise ValueError("`joint` must be false where `target` is a vocabulary of its own: leave it out")
+            raise ValueError("`joint` must be false where `target` is a separate vocabulary: leave it out")
         return {"joint": False, **values}
 
     @property
     def why_separate(self) -> str | None:
-        """What makes the vocabularies of the two sides separate, in words; None where they are joint."""
+        """Reason why source and target have separate vocabularies, in words; None where they share one."""
         if self.target is not None:
-            return "`tokenizer.target` is a vocabulary of its own"
+            return "`tokenizer.target` is a separate vocabulary"
         return None if self.joint else "`tokenizer.joint` is false"
 
 
 class ByteBpe(ByteBpeSide, BothSides):
-    """Byte-level byte-pair encoding: any text comes back exactly."""
+    """Byte-level byte-pair encoding: lossless for any text."""
 
     kind: Literal["byte_bpe"] = "byte_bpe"
 
@@ -110,7 +110,7 @@ class WordPiece(WordPieceSide, BothSides):
 
 
 class Unigram(UnigramSide, BothSides):
-    """The pieces of a unigram language model (Kudo 2018)."""
+    """Pieces of a unigram language model (Kudo 2018)."""
 
 
 class Words(WordsSide, BothSides):
@@ -128,5 +128,5 @@ AnyTokenizer = Annotated[
 
 
 def side_of(tokenizer: AnyTokenizer, side: SideName) -> AnySide:
-    """Return the table that a side's vocabulary is trained by."""
+    """Return the table of a side's vocabulary."""
     return tokenizer.target if side == "target" and tokenizer.target is not None else tokenizer

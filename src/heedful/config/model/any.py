@@ -18,7 +18,7 @@ AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncod
 
 
 def text_encoder(model: AnyModel) -> AnyEncoder | None:
-    """The table of the encoder that reads texts, which another head can stand on; None where there is none."""
+    """Return the table of the encoder that reads texts, on which another head can be put; None where there is none."""
     match model:
         case ClassifierModel():
             return model.encoder

@@ -1,7 +1,7 @@
-"""What a recipe says of attention, in every family that attends.
+"""Keys of attention that all families with attention share.
 
-Combinations of attention that make no sense are refused here, before anything is built: what an alignment or a
-distribution demands stands next to it in `nn`, and a test compares the two.
+Invalid combinations are refused here, before anything is built: the requirements of an alignment or a distribution are
+stated next to it in `nn` too, and a test compares the two.
 """
 
 from typing import Annotated, Final, Literal
@@ -24,48 +24,56 @@ DistributionName = Literal[
 Tie = Literal["all", "decoder", "none"]
 
 
-EQUAL_WIDTHS: Final = ("content", "dot", "scaled_dot", "kernel", "area")  # alignments of queries with keys as they are
+EQUAL_WIDTHS: Final = (
+    "content",
+    "dot",
+    "scaled_dot",
+    "kernel",
+    "area",
+)  # alignments of queries and keys without projections
 
 
-FIXED_LENGTH: Final = ("location",)  # alignments that know a fixed number of places
+FIXED_LENGTH: Final = ("location",)  # alignments with a fixed number of positions
 
 
-SEVERAL_PLACES: Final = ("area",)  # alignments whose candidates are more than single places
+SEVERAL_PLACES: Final = ("area",)  # alignments whose candidates are spans of positions
 
 
 NEEDS_DISTANCE: Final = ("de_attention",)  # distributions that subtract keys from queries
 
 
-SCORES_BY_PLACE: Final = ("alibi", "relative")  # positions that add to the score of a single place
+SCORES_BY_PLACE: Final = ("alibi", "relative")  # positions that add to the scores of single positions
 
 
 class Attending(Section):
-    """How attention scores, weighs and chooses, in every family that has it."""
+    """How attention turns scores into weights and chooses values, in every family that has it."""
 
-    distribution: DistributionName = "softmax"
-    alpha: Annotated[float, Field(gt=1, le=4)] = 1.5  # of the distribution "entmax"
-    choice: Literal["soft", "hard", "gumbel"] = "soft"  # hard: one place is drawn, gradients go through the weights
-    temperature: PositiveFloat = 1.0  # of the choice "gumbel"
-    features: PositiveInt = 256  # random ones of the alignment "kernel"
-    area: PositiveInt = 3  # of the alignment "area": the most places side by side
-    max_places: PositiveInt | None = None  # of the alignment "location": the longest source, `</s>` included
+    distribution: DistributionName = "softmax"  # function from scores to weights
+    alpha: Annotated[float, Field(gt=1, le=4)] = 1.5  # alpha of the distribution "entmax"
+    # soft: the weighted mean of all values; hard: one position is sampled, and gradients flow through the weights;
+    # gumbel: one position is sampled by Gumbel-softmax.
+    choice: Literal["soft", "hard", "gumbel"] = "soft"
+    temperature: PositiveFloat = 1.0  # temperature of the choice "gumbel"
+    features: PositiveInt = 256  # number of random features of the alignment "kernel"
+    area: PositiveInt = 3  # maximum number of adjacent positions of the alignment "area"
+    max_places: PositiveInt | None = None  # maximum source length of the alignment "location", `</s>` included
 
     def check_attention(self, alignment: str) -> None:
         """Refuse what this alignment cannot do."""
         if alignment == "kernel" and (self.distribution != "softmax" or self.choice != "soft"):
             key = "distribution" if self.distribution != "softmax" else "choice"
             raise ValueError(
-                f'`alignment = "kernel"` stands for a softmax over its features: `{key}` must be '
-                f'"{"softmax" if key == "distribution" else "soft"}", but is "{getattr(self, key)}"; with '
-                '`alignment = "scaled_dot"` it may stay'
+                f'`alignment = "kernel"` approximates a softmax with random features: `{key}` must be '
+                f'"{"softmax" if key == "distribution" else "soft"}", but is "{getattr(self, key)}"; use '
+                '`alignment = "scaled_dot"` to keep it'
             )
         if alignment in FIXED_LENGTH and self.max_places is None:
             raise ValueError(
-                f'`alignment = "{alignment}"` scores a fixed number of places, and sentences have any length: '
+                f'`alignment = "{alignment}"` scores a fixed number of positions, but sentences have any length: '
                 "set `max_places` to `data.max_length` + 1, or choose another alignment"
             )
         if self.choice != "soft" and self.distribution in (*NEEDS_DISTANCE, "sigmoid"):
             raise ValueError(
-                f'`choice = "{self.choice}"` draws one place by weights that sum to 1, but those of '
+                f'`choice = "{self.choice}"` samples one position by weights that sum to 1, but those of '
                 f'`distribution = "{self.distribution}"` do not: choose "softmax" or an entmax'
             )

@@ -17,14 +17,16 @@ BERT_PRESETS: Final[dict[str, dict[str, Any]]] = {
 
 
 class BertModel(TransformerStack):
-    """BERT (Devlin et al. 2019): the paper's settings, and the base shape, where the recipe says nothing."""
+    """BERT (Devlin et al. 2019); defaults are the paper's settings and its base shape."""
 
     family: Literal["bert"]
-    preset: Literal["tiny", "mini", "small", "base", "large"] | None = None
-    width: PositiveInt = 768
-    heads: PositiveInt = 12
-    layers: PositiveInt = 12
-    inner: PositiveInt = 3072
+    preset: Literal["tiny", "mini", "small", "base", "large"] | None = (
+        None  # defaults of the keys that define the shape
+    )
+    width: PositiveInt = 768  # width of embeddings and states
+    heads: PositiveInt = 12  # number of attention heads
+    layers: PositiveInt = 12  # number of blocks
+    inner: PositiveInt = 3072  # width inside the feed-forward networks
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "gelu"
     norm_epsilon: PositiveFloat = 1e-12
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
@@ -32,8 +34,8 @@ class BertModel(TransformerStack):
     embedding_scale: bool = False
     embedding_norm: bool = True
     dropout_attention: Share = 0.1
-    segments: Annotated[int, Field(ge=0)] = 2  # kinds of tokens with a vector each: which of two texts they are of
-    next_sentence: bool = True  # whether a head tells if the second text follows the first
+    segments: Annotated[int, Field(ge=0)] = 2  # number of segment embeddings, which tell the texts of a pair apart
+    next_sentence: bool = True  # train a head that predicts whether the second text follows the first
 
     @model_validator(mode="before")
     @classmethod
@@ -44,7 +46,7 @@ class BertModel(TransformerStack):
     def _two_texts_are_told_apart(self) -> Self:
         if self.next_sentence and self.segments < 2:
             raise ValueError(
-                f"`segments` must be 2 where `next_sentence` is true, as two texts are told apart by it, "
+                f"`segments` must be 2 where `next_sentence` is true, to tell two texts apart, "
                 f"but is {self.segments}: set `next_sentence = false`, or leave `segments` out"
             )
         return self

@@ -1,4 +1,4 @@
-"""Encoders of models that read one sequence: Transformer, recurrent, hierarchical."""
+"""Tables of encoders for models that read one sequence: Transformer, recurrent, hierarchical."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -11,11 +11,11 @@ PoolName = Literal["first", "mean", "max", "last", "attention", "multi_dimension
 
 
 class TransformerEncoderTable(TransformerStack):
-    """The encoder of a Transformer by itself; `preset` fills what the recipe leaves out."""
+    """The encoder of a Transformer on its own; `preset` provides the keys that the recipe leaves out."""
 
     family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None
-    segments: Annotated[int, Field(ge=0)] = 0  # kinds of tokens with a vector each: 2 tells two texts apart
+    preset: Literal["small", "base", "big"] | None = None  # defaults of the keys that define the shape
+    segments: Annotated[int, Field(ge=0)] = 0  # number of segment embeddings; 2 tells the texts of a pair apart
 
     @model_validator(mode="before")
     @classmethod
@@ -24,64 +24,64 @@ class TransformerEncoderTable(TransformerStack):
 
 
 class RecurrentEncoderTable(Section):
-    """A stack of recurrent layers by itself."""
+    """A stack of recurrent layers on its own."""
 
     family: Literal["recurrent"] = "recurrent"
-    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
-    width: PositiveInt = 256  # of states in one direction
-    layers: PositiveInt = 1
-    bidirectional: bool = True
+    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"  # kind of recurrent cell
+    width: PositiveInt = 256  # width of states in one direction
+    layers: PositiveInt = 1  # number of layers
+    bidirectional: bool = True  # read the text in both directions
     embedding: PositiveInt | None = None  # width of embeddings; by default that of states
-    embeddings: PositiveInt = 1  # vectors of each token, mixed by learned weights (Kiela et al. 2018)
-    dropout: Share = 0.2  # of embeddings, and between layers
-    dropout_words: Share = 0.0  # of whole words (Iyyer et al. 2015)
-    variational: bool = False  # the same masks at every step (Gal and Ghahramani 2016)
+    embeddings: PositiveInt = 1  # number of embeddings per token, mixed by learned weights (Kiela et al. 2018)
+    dropout: Share = 0.2  # dropout of embeddings and between layers
+    dropout_words: Share = 0.0  # dropout of whole words (Iyyer et al. 2015)
+    variational: bool = False  # use the same dropout masks at every step (Gal and Ghahramani 2016)
 
     @property
     def embedding_width(self) -> int:
-        """Of the embedding."""
+        """Width of the embedding."""
         return self.embedding or self.width
 
     @property
     def memory_width(self) -> int:
-        """Of what the encoder puts out for a token."""
+        """Width of the encoder's output for a token."""
         return self.width * (2 if self.bidirectional else 1)
 
     @property
     def longest(self) -> tuple[int, str] | None:
-        """Recurrence has no end."""
+        """Maximum tokens of a text: None, as recurrence has no limit."""
         return None
 
 
 class HierarchicalEncoderTable(Section):
-    """Words to sentences, sentences to a document      HAN, Yang et al. 2016"""
+    """An encoder of words into sentences, and one of sentences into a document      HAN, Yang et al. 2016"""
 
     family: Literal["hierarchical"]
     words: Annotated[RecurrentEncoderTable | TransformerEncoderTable, Field(discriminator="family")] = (
         RecurrentEncoderTable(width=50, embedding=200)
-    )
-    word_pool: PoolName = "attention"  # of a sentence's words
-    sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)  # over vectors of sentences
-    max_sentence: PositiveInt = 100  # words of a sentence: what is longer goes on in a further one
+    )  # encoder of the words of a sentence
+    word_pool: PoolName = "attention"  # pool of the words of a sentence
+    sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)  # encoder of the vectors of sentences
+    max_sentence: PositiveInt = 100  # maximum tokens of a sentence; longer sentences are split
 
     @property
     def embedding_width(self) -> int:
-        """Of the embedding."""
+        """Width of the embedding."""
         return self.words.embedding_width
 
     @property
     def memory_width(self) -> int:
-        """Of what the encoder puts out for a sentence."""
+        """Width of the encoder's output for a sentence."""
         return self.sentences.memory_width
 
     @property
     def width(self) -> int:
-        """Of the sentences' states."""
+        """Width of the states of sentences."""
         return self.sentences.width
 
     @property
     def longest(self) -> tuple[int, str] | None:
-        """The most tokens of a sentence, and the key that says so; None where there is no end."""
+        """Maximum tokens of a sentence, and the key that sets it; None where there is no limit."""
         end = self.words.longest
         return end and (end[0], f"words.{end[1]}")
 
@@ -90,7 +90,7 @@ class HierarchicalEncoderTable(Section):
         for key in ("embedding", "embeddings", "dropout_words"):
             if getattr(self.sentences, key) != RecurrentEncoderTable.model_fields[key].default:
                 raise ValueError(
-                    f"`sentences` reads vectors, not tokens, so `sentences.{key}` means nothing: leave it out"
+                    f"`sentences` reads vectors, not tokens, so `sentences.{key}` does not apply: leave it out"
                 )
         end = self.words.longest
         if end is not None and self.max_sentence + 1 > end[0]:

@@ -11,16 +11,16 @@ from heedful.config.section import Section
 
 
 class MixedModel(Section):
-    """The encoder of one family with the decoder of the other; each table says what its own family may say."""
+    """The encoder of one family with the decoder of another; each table has the keys of its own family."""
 
     family: Literal["mixed"]
-    encoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
-    decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
-    tie: Tie = "none"
+    encoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]  # model table of the encoder
+    decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]  # model table of the decoder
+    tie: Tie = "none"  # shared matrices: both embeddings and the output layer, the target embedding and it, or none
 
     @field_serializer("encoder", "decoder")
     def _without_tie(self, table: TransformerModel | RecurrentModel) -> dict[str, Any]:
-        """Tying belongs to the whole model: a table that says it is refused, also when it is read again."""
+        """Leave out `tie`, which belongs to the whole model: a table that sets it would be refused when read again."""
         return table.model_dump(exclude={"tie"})
 
     @property
@@ -30,17 +30,17 @@ class MixedModel(Section):
 
     @property
     def width(self) -> int:
-        """Of the decoder's states."""
+        """Width of the decoder's states."""
         return self.decoder.width
 
     @property
     def memory_width(self) -> int:
-        """Of what the encoder puts out for a token."""
+        """Width of the encoder's output for a token."""
         return self.encoder.memory_width
 
     @property
     def longest(self) -> tuple[int, str] | None:
-        """The most tokens of a sentence, `</s>` included, and the key that says so; None where there is no end."""
+        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
         both = (("encoder", self.encoder.longest), ("decoder", self.decoder.longest))
         ends = [(end[0], f"{side}.{end[1]}") for side, end in both if end is not None]
         return min(ends, default=None)
@@ -65,4 +65,4 @@ class MixedModel(Section):
         return self
 
 
-PairModel = TransformerModel | RecurrentModel | MixedModel  # from one sequence to another
+PairModel = TransformerModel | RecurrentModel | MixedModel  # tables of networks that map one sequence to another

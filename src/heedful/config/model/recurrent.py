@@ -17,33 +17,33 @@ from heedful.config.section import Share
 
 
 class RecurrentModel(Attending):
-    """A recurrent encoder and decoder, joined as one of four papers has it.
+    """A recurrent encoder and decoder, connected as in one of four papers.
 
-    sutskever   the encoder's last state starts the decoder                               Sutskever et al. 2014
-    cho         it is given to every step, and to the output layer                        Cho et al. 2014
-    bahdanau    every step attends with the state before it; deep output with maxout      Bahdanau et al. 2015
-    luong       every step attends with its own state, and feeds what it read to the next  Luong et al. 2015
+    sutskever   the encoder's last state initialises the decoder                         Sutskever et al. 2014
+    cho         it is an input of every step and of the output layer                     Cho et al. 2014
+    bahdanau    every step attends with the previous state; deep output with maxout      Bahdanau et al. 2015
+    luong       every step attends with its own state, and feeds the result to the next  Luong et al. 2015
     """
 
     family: Literal["recurrent"]
-    wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"
-    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
-    width: PositiveInt = 512  # of the decoder's states
-    encoder_width: PositiveInt | None = None  # of the encoder's states in one direction; by default the same
+    wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"  # connection of encoder and decoder
+    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"  # kind of recurrent cell
+    width: PositiveInt = 512  # width of the decoder's states
+    encoder_width: PositiveInt | None = None  # width of the encoder's states in one direction; by default `width`
     embedding: PositiveInt | None = None  # width of embeddings; by default that of states
-    layers: PositiveInt = 1  # of the encoder, and of the decoder
-    decoder_layers: PositiveInt | None = None
-    bidirectional: bool = True  # the encoder
-    reverse_source: bool = False  # read the source from its end, as Sutskever et al. do
-    alignment: AlignmentName | None = None  # by default the paper's: "additive" of bahdanau, "general" of luong
-    window: Literal["global", "monotone", "predicted"] = "global"  # local-m, local-p
-    half_width: PositiveInt = 10  # of a window
-    input_feeding: bool = True  # of luong: what was read goes into the next step
-    embeddings: PositiveInt = 1  # vectors of each token, mixed by learned weights (Kiela et al. 2018)
-    tie: Tie = "none"
-    dropout: Share = 0.2  # of embeddings, between layers, and before the output layer
-    dropout_words: Share = 0.0  # of whole words that the encoder reads (Iyyer et al. 2015)
-    variational: bool = False  # the same masks at every step, on what is fed back too (Gal and Ghahramani 2016)
+    layers: PositiveInt = 1  # number of layers of the encoder, and by default of the decoder
+    decoder_layers: PositiveInt | None = None  # number of layers of the decoder; by default `layers`
+    bidirectional: bool = True  # the encoder reads the source in both directions
+    reverse_source: bool = False  # read the source from its end (Sutskever et al. 2014)
+    alignment: AlignmentName | None = None  # by default the paper's: "additive" for bahdanau, "general" for luong
+    window: Literal["global", "monotone", "predicted"] = "global"  # global, local-m or local-p (Luong et al. 2015)
+    half_width: PositiveInt = 10  # number of positions on each side of the centre of a local window
+    input_feeding: bool = True  # with luong: feed the attention's result to the next step
+    embeddings: PositiveInt = 1  # number of embeddings per token, mixed by learned weights (Kiela et al. 2018)
+    tie: Tie = "none"  # shared matrices: both embeddings and the output layer, the target embedding and it, or none
+    dropout: Share = 0.2  # dropout of embeddings, between layers, and before the output layer
+    dropout_words: Share = 0.0  # dropout of whole words of the encoder's input (Iyyer et al. 2015)
+    variational: bool = False  # same dropout masks at every step, recurrent ones too (Gal and Ghahramani 2016)
 
     @property
     def sides(self) -> tuple["RecurrentModel", "RecurrentModel"]:
@@ -52,27 +52,27 @@ class RecurrentModel(Attending):
 
     @property
     def attends(self) -> bool:
-        """Whether the decoder attends."""
+        """Whether the decoder has attention."""
         return self.wiring in ("bahdanau", "luong")
 
     @property
     def embedding_width(self) -> int:
-        """Of both embeddings."""
+        """Width of both embeddings."""
         return self.embedding or self.width
 
     @property
     def memory_width(self) -> int:
-        """Of what the encoder puts out for a token."""
+        """Width of the encoder's output for a token."""
         return (self.encoder_width or self.width) * (2 if self.bidirectional else 1)
 
     @property
     def aligned_by(self) -> AlignmentName:
-        """The alignment, by default the paper's."""
+        """Name of the alignment, by default that of the paper."""
         return self.alignment or ("additive" if self.wiring == "bahdanau" else "general")
 
     @property
     def longest(self) -> tuple[int, str] | None:
-        """The most tokens of a sentence, `</s>` included, and the key that says so; None where there is no end."""
+        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
         bounded = self.attends and self.aligned_by in FIXED_LENGTH
         return (self.max_places or 0, "max_places") if bounded else None
 
@@ -93,15 +93,15 @@ class RecurrentModel(Attending):
             for key in keys:
                 if getattr(self, key) != defaults[key]:
                     raise ValueError(
-                        f'`wiring = "{self.wiring}"` has no attention, so `{key}` means nothing: leave it out, or '
+                        f'`wiring = "{self.wiring}"` has no attention, so `{key}` does not apply: leave it out, or '
                         'choose the wiring "bahdanau" or "luong"'
                     )
             return self
         self.check_attention(self.aligned_by)
         if self.window != "global" and self.aligned_by in SEVERAL_PLACES:
             raise ValueError(
-                f'`window = "{self.window}"` is of single places, but those of `alignment = "{self.aligned_by}"` are '
-                'several side by side: use `window = "global"`'
+                f'`window = "{self.window}"` selects single positions, but `alignment = "{self.aligned_by}"` scores '
+                'spans of them: use `window = "global"`'
             )
         return self
 
@@ -112,5 +112,5 @@ class RecurrentModel(Attending):
         if self.attends and demanding and memory_width != self.width:
             raise ValueError(
                 f'"{demanding[0]}" compares the decoder\'s states ({self.width} wide) with the memory ({memory_width}) '
-                'as they are: make them equal (`encoder_width`, `bidirectional`), or use `alignment = "general"`'
+                'directly: make their widths equal (`encoder_width`, `bidirectional`), or use `alignment = "general"`'
             )

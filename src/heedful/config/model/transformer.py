@@ -16,45 +16,45 @@ TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
 
 
 def filled(value: Any, presets: Mapping[str, Mapping[str, Any]]) -> Any:
-    """A table's values, with those of its preset where it says nothing."""
+    """Return a table's values, with those of its preset for the keys that it leaves out."""
     preset = value.get("preset") if isinstance(value, dict) else None
     return {**presets[preset], **value} if preset in tuple(presets) else value
 
 
 class TransformerStack(Attending):
-    """Blocks of self-attention and position-wise networks, and the embedding below them, in every family of them."""
+    """Blocks of self-attention and feed-forward networks, with the embedding below them."""
 
-    width: PositiveInt = 512
-    heads: PositiveInt = 8
-    layers: PositiveInt = 6
-    inner: PositiveInt = 2048
-    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
-    norm: Literal["post", "pre"] = "post"
-    norm_epsilon: PositiveFloat = 1e-5
-    final_norm: bool | None = None  # a norm after the last block; by default with pre-norm alone
-    # Added to embeddings (the first three), or known to self-attention: Su 2021, Press 2022, Shaw et al. 2018.
+    width: PositiveInt = 512  # width of embeddings and states
+    heads: PositiveInt = 8  # number of attention heads
+    layers: PositiveInt = 6  # number of blocks
+    inner: PositiveInt = 2048  # width inside the feed-forward networks
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"  # activation of the feed-forward networks
+    norm: Literal["post", "pre"] = "post"  # layer norm after each sublayer's residual sum, or before each sublayer
+    norm_epsilon: PositiveFloat = 1e-5  # epsilon of layer norms
+    final_norm: bool | None = None  # layer norm after the last block; by default with pre-norm only
+    # Added to embeddings (the first three), or part of self-attention: Su 2021, Press 2022, Shaw et al. 2018.
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
-    max_positions: PositiveInt = 1024  # of learned positions; the others have no end
-    max_distance: PositiveInt = 16  # of relative positions: what is farther apart counts as so far apart
-    alignment: AlignmentName = "scaled_dot"  # of all heads
-    backend: Literal["auto", "fused", "explicit"] = "auto"  # of attention; explicit: the equation as written
-    embeddings: PositiveInt = 1  # vectors of each token, mixed by learned weights (Kiela et al. 2018)
-    embedding_scale: bool = True  # embeddings times sqrt(width), before positions are added
-    embedding_norm: bool = False  # a norm behind the embedding
-    dropout: Share = 0.1  # on every sublayer's output
-    dropout_embedding: Share | None = None  # by default the same
-    dropout_words: Share = 0.0  # of whole words that the encoder reads (Iyyer et al. 2015)
-    dropout_attention: Share = 0.0
-    dropout_inner: Share = 0.0
+    max_positions: PositiveInt = 1024  # number of learned positions; the other kinds have no limit
+    max_distance: PositiveInt = 16  # maximum distance of relative positions; greater ones are clipped to it
+    alignment: AlignmentName = "scaled_dot"  # score of a query and a key, in all heads
+    backend: Literal["auto", "fused", "explicit"] = "auto"  # attention kernel; explicit: the equation as written
+    embeddings: PositiveInt = 1  # number of embeddings per token, mixed by learned weights (Kiela et al. 2018)
+    embedding_scale: bool = True  # multiply embeddings by sqrt(width) before positions are added
+    embedding_norm: bool = False  # layer norm after the embedding
+    dropout: Share = 0.1  # dropout of every sublayer's output
+    dropout_embedding: Share | None = None  # dropout of embeddings; by default `dropout`
+    dropout_words: Share = 0.0  # dropout of whole words of the encoder's input (Iyyer et al. 2015)
+    dropout_attention: Share = 0.0  # dropout of attention weights
+    dropout_inner: Share = 0.0  # dropout inside the feed-forward networks
 
     @property
     def embedding_width(self) -> int:
-        """Of both embeddings."""
+        """Width of both embeddings."""
         return self.width
 
     @property
     def memory_width(self) -> int:
-        """Of what the encoder puts out for a token."""
+        """Width of the encoder's output for a token."""
         return self.width
 
     @property
@@ -65,7 +65,7 @@ class TransformerStack(Attending):
 
     @property
     def longest(self) -> tuple[int, str] | None:
-        """The most tokens of a sentence, `</s>` included, and the key that says so; None where there is no end."""
+        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
         ends = [(self.max_positions, "max_positions")] if self.positions == "learned" else []
         ends += [(self.max_places or 0, "max_places")] if self.alignment in FIXED_LENGTH else []
         return min(ends, default=None)
@@ -89,13 +89,13 @@ class TransformerStack(Attending):
         if self.backend == "fused" and not self.fused:
             key = next(key for key in ("choice", "distribution", "alignment") if self._unusual(key))
             raise ValueError(
-                f'`backend = "fused"` computes a softmax of scaled dot products, all keys weighed: `{key}` is '
+                f'`backend = "fused"` computes a softmax of scaled dot products over all keys: `{key}` is '
                 f'"{getattr(self, key)}", which needs `backend = "auto"`'
             )
         if self.positions in SCORES_BY_PLACE and self.alignment in ("kernel", *SEVERAL_PLACES):
             raise ValueError(
-                f'`positions = "{self.positions}"` adds to the score of each single place, which '
-                f'`alignment = "{self.alignment}"` has not: use `positions = "rope"` or "sinusoidal"'
+                f'`positions = "{self.positions}"` adds to the score of each single position, which '
+                f'`alignment = "{self.alignment}"` does not have: use `positions = "rope"` or "sinusoidal"'
             )
         return self
 
@@ -104,13 +104,13 @@ class TransformerStack(Attending):
 
 
 class TransformerModel(TransformerStack):
-    """The Transformer (Vaswani et al. 2017); `preset` fills what the recipe leaves out."""
+    """The Transformer (Vaswani et al. 2017); `preset` provides the keys that the recipe leaves out."""
 
     family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None
-    decoder_layers: PositiveInt | None = None  # when the decoder is shallower or deeper than the encoder's `layers`
-    tie: Tie = "all"  # three-way, target embedding with output, or no shared matrix
-    output_bias: bool = False  # of every word's score
+    preset: Literal["small", "base", "big"] | None = None  # defaults of the keys that define the shape, and `dropout`
+    decoder_layers: PositiveInt | None = None  # number of blocks of the decoder; by default `layers`
+    tie: Tie = "all"  # shared matrices: both embeddings and the output layer, the target embedding and it, or none
+    output_bias: bool = False  # bias of the output layer
 
     @property
     def sides(self) -> tuple["TransformerModel", "TransformerModel"]:

@@ -1,1 +1,1 @@
-"""Recipes from TOML and JSON and back: drafts, overrides, and errors in words."""
+"""Recipes from TOML and JSON and back: drafts, overrides, and error messages."""

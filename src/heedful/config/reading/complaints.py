@@ -1,4 +1,4 @@
-"""The errors of a recipe in words: one line each, all at once, with who wrote it and its dotted path."""
+"""Error messages of a recipe: one line per error, all at once, each with its origin and its dotted path."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from heedful.errors import nearest, suggestion
 _LONGEST_VALUE = 60
 _SEVERAL = {"kind": "kinds", "family": "families"}
 
-# What other tools call it.
+# Names of other tools for our keys.
 FOREIGN_WORDS: Mapping[str, str] = {
     "learning_rate": "train.schedule.lr",
     "warmup_steps": "train.schedule.warmup",
@@ -36,11 +36,11 @@ FOREIGN_WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class _Fault:
-    """One of pydantic's errors, with its place."""
+    """One of pydantic's errors, with its place in the schema."""
 
     type: str
     place: Place
-    path: KeyPath  # as it is written in this recipe
+    path: KeyPath  # as written in this recipe
     value: Any
     context: dict[str, Any]
 
@@ -58,7 +58,7 @@ class _Fault:
 
 
 def complaints(draft: Draft, error: ValidationError) -> list[str]:
-    """Say every error of a draft once, and leave out what only follows from another one."""
+    """Describe every error of a draft once, without those that only follow from another one."""
     faults = list(_faults(draft, error))
     unknown_kinds = {fault.path if fault.type == "union_tag_invalid" else fault.table for fault in _of_kind(faults)}
     return list(dict.fromkeys(_line(draft, fault) for fault in faults if not _follows(fault, faults, unknown_kinds)))
@@ -71,7 +71,7 @@ def _faults(draft: Draft, error: ValidationError) -> Iterator[_Fault]:
 
 
 def _as_written(path: KeyPath, draft: Draft) -> KeyPath:
-    """Take out the 0 of a corpus that is written as one table, not as a list."""
+    """Remove the 0 of a corpus that is written as one table, not as a list."""
     written: list[str | int] = []
     value: Any = draft.values
     for key in path:
@@ -82,11 +82,11 @@ def _as_written(path: KeyPath, draft: Draft) -> KeyPath:
     return tuple(written)
 
 
-# --- which errors are said ----------------------------------------------------------------------------------------
+# --- which errors are reported ------------------------------------------------------------------------------------
 
 
 def _of_kind(faults: Sequence[_Fault]) -> list[_Fault]:
-    """Pick the errors that say: there is no such kind."""
+    """Select the errors about kinds that do not exist."""
     return [fault for fault in faults if _says_no_such_kind(fault)]
 
 
@@ -95,19 +95,19 @@ def _says_no_such_kind(fault: _Fault) -> bool:
 
 
 def _follows(fault: _Fault, faults: Sequence[_Fault], unknown_kinds: set[KeyPath]) -> bool:
-    """Whether an error is but a consequence of another: a key of an unknown kind, missing as it is misspelt, ..."""
+    """Whether an error only follows from another: a key of an unknown kind, or one that is missing as it is misspelt."""
     if _says_no_such_kind(fault):
         return False
     if any(fault.path[: len(table)] == table for table in unknown_kinds):
         return True
     if fault.type == "literal_error" and any(fault.path == other.table for other in faults):
-        return True  # a table stands there, which may; what is wrong is in it
+        return True  # a table is allowed here: the error is inside it
     misspelt = [other for other in faults if other.type == "extra_forbidden" and other.table == fault.table]
     meant = {nearest(other.key, _keys(other.place)) for other in misspelt}
     return fault.type == "missing" and bool(meant & {fault.key, *_forms(fault.place)})
 
 
-# --- the words ----------------------------------------------------------------------------------------------------
+# --- messages -----------------------------------------------------------------------------------------------------
 
 
 def _line(draft: Draft, fault: _Fault) -> str:
@@ -125,7 +125,7 @@ def _line(draft: Draft, fault: _Fault) -> str:
 
 
 def _misfit(draft: Draft, fault: _Fault) -> str:
-    """Say what a validator of a whole table found: keys that are right one by one and do not fit together."""
+    """Describe what a validator of a whole table found: keys that are valid one by one but do not fit together."""
     message = str(fault.context["error"])
     table = f"in `{fault.dotted}`, " if fault.path else ""
     return f"{draft.writer_of_misfit(fault.path, message)}: {table}{message}."
@@ -146,7 +146,7 @@ def _way_out(fault: _Fault) -> str:
     """End the line of an unknown key: the key that was meant, here, in another kind, or in another table."""
     keys = _keys(fault.place)
     if fault.key in _forms(fault.place):
-        return f": a corpus is of one form, and `{_form_of(fault.place)}` is said. Leave one of both out."
+        return f": a corpus has one form, and `{_form_of(fault.place)}` is set too. Leave one of them out."
     if fault.key in FOREIGN_WORDS:
         return f". Did you mean `{FOREIGN_WORDS[fault.key]}`?"
     if nearest(fault.key, keys):
@@ -166,14 +166,14 @@ def _keys(place: Place) -> list[str]:
 
 
 def _forms(place: Place) -> list[str]:
-    """Return the keys that would make a corpus one of another form."""
+    """Return the keys that would give a corpus another form."""
     if len(place.siblings) < 2 or mark_of(place.holder):
         return []
     return [form for form, sibling in place.siblings.items() if form in sibling.model_fields]
 
 
 def _form_of(place: Place) -> str:
-    """Return the key that makes a corpus what it is."""
+    """Return the key that decides the form of a corpus."""
     return next(key for key in ("tsv", "jsonl", "builtin", "source", "text") if key in place.holder.model_fields)
 
 

@@ -1,4 +1,4 @@
-"""A recipe before it is checked: the values of a file, of the file it extends and of `--set`, and who wrote which."""
+"""A recipe before it is checked: the values of a file, of the file it extends and of `--set`, and their origins."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from heedful.errors import UserError
 
 Table = Mapping[str, Any]
 
-_CORPUS_FORMS = ("tsv", "jsonl", "builtin")  # a corpus is of the form whose key it has; of two files, if of none
+_CORPUS_FORMS = ("tsv", "jsonl", "builtin")  # the key that a corpus has decides its form; without one, it is two files
 _SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name
 
 
@@ -27,25 +27,25 @@ class Override:
 
     @property
     def rank(self) -> int:
-        """When it is applied: what says of which kind a table is comes before what only makes sense for a kind."""
+        """Order of application: keys that choose the kind of a table come before keys that belong to one kind."""
         return 0 if self.path[-1] in (*MARKS, *_CORPUS_FORMS) else 1 if self.path[-1] in _SIDES else 2
 
     @property
     def chooses(self) -> bool:
-        """Whether it can make a table one of another kind."""
+        """Whether it can change the kind of a table."""
         return self.rank < 2
 
 
 @dataclass(frozen=True)
 class Draft:
-    """Values that may still be wrong, with the files (the recipe first, then its base) and overrides behind them."""
+    """Unchecked values, with the files (the recipe first, then its base) and overrides that they come from."""
 
     values: Table
     files: Sequence[tuple[str, Table]]
     overrides: Sequence[Override] = ()
 
     def writer_of(self, path: KeyPath) -> str:
-        """Name who wrote the value at a path: an override, the recipe or its base."""
+        """Return the origin of the value at a path: an override, the recipe or its base."""
         for override in reversed(self.overrides):
             if _begins(path, override.path):
                 return override.label
@@ -56,12 +56,12 @@ class Draft:
         return inside[-1] if inside else self.files[0][0]
 
     def writer_of_table(self, path: KeyPath) -> str:
-        """Name who decided what a table must hold: an override of its kind, or who wrote it."""
+        """Return the origin of a table's kind, which decides its keys: an override, or the origin of the table."""
         kinds = [override for override in self.overrides if override.chooses and _same(override.path[:-1], path)]
         return kinds[-1].label if kinds else self.writer_of(path)
 
     def writer_of_misfit(self, path: KeyPath, message: str) -> str:
-        """Name who made keys of a table not fit together: the last override that the message names, or a file."""
+        """Return the origin of keys that do not fit together: the last override that the message names, or a file."""
         inside = [override for override in self.overrides if _begins(override.path, path)]
         named = [each for each in inside if f"`{'.'.join(each.path[len(path) :])}`" in message]
         return named[-1].label if named else self.writer_of(path)
@@ -101,7 +101,7 @@ def with_kinds(values: Table, section: type[Section] = Recipe) -> dict[str, Any]
 
 
 def override_of(text: str) -> Override:
-    """Read `a.b=c`; the value is TOML, or a bare text where it is not."""
+    """Parse `a.b=c`; a value that is not TOML is a plain text."""
     label = f"--set {text}"
     keys, sign, value = text.partition("=")
     path = tuple(key.strip() for key in keys.split("."))
@@ -113,7 +113,7 @@ def override_of(text: str) -> Override:
 
 
 def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
-    """Read several overrides; what cannot be read comes back as lines."""
+    """Parse several overrides; return them, and an error line for each that cannot be parsed."""
     overrides, lines = [], []
     for text in texts:
         try:
@@ -124,7 +124,7 @@ def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
 
 
 def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, list[str]]:
-    """Apply overrides in the order of their ranks; what cannot be applied comes back as lines."""
+    """Apply overrides in the order of their ranks; return the draft, and an error line for each that cannot be applied."""
     values, applied, lines = draft.values, [], []
     for override in sorted(overrides, key=lambda override: override.rank):
         try:
@@ -147,7 +147,7 @@ def _assigned(holder: Any, override: Override, depth: int) -> Any:
     """Return a copy of a table or list in which the override's key has its value."""
     key, here = override.path[depth], ".".join(override.path[:depth])
     if _is_table(holder) and key.isdecimal() and _takes_list(override.path[:depth]):
-        holder = [holder]  # one corpus may be written without its list
+        holder = [holder]  # a single corpus may be written without a list
     if isinstance(holder, list):
         return _assigned_in_list(holder, override, depth)
     if not _is_table(holder):
@@ -161,7 +161,7 @@ def _assigned_in_list(items: list[Any], override: Override, depth: int) -> list[
     key, here = override.path[depth], ".".join(override.path[:depth])
     if not key.isdecimal():
         rest = ".".join(override.path[depth:])
-        raise UserError(f"{override.label}: `{here}` is a list: say which of it, as in {here}.0.{rest}.")
+        raise UserError(f"{override.label}: `{here}` is a list: name one of its items, as in {here}.0.{rest}.")
     index = int(key)
     if index >= len(items):
         raise UserError(f"{override.label}: `{here}` has no item {key}: it has {len(items)}, counted from 0.")
@@ -178,7 +178,7 @@ def _takes_list(path: tuple[str, ...]) -> bool:
 
 
 def item_of(holder: Any, key: str | int) -> Any:
-    """Return what a table or list holds at a key; None where it holds nothing."""
+    """Return the value of a table or list at a key; None where there is none."""
     if isinstance(holder, list):
         return holder[key] if isinstance(key, int) and key < len(holder) else None
     return holder.get(key) if _is_table(holder) else None
@@ -196,7 +196,7 @@ def _is_of_another_kind(base: Table, new: Table) -> bool:
 
 
 def _mark(table: Table) -> str | None:
-    """Return what says of which kind a table is; None where it leaves that to the table beneath it."""
+    """Return the kind that a table sets; None where it takes the kind of the table below it."""
     for key in MARKS:
         if key in table:
             return str(table[key])

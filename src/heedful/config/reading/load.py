@@ -1,4 +1,4 @@
-"""Recipes from TOML and JSON, and back. Everything wrong with one is said at once, before torch is imported."""
+"""Recipes from TOML and JSON, and back. All errors of a recipe are reported at once, before torch is imported."""
 
 import tomllib
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.errors import UserError, suggestion
 
-_PLAINER = {  # what tomllib says, as a person would
+_PLAINER = {  # messages of tomllib in plainer words
     "Cannot overwrite a value": "a key is set twice",
-    "Invalid value": "here must be a value; a text needs quotes, true and false are lower-case",
+    "Invalid value": "a value is expected here; a text needs quotes, true and false are lower-case",
 }
 
 
 def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = (), rules: TaskRules | None = None) -> Recipe:
-    """Read a recipe's file, or a shipped recipe by its name, with overrides such as "model.layers=3".
+    """Read a recipe from a file, or a shipped recipe by its name, with overrides such as "model.layers=3".
 
-    `rules` are those of a task that is not one of Heedful's own.
+    `rules` are those of a task from outside Heedful.
     """
     path = find_recipe(path_or_name)
     values = _read_toml(path)
@@ -54,7 +54,7 @@ def recipe_to_toml(recipe: Recipe) -> str:
 
 
 def flat(value: object, path: str = "") -> dict[str, object]:
-    """JSON values by their dotted paths: {"model.layers": 6, "data.train.0.source": "train.en", ...}."""
+    """Flatten JSON values to dotted paths: {"model.layers": 6, "data.train.0.source": "train.en", ...}."""
     match value:
         case dict():
             items = value.items()
@@ -76,7 +76,7 @@ def _checked(draft: Draft, lines: Sequence[str] = (), rules: TaskRules | None = 
 
 
 def _base_of(path: Path, extends: object) -> tuple[str, Table]:
-    """Read the file that a recipe extends: next to it, or a shipped one."""
+    """Read the recipe that another one extends: a file next to it, or a shipped recipe."""
     if not isinstance(extends, str):
         raise UserError(f"{path}: `extends` must be a text in quotes: a file next to this one, or a shipped recipe.")
     base = _base_file(path, extends)
@@ -87,10 +87,10 @@ def _base_of(path: Path, extends: object) -> tuple[str, Table]:
 
 
 def _base_file(path: Path, extends: str) -> Path:
-    beside, shipped = path.parent / extends, shipped_recipes()
-    with files.user_faults(beside):
-        if beside.is_file():
-            return beside
+    sibling, shipped = path.parent / extends, shipped_recipes()
+    with files.user_faults(sibling):
+        if sibling.is_file():
+            return sibling
     if extends not in shipped:
         what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"
         raise UserError(f"{path}: {what}.{suggestion(extends, list(shipped))}")
@@ -109,7 +109,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _syntax_error(path: Path, message: str) -> str:
-    """Put the place of tomllib's message, which stands at its end, in front."""
+    """Move the position in tomllib's message from its end to its start."""
     reason, found, place = message.rpartition(" (at ")
     where = f"{path}, {place.removesuffix(')')}" if found else str(path)
     reason = _PLAINER.get(reason, reason) if found else message

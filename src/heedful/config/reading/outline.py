@@ -1,4 +1,4 @@
-"""What the schema says of one place in a recipe: which table it is in, which kinds there are, what a value must be."""
+"""The schema at one place in a recipe: the table that holds it, the kinds there are, and what a value must be."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ Key = str | int
 KeyPath = tuple[Key, ...]
 Sections = Mapping[str, type[Section]]
 
-MARKS = ("kind", "family")  # the keys that choose a table's class
+MARKS = ("kind", "family")  # keys that choose a table's class
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the schema a path ends."""
+    """The place in the schema where a path ends."""
 
-    path: KeyPath  # as a recipe writes it
+    path: KeyPath  # as written in a recipe
     holder: type[Section]  # the table that holds the last key
-    siblings: Sections  # what that table could be, were its kind another
-    annotation: Any  # what may stand there; None where the schema has no such key
+    siblings: Sections  # the classes that this table has with other kinds
+    annotation: Any  # type of the value; None where the schema has no such key
     metadata: Sequence[Any]
 
 
 def locate(path: KeyPath) -> Place:
-    """Follow a path of pydantic's, which also names union members, or one of a recipe, which does not."""
+    """Follow a path from pydantic, which also names union members, or from a recipe, which does not."""
     place = Place((), Recipe, {}, Recipe, ())
     tag: Key | None = None
     for piece in path:
@@ -56,29 +56,29 @@ def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]
 
 
 def sections(annotation: Any) -> Sections:
-    """Return the tables a value may be, by the name that chooses among them; nothing for a plain value."""
+    """Return the tables that a value may be, by the name that chooses among them; none for a plain value."""
     members = [option for option in _options(annotation) if _is_section(_bare(option))]
     return {_tag(option): _bare(option) for option in members}
 
 
 def is_list(annotation: Any) -> bool:
-    """Whether a list may stand there."""
+    """Whether a value may be a list."""
     return get_origin(_bare(annotation)) is tuple
 
 
 def mark_of(section: type[Section]) -> str | None:
-    """Return the key that chooses this section among its siblings, where it is a key: `kind` or `family`."""
+    """Return the key that chooses this section among its siblings: `kind`, `family` or None."""
     return next((mark for mark in MARKS if mark in section.model_fields), None)
 
 
 def kind_of(section: type[Section]) -> str:
-    """Return the value of the key that chooses it; an empty text where none does."""
+    """Return the value of the key that chooses a section; an empty text where there is no such key."""
     mark = mark_of(section)
     return str(get_args(section.model_fields[mark].annotation)[0]) if mark else ""
 
 
 def default_kind(members: Sections) -> str | None:
-    """Return the kind that a table has when it does not say one."""
+    """Return the kind of a table that does not set one."""
     for tag, section in members.items():
         mark = mark_of(section)
         if mark and not section.model_fields[mark].is_required():
@@ -87,7 +87,7 @@ def default_kind(members: Sections) -> str | None:
 
 
 def paths_of_key(key: str) -> list[str]:
-    """Return the dotted paths of the schema that end in this key, whatever the kinds: of all of them the shortest."""
+    """Return the shortest dotted paths of the schema that end in this key, among all kinds of tables."""
     paths = dict.fromkeys(path for path in _dotted_keys(Recipe, "") if path.rpartition(".")[2] == key)
     depth = min((path.count(".") for path in paths), default=0)
     return [path for path in paths if path.count(".") == depth]
@@ -166,7 +166,7 @@ def _is_section(annotation: Any) -> bool:
 
 
 def _bare(annotation: Any) -> Any:
-    """Take off Annotated, and the None of an optional value."""
+    """Remove Annotated, and the None of an optional value."""
     if get_origin(annotation) is Annotated:
         return _bare(get_args(annotation)[0])
     options = _options(annotation)
@@ -174,7 +174,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def _options(annotation: Any) -> list[Any]:
-    """Return the members of a union, None left out; a type that is no union is its own only member."""
+    """Return the members of a union without None; a type that is not a union is its own only member."""
     unwrapped = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
     if get_origin(unwrapped) in (Union, UnionType):
         return [option for option in get_args(unwrapped) if option is not NoneType]
@@ -182,7 +182,7 @@ def _options(annotation: Any) -> list[Any]:
 
 
 def _constraints(source: Any) -> list[Any]:
-    """Return the bounds of a field or an annotation, and its description as a plain text."""
+    """Return the bounds of a field or an annotation, and its description as a plain string."""
     if isinstance(source, FieldInfo):
         return [*source.metadata, *([source.description] if source.description else [])]
     if get_origin(source) is not Annotated:

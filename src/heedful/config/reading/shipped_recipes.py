@@ -17,7 +17,7 @@ def shipped_recipe(name: str) -> Path:
 
 
 def find_recipe(path_or_name: str | Path) -> Path:
-    """Return the file of a recipe: a path, or, where it is none, the name of a shipped recipe."""
+    """Return the file of a recipe, given as a path or as the name of a shipped recipe."""
     path = Path(path_or_name)
     with user_faults(path):
         if path.is_file():
@@ -27,11 +27,11 @@ def find_recipe(path_or_name: str | Path) -> Path:
         return _file_of(name, "neither a file nor a shipped recipe")
     if not path.exists() and name in shipped_recipes():
         raise UserError(f"{path}: no such file. A recipe of that name ships with Heedful: write `{name}`.")
-    return path  # whoever reads it says what is wrong with it
+    return path  # the reader of the file reports what is wrong with it
 
 
 def summary(path: Path) -> str:
-    """Return the first line of a recipe's header, without the command that may end it."""
+    """Return the first line of a recipe's header, without the command at its end."""
     with path.open(encoding="utf-8") as lines:
         header = next((line for line in lines if line.startswith("#")), "")
     return header.lstrip("# ").partition("Run:")[0].strip()

@@ -1,4 +1,4 @@
-"""TOML text of a recipe's values: what `heedful config show` prints. Reading is the standard library's."""
+"""A writer of TOML, for `heedful config show`. The standard library has the reader."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f
 
 
 def toml_document(values: Mapping[str, Any]) -> str:
-    """Write nested values as a document: tables under headings, None left out."""
+    """Write nested values as a document: tables under headings, without None."""
     return "\n\n".join(_table(values, "")) + "\n"
 
 
@@ -29,13 +29,13 @@ def toml_value(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value in a message, as a recipe writes it; a recipe has no word for nothing."""
+    """Format a value for a message, as in a recipe; None, which TOML does not have, is "nothing"."""
     plain = value.model_dump() if isinstance(value, Section) else value
     return "nothing" if plain is None else toml_value(plain)
 
 
 def _table(values: Mapping[str, Any], name: str) -> list[str]:
-    """Return the blocks of a table: its own plain keys under one heading, then each table inside it."""
+    """Return the blocks of a table: its plain keys under one heading, then each table inside it."""
     plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
     lines = [f"{key} = {_item(plain[key])}" for key in sorted(plain, key=lambda key: key not in MARKS)]
     heading = [f"[{name}]"] if name else []
@@ -47,7 +47,7 @@ def _table(values: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _item(value: Any) -> str:
-    """Write a value; a list of several tables gets a line for each."""
+    """Write a value; a list of several tables gets one line per table."""
     if isinstance(value, list | tuple) and len(value) > 1 and isinstance(value[0], Mapping):
         return "\n".join(["[", *(f"  {toml_value(item)}," for item in value), "]"])
     if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], Mapping):

@@ -1,1 +1,1 @@
-"""What a recipe of each task must say: one file per task, without torch."""
+"""The rules of each task's recipes: one file per task, without torch."""

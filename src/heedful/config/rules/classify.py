@@ -1,4 +1,4 @@
-"""What the recipe of a classifier must say."""
+"""Rules for the recipe of a classifier."""
 
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from heedful.config.tables import Tables
 
 
 def classifier_model(recipe: Tables) -> ClassifierModel:
-    """The [model] table of a classifier."""
+    """Return the [model] table of a classifier."""
     assert isinstance(recipe.model, ClassifierModel), f"{recipe.model.family} is not a classifier"
     return recipe.model
 
@@ -42,7 +42,7 @@ def _check(recipe: Tables) -> None:
 
 
 def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
-    """A classifier whose encoder is the start's; with its pooler too, where it has one and the recipe says nothing."""
+    """Return the classifier with the start's encoder, and with its pooler if it has one and `pooler` is not set."""
     assert isinstance(said, ClassifierModel), f"{said.family} is not a classifier"
     assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
     update: dict[str, Any] = {

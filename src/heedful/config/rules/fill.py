@@ -1,4 +1,4 @@
-"""What the recipe of a masked language model must say."""
+"""Rules for the recipe of a masked language model."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from heedful.config.tables import Tables
 
 
 def bert_model(recipe: Tables) -> BertModel:
-    """The [model] table of a masked language model."""
+    """Return the [model] table of a masked language model."""
     assert isinstance(recipe.model, BertModel), f"{recipe.model.family} is not a masked language model"
     return recipe.model
 
@@ -27,7 +27,7 @@ def _check(recipe: Tables) -> None:
         )
     if recipe.train.masking.whole_words and kind in ("bpe", "char"):
         raise ValueError(
-            "`train.masking.whole_words` needs pieces that show where a word begins, which those of "
+            "`train.masking.whole_words` needs pieces that show where a word starts, which those of "
             f'`tokenizer.kind = "{kind}"` do not: leave it out, or use "byte_bpe", "wordpiece" or "unigram"'
         )
     for split in SPLITS:

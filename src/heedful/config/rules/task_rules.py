@@ -1,4 +1,4 @@
-"""The rules of a task: what its recipes may say and what its models are called, without torch."""
+"""The rules of a task: which recipes it allows and what its models are called, without torch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Better = Literal["higher", "lower"]
 
 
 def _accept(recipe: Tables) -> None:
-    """Demand nothing more."""
+    """Accept every recipe."""
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,22 @@ class TaskRules:
     name: str  # the value of the recipe's `task`
     does: str  # "translates": completes "a model that ..."
     verb: str  # the command that uses such a model: `heedful VERB`
-    learner: str  # "a translator": what learns, in messages
-    families: tuple[str, ...]  # values of `model.family` that can learn it
-    metrics: Mapping[str, Better]  # what validation can go by
-    takes: Callable[[AnyCorpus], bool]  # whether it can learn from a corpus
+    learner: str  # "a translator": the model in messages
+    families: tuple[str, ...]  # values of `model.family` that can learn the task
+    metrics: Mapping[str, Better]  # values of `train.validation.metric`, and whether higher or lower is better
+    takes: Callable[[AnyCorpus], bool]  # whether a corpus has the form that the task learns from
     needs: str  # what its corpora must have, in words
     vocabularies: tuple[str, ...]  # names of its tokenizers
     labels: bool = False  # whether its models have named classes
-    searches: bool = False  # whether its models generate by a search, which [decode] and options describe
-    own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to some tasks only, this one among them
-    tokens: str = "tokens"  # what speed is counted in
-    label_smoothing: float = 0.0  # where the recipe does not say
-    # Puts the task's head on the encoder of a start of another family; None where a start must be of the same family.
+    searches: bool = False  # whether its models generate by a search, with the settings of [decode]
+    own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and not to every task
+    tokens: str = "tokens"  # name of the tokens that training speed counts
+    label_smoothing: float = 0.0  # default of `train.label_smoothing`
+    # Puts the task's head on the encoder of a start model of another family; None if the families must be the same.
     on_encoder_of: Callable[[AnyModel, AnyModel], AnyModel] | None = None
-    # Of evaluation:
-    test_files: str | None = None  # what --source and --target hold, as a way out; None where they are not taken
-    outputs: bool = True  # whether a model says something of each text that a file can hold
-    same_vocabulary: bool = False  # whether scores of models have a mean only where they share their vocabularies
-    same_keys: tuple[str, ...] = ()  # keys of recipes that must be equal for scores to have a mean
-    check: Callable[[Tables], None] = _accept  # refuses tables that do not fit together, by a ValueError
+    # For evaluation:
+    test_files: str | None = None  # content of --source and --target, as a way out; None where they are not accepted
+    outputs: bool = True  # whether a model has an output for each text that can be written to a file
+    same_vocabulary: bool = False  # whether scores can be averaged only over models with the same vocabularies
+    same_keys: tuple[str, ...] = ()  # keys that recipes must have in common for their scores to be averaged
+    check: Callable[[Tables], None] = _accept  # raises a ValueError for tables that do not fit together

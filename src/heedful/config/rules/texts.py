@@ -1,17 +1,17 @@
-"""What recipes of all models that read texts must say."""
+"""Rules for the recipes of all models that read texts."""
 
 from heedful.config.corpora import SPLITS
 from heedful.config.tables import Tables
 
 
 def check_texts(recipe: Tables) -> None:
-    """Refuse what belongs to translators."""
+    """Refuse keys that apply to translators only."""
     if recipe.tokenizer.target is not None:
-        raise ValueError("`tokenizer.target` is for translators, as there is only one side here: leave it out")
+        raise ValueError("`tokenizer.target` applies to translators only, as texts have one vocabulary: leave it out")
     if not recipe.tokenizer.joint:
-        raise ValueError("`tokenizer.joint` must be true, as there is only one side: leave it out")
+        raise ValueError("`tokenizer.joint` must be true, as texts have one vocabulary: leave it out")
     if recipe.data.tokenized is not None:
-        raise ValueError("`data.tokenized` is for translators: leave it out")
+        raise ValueError("`data.tokenized` applies to translators only: leave it out")
     if any(corpus.to for split in SPLITS for corpus in getattr(recipe.data, split)):
         raise ValueError("`to` is the target language of a translator: leave it out")
 
@@ -27,7 +27,7 @@ def check_longest(recipe: Tables) -> None:
 
 
 def check_room(recipe: Tables, pairs: bool) -> None:
-    """Refuse texts that would be cut to nothing but markers."""
+    """Refuse a length at which texts would be cut to markers only."""
     length, (least, read) = recipe.data.max_length, (5, "<s> A </s> B </s>") if pairs else (3, "<s> A </s>")
     if length < least:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What the recipe of a translator must say."""
+"""Rules for the recipe of a translator."""
 
 from typing import Final
 
@@ -11,9 +11,9 @@ from heedful.config.tables import Tables
 
 
 def pair_model(recipe: Tables) -> PairModel:
-    """The [model] table of a network that maps one sequence to another."""
+    """Return the [model] table of a network that maps one sequence to another."""
     model = recipe.model
-    assert isinstance(model, TransformerModel | RecurrentModel | MixedModel), f"{model.family} maps no sequence"
+    assert isinstance(model, TransformerModel | RecurrentModel | MixedModel), f"{model.family} does not map sequences"
     return model
 
 
@@ -40,16 +40,16 @@ def _check(recipe: Tables) -> None:
 
 
 def _check_sampling(model: PairModel) -> None:
-    """Scheduled sampling is for decoders that take one step at a time anyway."""
+    """Refuse scheduled sampling with a decoder that does not run step by step."""
     _, decoder = model.sides
     if not isinstance(decoder, RecurrentModel):
         raise ValueError(
-            "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's is given all tokens at once: "
+            "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's reads all tokens at once: "
             'leave it out, or use `model.family = "recurrent"`'
         )
     if decoder.variational:
         raise ValueError(
-            "`train.scheduled_sampling` draws tokens step by step, for which `variational` dropout has no masks: "
+            "`train.scheduled_sampling` samples tokens step by step, which `variational` dropout does not support: "
             "set `variational = false`"
         )
 
