@@ -198,18 +198,18 @@ def test_a_resolved_recipe_comes_back_from_json_and_from_toml(model: str) -> Non
         ("segments = -1", "`model.encoder.segments` is -1, but must be a whole number of at least 0."),
         (
             'family = "hierarchical", sentences = { embedding = 7 }',
-            "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.embedding` means nothing: leave "
+            "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.embedding` does not apply: leave "
             "it out.",
         ),
         (
             'family = "hierarchical", sentences = { dropout_words = 0.2 }',
-            "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.dropout_words` means nothing: "
+            "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.dropout_words` does not apply: "
             "leave it out.",
         ),
         (
             'family = "hierarchical", sentences = { embeddings = 2 }',
-            "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.embeddings` means nothing: leave "
-            "it out.",
+            "in `model.encoder`, `sentences` reads vectors, not tokens, so `sentences.embeddings` does not apply: "
+            "leave it out.",
         ),
         (
             'family = "hierarchical", sentences = { family = "transformer" }',
@@ -229,7 +229,7 @@ def test_a_mistake_in_an_encoder_is_one_line(encoder: str, line: str) -> None:
 @pytest.mark.parametrize("segments", [0, 1])
 def test_two_texts_that_bert_cannot_tell_apart_are_refused(segments: int) -> None:
     assert complaints(f'family = "bert"\nsegments = {segments}', RUNNING) == [
-        "my.toml: in `model`, `segments` must be 2 where `next_sentence` is true, as two texts are told apart by it, "
+        "my.toml: in `model`, `segments` must be 2 where `next_sentence` is true, to tell two texts apart, "
         f"but is {segments}: set `next_sentence = false`, or leave `segments` out."
     ]
     assert bert(f"segments = {segments}\nnext_sentence = false").segments == segments

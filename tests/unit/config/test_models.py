@@ -160,15 +160,15 @@ def test_a_wiring_without_attention_builds_with_all_else(wiring: str) -> None:
 # --- what is said of the others ---------------------------------------------------------------------------------------
 
 RECURRENT, MIXED = "family = 'recurrent'\n", "family = 'mixed'\n"
-KERNEL = '`alignment = "kernel"` stands for a softmax over its features: '
+KERNEL = '`alignment = "kernel"` approximates a softmax with random features: '
 PLACES = (
-    '`alignment = "location"` scores a fixed number of places, and sentences have any length: '
+    '`alignment = "location"` scores a fixed number of positions, but sentences have any length: '
     "set `max_places` to `data.max_length` + 1, or choose another alignment."
 )
-FUSED = '`backend = "fused"` computes a softmax of scaled dot products, all keys weighed: '
+FUSED = '`backend = "fused"` computes a softmax of scaled dot products over all keys: '
 COMPARED = (
-    "compares the decoder's states (512 wide) with the memory (1024) as they are: "
-    'make them equal (`encoder_width`, `bidirectional`), or use `alignment = "general"`.'
+    "compares the decoder's states (512 wide) with the memory (1024) directly: "
+    'make their widths equal (`encoder_width`, `bidirectional`), or use `alignment = "general"`.'
 )
 REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "width = 10\nheads = 3": "in `model`, `width` must be a multiple of `heads` (3), but is 10.",
@@ -180,17 +180,17 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
         'in `model`, `width` must be an even multiple of `heads` (4) for `positions = "rope"`, but is 12.'
     ),
     "alignment = 'kernel'\ndistribution = 'sparsemax'": (
-        f'in `model`, {KERNEL}`distribution` must be "softmax", but is "sparsemax"; with `alignment = "scaled_dot"` '
-        "it may stay."
+        f'in `model`, {KERNEL}`distribution` must be "softmax", but is "sparsemax"; use `alignment = "scaled_dot"` '
+        "to keep it."
     ),
     "alignment = 'kernel'\nchoice = 'hard'": (
-        f'in `model`, {KERNEL}`choice` must be "soft", but is "hard"; with `alignment = "scaled_dot"` it may stay.'
+        f'in `model`, {KERNEL}`choice` must be "soft", but is "hard"; use `alignment = "scaled_dot"` to keep it.'
     ),
     "alignment = 'location'": f"in `model`, {PLACES}",
     RECURRENT + "alignment = 'location'": f"in `model`, {PLACES}",
     **{
         f"choice = '{choice}'\ndistribution = '{distribution}'": (
-            f'in `model`, `choice = "{choice}"` draws one place by weights that sum to 1, but those of '
+            f'in `model`, `choice = "{choice}"` samples one position by weights that sum to 1, but those of '
             f'`distribution = "{distribution}"` do not: choose "softmax" or an entmax.'
         )
         for choice in ("hard", "gumbel")
@@ -204,8 +204,8 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     },
     **{
         f"positions = '{positions}'\nalignment = '{alignment}'": (
-            f'in `model`, `positions = "{positions}"` adds to the score of each single place, which '
-            f'`alignment = "{alignment}"` has not: use `positions = "rope"` or "sinusoidal".'
+            f'in `model`, `positions = "{positions}"` adds to the score of each single position, which '
+            f'`alignment = "{alignment}"` does not have: use `positions = "rope"` or "sinusoidal".'
         )
         for positions in ("alibi", "relative")
         for alignment in ("kernel", "area")
@@ -224,7 +224,7 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     ),
     **{
         RECURRENT + f"wiring = '{wiring}'\n{key} = {value}": (
-            f'in `model`, `wiring = "{wiring}"` has no attention, so `{key}` means nothing: leave it out, or choose '
+            f'in `model`, `wiring = "{wiring}"` has no attention, so `{key}` does not apply: leave it out, or choose '
             'the wiring "bahdanau" or "luong".'
         )
         for wiring in ("sutskever", "cho")
@@ -242,8 +242,8 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     },
     **{
         RECURRENT + f"window = '{window}'\nalignment = 'area'": (
-            f'in `model`, `window = "{window}"` is of single places, but those of `alignment = "area"` are several '
-            'side by side: use `window = "global"`.'
+            f'in `model`, `window = "{window}"` selects single positions, but `alignment = "area"` scores spans of '
+            'them: use `window = "global"`.'
         )
         for window in ("monotone", "predicted")
     },

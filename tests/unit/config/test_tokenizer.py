@@ -61,7 +61,7 @@ def test_an_override_gives_the_target_a_kind() -> None:
     [
         (
             'joint = true\ntarget = { kind = "word" }',
-            "in `tokenizer`, `joint` must be false where `target` is a vocabulary of its own: leave it out.",
+            "in `tokenizer`, `joint` must be false where `target` is a separate vocabulary: leave it out.",
         ),
         (
             'target = { kind = "word", joint = false }',
@@ -91,12 +91,11 @@ def test_what_a_target_cannot_be_is_refused_in_one_line(tokenizer: str, line: st
 def test_two_kinds_have_no_embedding_in_common() -> None:
     assert load('target = { kind = "word" }', DATA).pair_model.tie == "decoder"
     assert complaint('target = { kind = "word" }', DATA + '[model]\ntie = "all"\n') == (
-        'my.toml: `model.tie` must be "decoder" or "none" as `tokenizer.target` is a vocabulary of its own, but is '
-        '"all".'
+        'my.toml: `model.tie` must be "decoder" or "none" as `tokenizer.target` is a separate vocabulary, but is "all".'
     )
 
 
 def test_a_model_that_reads_texts_has_no_target() -> None:
     assert complaint('target = { kind = "word" }', TEXTS) == (
-        "my.toml: `tokenizer.target` is for translators, as there is only one side here: leave it out."
+        "my.toml: `tokenizer.target` applies to translators only, as texts have one vocabulary: leave it out."
     )

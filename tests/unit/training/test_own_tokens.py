@@ -129,7 +129,11 @@ def test_the_share_follows_the_updates(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_decoders_that_take_no_steps_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's is"):
+    with pytest.raises(
+        UserError, match=r"`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's reads"
+    ):
         recipe(tmp_path, family="transformer", heads=2)
-    with pytest.raises(UserError, match=r"`train.scheduled_sampling` draws tokens step by step.*`variational = false`"):
+    with pytest.raises(
+        UserError, match=r"`train.scheduled_sampling` samples tokens step by step.*`variational = false`"
+    ):
         recipe(tmp_path, variational=True)

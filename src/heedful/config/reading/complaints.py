@@ -95,7 +95,7 @@ def _says_no_such_kind(fault: _Fault) -> bool:
 
 
 def _follows(fault: _Fault, faults: Sequence[_Fault], unknown_kinds: set[KeyPath]) -> bool:
-    """Whether an error only follows from another: a key of an unknown kind, or one that is missing as it is misspelt."""
+    """Whether an error only follows from another: a key of an unknown kind, one that is missing as it is misspelt."""
     if _says_no_such_kind(fault):
         return False
     if any(fault.path[: len(table)] == table for table in unknown_kinds):

@@ -113,7 +113,7 @@ def override_of(text: str) -> Override:
 
 
 def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
-    """Parse several overrides; return them, and an error line for each that cannot be parsed."""
+    """Parse several overrides; return them, and a line for each that cannot be parsed."""
     overrides, lines = [], []
     for text in texts:
         try:
@@ -124,7 +124,7 @@ def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
 
 
 def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, list[str]]:
-    """Apply overrides in the order of their ranks; return the draft, and an error line for each that cannot be applied."""
+    """Apply overrides in the order of their ranks; return the draft, and a line for each that cannot be applied."""
     values, applied, lines = draft.values, [], []
     for override in sorted(overrides, key=lambda override: override.rank):
         try:

@@ -194,7 +194,7 @@ VALID = 'valid = { source = "b.en", target = "b.de" }\n'
         (f"{DATA}[train]\naverage = 5", "`train.average` is 5, but must be a table."),
         (
             f"{DATA}[train]\naverage = {{ best = 5 }}",
-            "`train.average.best` needs `data.valid`, by which they are the best.",
+            "`train.average.best` needs `data.valid`: the best checkpoints are those with the best validation scores.",
         ),
         (
             f'{DATA}[train]\nvalidation = {{ metric = "bleu" }}',

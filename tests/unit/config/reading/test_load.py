@@ -72,7 +72,7 @@ def test_a_name_too_long_for_a_file_is_one_line() -> None:
     [
         ("[data]\ntrain { }", "my.toml, line 2, column 7: this is not TOML: expected '=' after a key"),
         ("[data", "my.toml, end of document: this is not TOML: expected ']'"),
-        ("x = y\n", "my.toml, line 1, column 5: this is not TOML: here must be a value; a text needs quotes,"),
+        ("x = y\n", "my.toml, line 1, column 5: this is not TOML: a value is expected here; a text needs quotes,"),
         ("x = " + "[" * 9999, "my.toml: this is not TOML: maximum recursion depth exceeded"),
         ("steps = 1\nsteps = 2\n", "my.toml, line 2, column 10: this is not TOML: a key is set twice."),
     ],

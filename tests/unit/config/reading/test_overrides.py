@@ -82,7 +82,7 @@ def test_an_override_of_a_corpus_form_starts_the_corpus_anew() -> None:
         ("model..layers=3", "must be a dotted key and a value, as in --set model.layers=3."),
         ("extends=base", "`extends` must be in the recipe's file."),
         ("data.folder.x=1", "`data.folder` is a plain value and has no key `x`."),
-        ("data.valid.source=x", "`data.valid` is a list: say which of it, as in data.valid.0.source."),
+        ("data.valid.source=x", "`data.valid` is a list: name one of its items, as in data.valid.0.source."),
         ("data.valid.2.source=x", "`data.valid` has no item 2: it has 1, counted from 0."),
         ("model.layer=3", "`model.layer` is not a key of the family transformer. Did you mean `layers`?"),
         ("model.0.layers=3", "`model.0` is not a key of the family transformer."),
@@ -148,7 +148,8 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
 
 def test_an_override_is_blamed_for_what_needs_validation() -> None:
     assert complaints(DATA, "train.average.best=2") == [
-        "--set train.average.best=2: `train.average.best` needs `data.valid`, by which they are the best."
+        "--set train.average.best=2: `train.average.best` needs `data.valid`: the best checkpoints "
+        "are those with the best validation scores."
     ]
     assert complaints(DATA, "train.validation.metric=chrf") == [
         '--set train.validation.metric=chrf: `train.validation.metric` is "chrf", which needs `data.valid`.'

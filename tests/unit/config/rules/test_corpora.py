@@ -87,7 +87,7 @@ def test_a_weight_that_no_epoch_can_show(weight: str) -> None:
     [
         (
             '{ tsv = "a", label = 1, text = 2, jsonl = "b" }',
-            "`data.train.jsonl` is not a key: a corpus is of one form, and `tsv` is said. Leave one of both out.",
+            "`data.train.jsonl` is not a key: a corpus has one form, and `tsv` is set too. Leave one of them out.",
         ),
         ('{ tsv = "a", label = 1 }', "`data.train.text` is missing: it must be a whole number of at least 1."),
         ('{ jsonl = "a", label = "l" }', "`data.train.text` is missing: it must be a text in quotes."),
@@ -104,24 +104,26 @@ def test_a_corpus_of_texts_lacks_something_or_is_two(corpus: str, line: str) -> 
 @pytest.mark.parametrize(("family", "corpus"), [("transformer", PAIR), ("classifier", LABELLED), ("bert", RUNNING)])
 def test_a_range_of_lines_that_is_none(family: str, corpus: str, lines: str) -> None:
     assert complaint(family, corpus.replace("}", f', lines = "{lines}" }}')) == (
-        f'in `data.train`, `lines` is "{lines}", but must go up from a line to a later one, counted from 1.'
+        f'in `data.train`, `lines` is "{lines}", but must be a first and a last line in ascending order, counted '
+        "from 1."
     )
 
 
 @pytest.mark.parametrize("part", ["7-3/10", "10/10", "3-10/10", "0/0"])
 def test_a_part_that_is_none(part: str) -> None:
     assert complaint("classifier", LABELLED.replace("}", f', part = "{part}" }}')) == (
-        f'in `data.train`, `part` is "{part}", but must be some of the parts 0 to n-1 of n, such as "0/10" or "1-9/10".'
+        f'in `data.train`, `part` is "{part}", but must be one or more of the parts 0 to n-1 of n, such as "0/10" or '
+        '"1-9/10".'
     )
 
 
 @pytest.mark.parametrize(
     ("corpus", "line"),
     [
-        ('{ tsv = "a", label = 2, text = 2 }', "`text` and `label` are both 2: each must have its own."),
+        ('{ tsv = "a", label = 2, text = 2 }', "`text` and `label` are both 2, but must be different."),
         (
             '{ jsonl = "a", label = "l", text = "t", second = "t" }',
-            "`text` and `second` are both 't': each must have its own.",
+            "`text` and `second` are both 't', but must be different.",
         ),
     ],
 )

@@ -21,7 +21,7 @@ def test_a_model_is_judged_by_the_metrics_of_its_task_and_by_no_other(family: st
             continue
         *others, last = [f'"{name}"' for name in rules.metrics]
         assert complaint(family, FAMILIES[family], data=valid, rest=rest) == (
-            f'`train.validation.metric` is "{metric}", which is not for {rules.learner}: '
+            f'`train.validation.metric` is "{metric}", which does not apply to {rules.learner}: '
             f"use {', '.join(others)} or {last}."
         )
 
@@ -62,10 +62,10 @@ def test_a_task_that_does_not_exist_is_refused() -> None:
 
 def test_a_task_that_the_family_cannot_learn_is_refused() -> None:
     assert complaint("transformer", LABELLED, top='task = "classify"') == (
-        '`task = "classify"` is not for `model.family = "transformer"`: use "classifier".'
+        '`task = "classify"` does not apply to `model.family = "transformer"`: use "classifier".'
     )
     assert complaint("bert", PAIR, top='task = "translate"') == (
-        '`task = "translate"` is not for `model.family = "bert"`: use "transformer", "recurrent" or "mixed".'
+        '`task = "translate"` does not apply to `model.family = "bert"`: use "transformer", "recurrent" or "mixed".'
     )
 
 
@@ -126,11 +126,15 @@ def test_scheduled_sampling_is_refused_where_nothing_is_decoded() -> None:
 @pytest.mark.parametrize(
     ("data", "rest", "line"),
     [
-        ("", "[tokenizer]\njoint = false", "`tokenizer.joint` must be true, as there is only one side: leave it out."),
+        (
+            "",
+            "[tokenizer]\njoint = false",
+            "`tokenizer.joint` must be true, as texts have one vocabulary: leave it out.",
+        ),
         (
             'tokenized = { source = "en", target = "de" }',
             "",
-            "`data.tokenized` is for translators: leave it out.",
+            "`data.tokenized` applies to translators only: leave it out.",
         ),
         (
             'test = { tsv = "b.tsv", text = 2, label = 1, to = "de" }',
@@ -149,11 +153,11 @@ def test_what_is_of_two_sides_is_refused_where_there_is_one(family: str, data: s
     [
         (
             "[train]\nmasking = { masked = 0.9, random = 0.2 }",
-            "in `train.masking`, `masked` (0.9) and `random` (0.2) must be 1 or less together.",
+            "in `train.masking`, `masked` (0.9) and `random` (0.2) must sum to 1 or less.",
         ),
         (
             "[train]\nfreeze = 2",
-            "`train.freeze` keeps what `train.start_from` brings, but there is no start: leave it out.",
+            "`train.freeze` freezes weights of `train.start_from`, which is not set: leave it out.",
         ),
         ("[train]\nfreeze = -1", '`train.freeze` is -1, but must be "encoder" or a whole number of at least 0.'),
         ('[train]\nfreeze = "all"', '`train.freeze` is "all", but must be "encoder" or a whole number of at least 0.'),

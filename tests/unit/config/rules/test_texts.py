@@ -13,10 +13,10 @@ from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, RUNNING, 
          "text is read as `<s> A </s>`."),
         ("", "max_length = 64\nbatch_tokens = 63", "`data.batch_tokens` (63) must be at least `data.max_length` (64), "
          "the longest input."),
-        ("", "batch_tokens = 10000000000000", "in `data`, `batch_tokens` must be at most 1,000,000,000,000, which no "
-         "machine can hold."),
-        ("inner = 10000000000000", "", "in `model`, `inner` must be at most 1,000,000,000,000, which no machine can "
-         "hold."),
+        ("", "batch_tokens = 10000000000000", "in `data`, `batch_tokens` must be at most 1,000,000,000,000, as no "
+         "machine can hold more."),
+        ("inner = 10000000000000", "", "in `model`, `inner` must be at most 1,000,000,000,000, as no machine can hold "
+         "more."),
     ],
 )  # fmt: skip
 def test_numbers_that_nothing_can_be_made_of(model: str, data: str, line: str) -> None:
@@ -112,6 +112,6 @@ def test_whole_words_are_masked_where_pieces_show_where_they_begin(kind: str) ->
         assert load("bert", RUNNING, rest=rest).train.masking.whole_words
         return
     assert complaint("bert", RUNNING, rest=rest) == (
-        "`train.masking.whole_words` needs pieces that show where a word begins, which those of "
+        "`train.masking.whole_words` needs pieces that show where a word starts, which those of "
         f'`tokenizer.kind = "{kind}"` do not: leave it out, or use "byte_bpe", "wordpiece" or "unigram".'
     )
