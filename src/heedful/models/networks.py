@@ -8,7 +8,7 @@ from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
-from heedful.models.protocols import Decoder, Encoder, HasPrecision
+from heedful.models.protocols import Encoder, Generator, HasPrecision
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Output
 from heedful.nn.layers.linear import Linear
@@ -16,11 +16,10 @@ from heedful.nn.layers.pooling import FirstPool
 from heedful.packed import Nested, Packed
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(Generator):
     """Any encoder with any decoder over its memory: the Transformer, and every other sequence-to-sequence model."""
 
-    encoder: Encoder
-    decoder: Decoder
+    encoder: Encoder  # there always is one
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
@@ -44,10 +43,9 @@ class EncoderDecoder(nn.Module):
         return self.states(batch.source, batch.target)
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(Generator):
     """A decoder without memory: it predicts every next token of a text from the tokens before it."""
 
-    decoder: Decoder
     encoder: None = None
 
     def __init__(self, decoder: nn.Module) -> None:

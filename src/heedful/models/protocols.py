@@ -88,23 +88,14 @@ class Decoder(Protocol):
 # --- networks ---------------------------------------------------------------------------------------------------------
 
 
-@runtime_checkable
-class Generator(Protocol):
-    """A network that generates text: a decoder over the memory of an encoder, or a decoder alone."""
+class Generator(nn.Module):
+    """A network that generates text: a decoder over the memory of an encoder, or a decoder alone.
 
-    @property
-    def encoder(self) -> Encoder | None:
-        """What reads the source; None where the decoder continues the source itself."""
-        ...
+    A base class, not a protocol: from Python 3.12 on, a protocol does not see attributes that are modules at run time.
+    """
 
-    @property
-    def decoder(self) -> Decoder:
-        """What scores the next token."""
-        ...
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """All weights."""
-        ...
+    encoder: Encoder | None  # what reads the source; None where the decoder continues the source itself
+    decoder: Decoder  # what scores the next token
 
 
 @runtime_checkable
