@@ -276,8 +276,8 @@ def test_the_doctor_refuses_a_classifiers_recipe(tmp_path: Path, capsys: Capture
     recipe = tmp_path / "films.toml"
     recipe.write_text('[data]\ntrain = { tsv = "x.tsv", text = 1, label = 2 }\n[model]\nfamily = "classifier"\n')
     assert refused(capsys, "doctor", recipe) == (
-        'The doctor knows translators, but `model.family` is "classifier": `heedful train --dry-run` says what its '
-        "training would take."
+        'The doctor examines translation models only, but `model.family` is "classifier": `heedful train --dry-run` '
+        "estimates the time and memory of a training run."
     )
 
 

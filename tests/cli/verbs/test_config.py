@@ -84,7 +84,7 @@ def test_the_shipped_recipes_are_listed_with_their_summaries(capsys: pytest.Capt
     code, out, _ = heedful(capsys, "recipes", "list")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == sorted(shipped_recipes())
-    assert '  English -> German, the base Transformer of "Attention Is All You Need" (Vaswani et al. 2017).\n' in out
+    assert '  English -> German, the base Transformer from "Attention Is All You Need" (Vaswani et al. 2017).\n' in out
 
 
 def test_a_shipped_recipe_is_shown_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:

@@ -199,7 +199,7 @@ def test_a_run_folder_that_cannot_be_made_is_named(recipe: Path, capsys: pytest.
 def test_a_run_folder_that_is_not_utf_8_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", str(recipe), "--out", "runs/\udcff"]) == 2
     assert capsys.readouterr().err == (
-        r"heedful: error: --out: the folder's name 'runs/\udcff' is not UTF-8: give it another." + "\n"
+        r"heedful: error: --out: the name of the folder 'runs/\udcff' is not UTF-8: choose another." + "\n"
     )
 
 
@@ -276,4 +276,4 @@ def test_a_gpu_that_is_not_there_is_named(
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert run(["train", str(recipe), "--out", str(tmp_path / "run"), "--set", "train.device=cuda"]) == 2
-    assert "sees no GPU: use `cpu`." in capsys.readouterr().err
+    assert "finds no GPU: use `cpu`." in capsys.readouterr().err
