@@ -29,7 +29,7 @@ from heedful.nn.initialization import init_xavier
 from heedful.packed import IGNORED, Nested
 from heedful.runs.training_run import train
 from heedful.tasks.classify.scoring import collator_of
-from heedful.tasks.classify.validation import judge_stores
+from heedful.tasks.classify.validation import evaluate_stores
 from heedful.training.objectives import MaskedTokens, Objective, OneLabel, SeveralLabels
 
 WORDS, CLASSES = 14, 3
@@ -324,7 +324,7 @@ def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_r
     made = collator_of(bundle.recipe, 3)
     assert type(made) is type(collator(classifier))
     store = SEVERAL if is_several(classifier) else TEXTS
-    judged, loss = judge_stores(bundle, (store,))
+    judged, loss = evaluate_stores(bundle, (store,))
     assert judged.texts == len(store)
     scores = bundle.model(made.batch([store], rows()).text)
     assert loss * len(store) == pytest.approx(by_hand(scores.detach(), store, is_several(classifier)), rel=1e-5)

@@ -1,4 +1,4 @@
-"""Laws of training, for every family and every pair of options: it learns, is kept, and resumes to the same bits."""
+"""Laws of training, for every family and every pair of options: it learns, is kept, and resumes bit-identically."""
 
 from collections.abc import Callable
 from io import StringIO

@@ -1,4 +1,4 @@
-"""One bundle of the mean weights of several: a run's checkpoints, or models of the same shape and vocabulary."""
+"""A bundle with the mean of several weights: of a run's checkpoints, or of models of one shape and vocabulary."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def average(
     best: int | None = None,
     task: Task | None = None,
 ) -> list[Path]:
-    """Average several models, or the last or best so many checkpoints of one run; return what was averaged."""
+    """Average several models, or the last or best n checkpoints of one run; return the averaged folders."""
     folder = Path(out)
     refuse_file_in_the_way(folder)
     if folder.exists() and any(folder.iterdir()):
@@ -41,18 +41,20 @@ def average(
     recipe, vocabularies = read_description(first, rules)
     if len(models) > 1:
         if last or best:
-            raise UserError("Checkpoints are of one run, but several models are given: leave out --last and --best.")
+            raise UserError(
+                "--last and --best choose checkpoints of one run, but several models are given: leave them out."
+            )
         parts = [Path(model) for model in models]
-        twice = next((part for place, part in enumerate(parts) if part in parts[:place]), None)
+        twice = next((part for index, part in enumerate(parts) if part in parts[:index]), None)
         if twice:
             raise UserError(f"{twice} is given twice: name each model once.")
         weights = mean_weights(_weights_of(parts, rules))
     else:
         if last and best:
-            raise UserError("The last and the best checkpoints may be others: leave out --last or --best.")
+            raise UserError("The last and the best checkpoints may differ: leave out --last or --best.")
         if not (last or best):
             raise UserError(
-                f"One model alone has nothing to average: add --last or --best, so many checkpoints of {first}."
+                f"A single model has nothing to average: add --last N or --best N to average checkpoints of {first}."
             )
         parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
         _refuse_too_few(first, parts, last, best)
@@ -75,7 +77,10 @@ def average(
 
 
 def are_strangers(models: Sequence[str | Path]) -> bool:
-    """Whether models began with different weights: then their mean is most likely noise. One may be another's start."""
+    """Whether models started from different weights, so that their mean is most likely noise.
+
+    A model and one that was fine-tuned from it have the same start.
+    """
     folders = [Path(model).resolve() for model in models]
     trains = [read_description(folder)[0].train for folder in folders]
     starts = [Path(train.start_from).expanduser().resolve() if train.start_from else None for train in trains]
@@ -87,16 +92,16 @@ def are_strangers(models: Sequence[str | Path]) -> bool:
 
 
 def _weights_of(folders: Sequence[Path], rules: TaskRules | None) -> Iterator[dict[str, Tensor]]:
-    """The weights of bundles, one after the other; refuses one that is not like the first."""
+    """Yield the weights of bundles one after the other; refuse a bundle that does not match the first."""
     recipe, first = read_description(folders[0], rules)
     shapes = None
     for folder in folders:
         bundle = read_bundle(folder, nn.Module, rules)
         side = bundle.vocabularies.first_difference(first)
         if side:
-            raise UserError(f"{folder} has another {side} vocabulary than {folders[0]}: their mean means nothing.")
+            raise UserError(f"{folder} and {folders[0]} have different {side} vocabularies: they cannot be averaged.")
         if bundle.vocabularies.labels != first.labels:
-            raise UserError(f"{folder} has other classes than {folders[0]}: their mean means nothing.")
+            raise UserError(f"{folder} and {folders[0]} have different classes: they cannot be averaged.")
         _refuse_another_kind(bundle.recipe, recipe, folder, folders[0])
         weights = {name: parameter.data for name, parameter in bundle.model.named_parameters()}
         shapes, here = shapes or shapes_of(weights), shapes_of(weights)
@@ -104,7 +109,7 @@ def _weights_of(folders: Sequence[Path], rules: TaskRules | None) -> Iterator[di
         if name:
             raise UserError(
                 f"{folder / WEIGHTS}: `{name}` is {here.get(name, 'missing')}, but in {folders[0]} it is "
-                f"{shapes.get(name, 'missing')}: only models of the same shape have a mean."
+                f"{shapes.get(name, 'missing')}: only models of the same shape can be averaged."
             )
         yield weights
 
@@ -115,7 +120,7 @@ def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_fold
         key, ours, theirs = other
         raise UserError(
             f"{folder}: `model.{key}` is {shown(ours)}, but in {first_folder} it is {shown(theirs)}: "
-            "their mean means nothing."
+            "they cannot be averaged."
         )
 
 
@@ -124,6 +129,6 @@ def _refuse_too_few(run: Path, found: Sequence[Path], last: int | None, best: in
     if len(found) < asked:
         kind = "" if last else " validated when saved"
         raise UserError(
-            f"{run} holds {counted(len(found), 'checkpoint')}{kind}, but {asked} are asked for: ask for fewer, or "
-            "train with `train.keep_checkpoints` or `train.average` set to so many."
+            f"{run} holds {counted(len(found), 'checkpoint')}{kind}, but {asked} were requested: request fewer, or "
+            f"train with `train.keep_checkpoints` or `train.average` set to {asked}."
         )

@@ -1,4 +1,4 @@
-"""What a training would take: ten real steps, multiplied."""
+"""An estimate of the cost of a run: ten real steps, extrapolated."""
 
 import time
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ _TRIAL_STEPS: Final = 10
 
 @dataclass(frozen=True)
 class Forecast:
-    """What ten steps say of a whole run."""
+    """An estimate for a whole run."""
 
-    parameters: int
+    parameters: int  # number of parameters
     tokens_per_second: float
-    seconds: float
-    epochs: float
-    checkpoint_bytes: int
-    peak_gpu_bytes: int | None
+    seconds: float  # duration of the run
+    epochs: float  # number of epochs of the run
+    checkpoint_bytes: int  # disk space of the run's checkpoints and bundles
+    peak_gpu_bytes: int | None  # None on a CPU
 
 
 def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
-    """Train ten steps, write nothing, and say what the whole run would take."""
+    """Train ten steps without writing anything, and estimate what the whole run would take."""
     with RunProgress(console) as progress:
         set_up(recipe)
         job = first_job(recipe, progress)
@@ -42,13 +42,13 @@ def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
 
 
 class _Trial:
-    """The other side of the trainer in a dry run: writes and shows nothing."""
+    """An observer of the trainer that writes and shows nothing."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
 
     def forecast(self, position: Position) -> Forecast:
-        """Train a few steps and multiply; the first ones, which compile and allocate, do not count."""
+        """Train a few steps and extrapolate; the first ones, which compile and allocate, do not count."""
         job, train = self.job, self.job.recipe.train
         trainer = build_trainer(job, self)
         trainer.settings = replace(trainer.settings, steps=2)
@@ -76,7 +76,7 @@ class _Trial:
         """Show nothing."""
 
     def validate(self) -> Mapping[str, float]:
-        """Judge nothing."""
+        """Evaluate nothing."""
         return {}
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:

@@ -20,34 +20,34 @@ from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle, read_bundle, read_description
 from heedful.models.weights import set_weights, shapes_of
 
-# What weights were trained for and shapes do not tell: another value makes them meaningless.
+# Keys that weights depend on but that their shapes do not show: with another value the weights are meaningless.
 SHAPELESS: Final = (
     "family", "heads", "activation", "norm", "positions", "embedding_scale", "alignment", "wiring", "cell",
     "reverse_source", "input_feeding", "pool", "word_pool", "labels",
 )  # fmt: skip
-_FREE: Final = ("preset", "backend", "temperature", "variational")  # beside all dropout: they change no weight's shape
-_TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # of [data]
+_FREE: Final = ("preset", "backend", "temperature", "variational")  # besides all dropout: no weight depends on them
+_TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # keys of [data]
 
 
 @dataclass(frozen=True, eq=False)
 class StartModel:
-    """What a run begins with, and the recipe made to fit it."""
+    """The model that a run starts from, and the recipe adapted to it."""
 
     recipe: Recipe
     vocabularies: Vocabularies
     bundle: Bundle[nn.Module]
-    differences: tuple[str, ...]  # what the recipe says otherwise than the start did, in words
+    differences: tuple[str, ...]  # settings in which the recipe differs from the start's, in words
 
     def into(self, model: nn.Module) -> None:
-        """Copy the weights; what the start does not have stays fresh."""
+        """Copy the weights; those that the start does not have keep their initial values."""
         set_weights(model, {**dict(model.named_parameters()), **_weights(self.bundle.model, model)})
 
 
 def read_start(recipe: Recipe) -> StartModel:
-    """Read the model that a recipe starts from; refuses one of other shapes, or that would compute otherwise."""
+    """Read the model that a recipe starts from; refuse one with other shapes, or that computes something else."""
     folder = Path(recipe.train.start_from).expanduser()
     if not folder.exists():
-        raise UserError(f"{folder}, which `train.start_from` names, is not a folder: train that model first.")
+        raise UserError(f"`train.start_from` is {folder}, which is not a folder: train that model first.")
     bundle = read_bundle(folder, nn.Module)
     checked = _together(recipe, bundle.recipe, folder)
     _refuse_other_function(checked, bundle.recipe, folder)
@@ -56,13 +56,13 @@ def read_start(recipe: Recipe) -> StartModel:
 
 
 def with_start(recipe: Recipe) -> Recipe:
-    """The recipe with what it takes over from the model that it starts from."""
+    """Return the recipe with the keys that it takes from the model that it starts from."""
     folder = Path(recipe.train.start_from).expanduser()
     return _together(recipe, read_description(folder)[0], folder)
 
 
 def _together(recipe: Recipe, start: Recipe, folder: Path) -> Recipe:
-    """Both in one; refuses what does not fit together."""
+    """Merge a recipe with that of its start; refuse what does not fit together."""
     _refuse_other_family(recipe, start, folder)
     return recipe_from_json(
         recipe_to_json(adapt(recipe, start)), f"a recipe that starts from {folder}", recipe.given_rules
@@ -70,7 +70,7 @@ def _together(recipe: Recipe, start: Recipe, folder: Path) -> Recipe:
 
 
 def adapt(recipe: Recipe, start: Recipe) -> Recipe:
-    """A recipe with the start's tokenizer, and with the start's [model] and form of text where it says nothing."""
+    """Return a recipe with the start's tokenizer, and with the start's keys of [model] and text form that it omits."""
     form = {key: getattr(start.data, key) for key in _TEXT_FORM if key not in recipe.data.model_fields_set}
     said = recipe.model if "model" in recipe.model_fields_set else None
     model: AnyModel
@@ -83,7 +83,7 @@ def adapt(recipe: Recipe, start: Recipe) -> Recipe:
 
 
 def other_function(one: Recipe, other: Recipe) -> tuple[str, object, object] | None:
-    """The first key of [model] that shapes do not tell and that two recipes have otherwise, with both values."""
+    """Return the first key of SHAPELESS in which two [model] tables differ, with both values."""
     return _other_value(one.model, other.model)
 
 
@@ -94,9 +94,9 @@ def _other_value(one: Section, other: Section) -> tuple[str, object, object] | N
 
 
 def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
-    """Refuse a start whose [model] has other keys, before anything is taken over from it.
+    """Refuse a start of another family, whose [model] has other keys, before anything is taken from it.
 
-    Another head may stand on the start's encoder, where the rules of the task know how.
+    Another head may use the start's encoder, if the rules of the task allow it.
     """
     if "model" not in recipe.model_fields_set:
         return
@@ -105,8 +105,8 @@ def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
     same = ours.family == theirs.family
     if not same and recipe.rules.on_encoder_of is not None and their_encoder is None:
         raise UserError(
-            f'{folder} is not a start for {recipe.rules.learner}: `model.family` is "{theirs.family}" there, but must '
-            'be "bert" or "classifier".'
+            f'{recipe.rules.learner.capitalize()} cannot start from {folder}: its `model.family` is "{theirs.family}", '
+            'but must be "bert" or "classifier".'
         )
     if not same and recipe.rules.on_encoder_of is None:
         raise _other_function("family", ours.family, theirs.family, folder)
@@ -127,18 +127,18 @@ def _other_function(key: str, now: object, was: object, folder: Path) -> UserErr
     table = f"in [model.{key.rpartition('.')[0]}] " if "." in key else ""
     way_out = f'Write `family = "{was}"` {table}'.rstrip() if key.endswith("family") else "Leave the key out"
     return UserError(
-        f"`model.{key}` is {shown(now)}, but {folder} was trained with {shown(was)}: its weights would mean nothing. "
-        f"{way_out} to take the start's."
+        f"`model.{key}` is {shown(now)}, but {folder} was trained with {shown(was)}: its weights would be meaningless. "
+        f"{way_out} to use the start's."
     )
 
 
 def _other_head(recipe: Recipe, start: Recipe) -> bool:
-    """Whether the run has another family's head on the start's encoder."""
+    """Whether the run puts another family's head on the start's encoder."""
     return recipe.model.family != start.model.family
 
 
 def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
-    """The start's weights by their names in a model: with another head, those of the encoder and what both have."""
+    """Return the start's weights by their names in a model: all, or with another head the encoder's and shared ones."""
     weights: dict[str, Tensor] = dict(start.named_parameters())
     own = dict(model.named_parameters())
     if type(start) is not type(model):
@@ -150,7 +150,7 @@ def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
 
 
 def _encoder_prefix(network: nn.Module) -> str:
-    """What the names of an encoder's parameters begin with."""
+    """Return the prefix of the names of an encoder's parameters."""
     encoder = network.encoder
     return next(f"{name}." for name, module in network.named_modules() if module is encoder)
 
@@ -172,17 +172,17 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path
         f"`model.{path}{key}` is {shown(theirs.get(key))} there and {shown(ours[key])} in the recipe" for key in changed
     )
     raise UserError(
-        f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
+        f"The shapes of {folder} are not those of the recipe: {told}. Leave keys of [model] out to use the start's."
     )
 
 
 def _with_classes(vocabularies: Vocabularies, recipe: Recipe) -> Vocabularies:
-    """A model with classes that starts from one without has them from its data: any will do for the shapes."""
+    """Add a class where a model with classes starts from one without: their number does not matter for the encoder."""
     return replace(vocabularies, labels=vocabularies.labels or ("",)) if recipe.rules.labels else vocabularies
 
 
 def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:
-    """The tables that a start's weights belong to, here and there, and where in [model] ours is."""
+    """Return the path in [model] of the table that the start's weights are for, that table, and the start's."""
     encoder = text_encoder(recipe.model)
     if encoder is not None and _other_head(recipe, start):
         return "encoder.", encoder, start.model
@@ -190,7 +190,7 @@ def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:
 
 
 def _values(table: Section) -> dict[str, object]:
-    """The values of a table by their paths; the pool is the encoder's usual one where nothing else is said."""
+    """Return the values of a table by their paths; a pool that is not set is the usual one of the encoder."""
     pool = getattr(table, "pooled_by", None)
     return flat(table.model_dump() | ({} if pool is None else {"pool": pool}))
 
@@ -200,7 +200,7 @@ def _is_free(key: str) -> bool:
 
 
 def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
-    """One line for each key that the recipe sets and the start has otherwise; data and training are new anyway."""
+    """Yield a line for each key in which the recipe differs from the start, other than those of data and training."""
     said: list[tuple[str, Section, Section, Iterable[str]]] = [("data", recipe.data, start.data, _TEXT_FORM)]
     if not _other_head(recipe, start):
         said.insert(0, ("model", recipe.model, start.model, type(recipe.model).model_fields))

@@ -1,4 +1,4 @@
-"""Everything a run is made of, put together from a recipe before its first step."""
+"""The parts of a run, built from a recipe before its first step."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from heedful.training.seeding import seed_for
 
 @dataclass
 class Job:
-    """Everything a run is made of, before its first step."""
+    """The parts of a run: data, model, optimizer, objective and batches."""
 
     recipe: Recipe
     task: Task
@@ -44,7 +44,7 @@ class Job:
     def prepare(
         cls, recipe: Recipe, vocabularies: Vocabularies | None, progress: RunProgress, task: Task | None = None
     ) -> "Job":
-        """Read the data and make the model."""
+        """Read the data and build the model."""
         device, task = choose_device(recipe.train.device), find_task(recipe, task)
         prepared = task.prepare(recipe, vocabularies, progress.say)
         if device.index is not None:  # "cuda:1"
@@ -58,12 +58,12 @@ class Job:
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """The vocabularies by name, and the names of classes."""
+        """Vocabularies by name, and the names of classes."""
         return self.prepared.vocabularies
 
     def begin(self) -> Position:
-        """Choose what the recipe leaves open."""
-        batch = self.feed.batch(next(iter(self.feed.plan(0))))  # made once: a trial is to time the model alone
+        """Choose the precision, if the recipe leaves it open, and return the first position."""
+        batch = self.feed.batch(next(iter(self.feed.plan(0))))  # made once, so that trials time the model alone
 
         def trial(precision: torch.dtype) -> None:
             set_precision(self.model, precision)
@@ -74,12 +74,12 @@ class Job:
         return Position(facts=self._facts())
 
     def resume(self, checkpoint: Path, progress: RunProgress) -> Position:
-        """Take weights, optimizer and position from a checkpoint, and all that must be as it was."""
+        """Restore weights, optimizer, position, precision and threads from a checkpoint."""
         position = load_checkpoint(checkpoint, self.model, self.optimizer, self.objective)
         facts = position.facts
         if facts["data"] != self._facts()["data"]:
             raise UserError(
-                f"The training data is not what {checkpoint} was trained on: its order would be another. "
+                f"The training data is not the data that {checkpoint} was trained on: its order would be different. "
                 "Restore the files, or train into another folder."
             )
         torch.set_num_threads(facts["threads"])
@@ -88,11 +88,11 @@ class Job:
         for name in ("device", "torch", "order"):
             was, now = facts.get(name), here[name]
             if was != now:
-                progress.say(f"{name} was {was} and is {now}: the run goes on, but not to the same bits")
+                progress.say(f"{name} was {was} and is {now}: the run continues, but is no longer bit-identical")
         return position
 
     def description(self) -> str:
-        """One line about the model and where it trains."""
+        """Return a line about the model and its device."""
         parameters = sum(p.numel() for p in self.model.parameters())
         sizes = " + ".join(f"{tokenizer.size:,}" for tokenizer in self.vocabularies.files().values())
         vocabulary = f", vocabulary {sizes}" if sizes else ""
@@ -120,7 +120,7 @@ class Job:
 
 
 def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -> "Job":
-    """A job at its first step: with fresh weights, or with those of the model that the recipe starts from."""
+    """Prepare a job at its first step: with initial weights, or with those of the model that the recipe starts from."""
     if not recipe.train.start_from:
         return Job.prepare(recipe, None, progress, task)
     start = read_start(recipe)
@@ -133,7 +133,7 @@ def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -
 
 
 def set_up(recipe: Recipe) -> None:
-    """Bring the process into the state that the recipe asks for."""
+    """Set the threads, determinism and memory settings of the process, as the recipe requests."""
     keep_freed_memory()
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)

@@ -23,9 +23,9 @@ def write_card(
     named: Path | None = None,
     task: Task | None = None,
 ) -> None:
-    """Write the card of the bundle in a folder; `made` says how its weights came about.
+    """Write the card of the bundle in a folder; `made` says how its weights were made.
 
-    `named` is the folder's final name, where it is still being made; `task` is one from outside Heedful.
+    `named` is the folder's final name, if the bundle is still being written; `task` is one from outside Heedful.
     """
     named = named or folder
     lines = "".join(f"| {name} | {score:.4f} |\n" for name, score in scores.items())

@@ -1,4 +1,4 @@
-"""What a run shows and records: one live line on a terminal, plain lines elsewhere, metrics.jsonl, TensorBoard."""
+"""Progress of a run: one live line on a terminal, plain lines elsewhere, metrics.jsonl and TensorBoard."""
 
 import json
 import math
@@ -19,9 +19,9 @@ METRICS: Final = "metrics.jsonl"  # in a run's folder
 
 
 class RunProgress:
-    """Shows readings and validations on standard error, and appends them to the run's metrics.
+    """Shows training metrics and validations on standard error, and appends them to the run's metrics file.
 
-    A run goes on when nobody reads standard error any more: its pipe was closed, or its terminal was hung up.
+    A run continues when nobody reads standard error any more: its pipe was closed, or its terminal hung up.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -46,7 +46,7 @@ class RunProgress:
             self._board.close()
 
     def begin(self, run: Path, step: int) -> None:
-        """Record from this step on; what an interrupted run recorded after it will be recorded again."""
+        """Record from this step on; drop what an interrupted run recorded after it."""
         self._metrics, self._board = run / METRICS, _tensorboard(run, step)
         if self._metrics.exists():
             _forget_after(self._metrics, step)
@@ -96,7 +96,7 @@ class RunProgress:
 
 
 def describe(metrics: StepMetrics) -> str:
-    """One line of at most 80 columns: step, loss, learning rate, target tokens a second, data wait, time left."""
+    """Return a line of at most 80 columns: step, loss, learning rate, tokens per second, data wait, time left."""
     skipped = f"  skipped {metrics.skipped}" if metrics.skipped else ""
     return (
         f"step {metrics.step:,}/{metrics.steps:,}  loss {metrics.loss:.3f}  lr {metrics.learning_rate:.1e}  "
@@ -106,7 +106,7 @@ def describe(metrics: StepMetrics) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Say a time the way people do: 45 s, 12 min, 3 h 20 min."""
+    """Format a duration for people: 45 s, 12 min, 3 h 20 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -114,7 +114,7 @@ def duration(seconds: float) -> str:
 
 
 def training_readings(run: Path) -> list[dict[str, Any]]:
-    """The training metrics that a run recorded, in order; empty if its folder has no metrics file."""
+    """Return the training metrics that a run recorded, in order; none if its folder has no metrics file."""
     if not (run / METRICS).exists():
         return []
     whole = [line for line in read_bytes(run / METRICS).splitlines() if _recorded_step(line) < math.inf]
@@ -122,13 +122,13 @@ def training_readings(run: Path) -> list[dict[str, Any]]:
 
 
 def _forget_after(metrics: Path, step: int) -> None:
-    """Drop what an interrupted run recorded after the checkpoint it resumes from: it will be recorded again."""
+    """Drop the lines that an interrupted run recorded after the step it resumes from: they will be recorded again."""
     kept = [line for line in read_bytes(metrics).splitlines() if _recorded_step(line) <= step]
     write_bytes(metrics, b"".join(line + b"\n" for line in kept))
 
 
 def _recorded_step(line: bytes) -> float:
-    """The step of a metrics line; infinite for a line that a crash cut short."""
+    """Return the step of a metrics line; infinity for a line that a crash truncated."""
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""A run and its folder: trains to the end, judges, saves, shows, and averages."""
+"""A run and its folder: trains to the end, validates, saves, reports, and averages."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,22 +36,22 @@ from heedful.training.updates import BatchLoss, EagerUpdates, UpdateComputation,
 
 CHECKPOINTS: Final = "checkpoints"
 SINGLE: Final = "single"  # the best single model, where the one in the run folder is a mean of several
-MEAN: Final = "mean"  # the mean, where it is no better than the best single model
+MEAN: Final = "mean"  # the mean, where it is not better than the best single model
 
 
 class Run:
-    """The run's side of the trainer: validates, saves and shows."""
+    """The observer of the trainer in a run: validates, saves and reports."""
 
     def __init__(self, job: Job, run: Path, progress: RunProgress) -> None:
         self.job, self.run, self.progress = job, run, progress
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
 
     def to_the_end(self, position: Position) -> None:
-        """Train, and say where the model is."""
+        """Train, and report where the model is."""
         steps = self.job.recipe.train.steps
         if position.step >= steps:
             self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to train.")
-            self._average(position)  # a run that was killed after its last step has not come to that
+            self._average(position)  # a run that was killed after its last step has not averaged yet
             return
         began = time.perf_counter()
         with StopRequest() as stop:
@@ -65,7 +65,7 @@ class Run:
         self._average(end)
 
     def _average(self, end: Position) -> None:
-        """Where the recipe asks for it, make the mean of checkpoints: the model if it is better, else beside it."""
+        """Average checkpoints, if the recipe requests it; the mean becomes the run's model if it is better."""
         recipe, model = self.job.recipe, self.job.model
         if recipe.train.average is None:
             return
@@ -78,19 +78,19 @@ class Run:
             scores = self.validator()
         made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {', '.join(f'{s:,}' for s in _steps(parts))}"
         asked = recipe.train.average.last or recipe.train.average.best or 0
-        fewer = f" ({asked} were asked for: there are no more)" if len(parts) < asked else ""
+        fewer = f" ({asked} were requested, but there are no more)" if len(parts) < asked else ""
         self.progress.say(f"Averaged: {made}{fewer}")
         score = next(iter(scores.values()), None)
         if score is None or is_better(score, end.best_score, higher_is_better(recipe)):
             self._put_first(made, scores, end)
         else:
-            self._put_beside(made, scores, end)
+            self._put_next_to_best(made, scores, end)
 
     def _put_first(self, made: str, scores: Mapping[str, float], end: Position) -> None:
-        """The mean becomes the run's model; the best single one moves to SINGLE."""
+        """Make the mean the run's model, and move the best single one to SINGLE."""
         single = self.run / SINGLE
         if not single.exists():
-            with new_folder(single) as staged:  # whole or not at all: the run folder's own weights are replaced below
+            with new_folder(single) as staged:  # atomic: the run folder's own weights are replaced below
                 write_description(staged, self.job.recipe, self.job.vocabularies)
                 write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
                 self._write_card_of_best(staged, end, named=single)
@@ -101,21 +101,21 @@ class Run:
         before = "" if end.best_score is None else f" ({end.best_score:.4g})"
         self.progress.say(f"It is {better}now the model in {self.run}; the best single one{before} is in {single}")
 
-    def _put_beside(self, made: str, scores: Mapping[str, float], end: Position) -> None:
-        """The run's model stays, or becomes again, the best single one; the mean goes to MEAN."""
+    def _put_next_to_best(self, made: str, scores: Mapping[str, float], end: Position) -> None:
+        """Keep or restore the best single model as the run's model, and write the mean to MEAN."""
         single, mean = self.run / SINGLE, self.run / MEAN
         with new_folder(mean) as staged:
             write_description(staged, self.job.recipe, self.job.vocabularies)
             write_weights(staged, self.job.model)
             self._write_card(staged, made, scores, named=mean)
-        if single.exists():  # an earlier mean stands in its place
+        if single.exists():  # an earlier mean is the run's model
             write_bytes(self.run / WEIGHTS, read_bytes(single / WEIGHTS))
             self._write_card_of_best(self.run, end, named=self.run)
             remove_folder(single)
         metric, score = next(iter(scores.items()))
         self.progress.say(
-            f"It is no better ({metric} {score:.4g}; the best single model has {end.best_score:.4g}): it is in {mean}, "
-            f"and {self.run} keeps the best single model"
+            f"It is not better ({metric} {score:.4g}; the best single model has {end.best_score:.4g}): it is in "
+            f"{mean}, and {self.run} keeps the best single model"
         )
 
     def _write_card_of_best(self, folder: Path, end: Position, named: Path) -> None:
@@ -128,32 +128,32 @@ class Run:
         write_card(folder, self.job.recipe, self.job.model, made, scores, named, self.job.task)
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
-        """Show where training stands."""
+        """Show the metrics of a step."""
         self.progress.step_metrics(metrics, logged)
 
     def validate(self) -> Mapping[str, float]:
-        """Judge the model on the validation corpora."""
+        """Evaluate the model on the validation corpora."""
         return self.validator()
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
-        """Show the scores, and keep the model where it is the best one so far."""
+        """Show the scores, and save the model if it is the best one so far."""
         self.progress.validation(position.step, scores, best)
         if best:
             write_weights(self.run, self.job.model)
             tokens = f"{position.tokens:,} {self.job.recipe.rules.tokens}"
             made = f"{position.step:,} updates, {tokens}, the best model so far"
             self._write_card(self.run, made, scores)
-            _discard(self.run / SINGLE)  # a run that was averaged goes on, and found a better model
+            _discard(self.run / SINGLE)  # an averaged run was continued, and found a better model
 
     def checkpoint(self, position: Position) -> None:
-        """Save what a resumed run needs."""
+        """Save a checkpoint to resume from."""
         retention = retention_of(self.job.recipe)
         job = self.job
         save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
 
 
 def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
-    """The loop that trains a job, as its recipe says."""
+    """Build the training loop of a job from its recipe."""
     train = job.recipe.train
     settings = TrainerSettings(
         steps=train.steps,
@@ -174,7 +174,7 @@ def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
 
 
 def _before_update(job: Job) -> Callable[[int], None]:
-    """What changes in the model as training goes on, beside its weights."""
+    """Return the function that sets, before each update, the probability of scheduled sampling."""
     decoder, sampling = getattr(job.model, "decoder", None), job.recipe.train.scheduled_sampling
     if sampling is None or not isinstance(decoder, RecurrentDecoder):
         return lambda step: None
@@ -187,16 +187,16 @@ def _before_update(job: Job) -> Callable[[int], None]:
 
 
 def _computing(job: Job) -> UpdateComputationFactory[Any]:
-    """How updates are computed: recorded where every batch has one shape, and compiled when that is asked for.
+    """Choose how updates are computed: captured if all batches have one shape, and compiled if requested.
 
-    With `auto` what is recorded is not compiled: kernels of our own leave a compiler little to gain, and its minutes
-    are long. Nor is what must be the same to the bit: a compiler chooses among its kernels by timing them.
+    With `compile = "auto"`, captured updates are not compiled: with our own kernels a compiler gains little and takes
+    minutes. Neither are deterministic ones: a compiler chooses among its kernels by timing them.
     """
     train, static = job.recipe.train, job.feed.static is not None
     if train.capture is True and not static:
         raise UserError(
-            "`train.capture` is true, but only batches of one shape can be recorded, which a GPU has in bfloat16 where "
-            "attention needs no padding: leave it out."
+            "`train.capture` is true, but only batches of one shape can be captured, which requires a GPU, bfloat16 "
+            "and attention without padding: leave it out."
         )
     captured = static and train.capture is not False
     computation = CapturedUpdates if captured else EagerUpdates
@@ -213,14 +213,14 @@ def _computing(job: Job) -> UpdateComputationFactory[Any]:
 
 
 def checkpoints_to_average(folder: Path, average: Average, recipe: Recipe) -> list[Path]:
-    """The last or best checkpoints of a run: as many as asked for, or all that there are."""
+    """Return the last or best checkpoints of a run: the requested number, or all if there are fewer."""
     if average.best is not None:
         return best_checkpoints(folder, average.best, higher_is_better(recipe))
     return last_checkpoints(folder, average.last or 1)
 
 
 def retention_of(recipe: Recipe) -> Retention:
-    """Which checkpoints a run keeps: the last ones, and those that it may come to average."""
+    """Return which checkpoints a run keeps: the last ones, and those that it may average."""
     train, averaged = recipe.train, recipe.train.average or Average(last=1)
     last = max(train.keep_checkpoints, averaged.last or 1)
     return Retention(last, averaged.best or 0, higher_is_better(recipe), train.checkpoint_every)
@@ -236,5 +236,5 @@ def _steps(checkpoints: Sequence[Path]) -> list[int]:
 
 
 def higher_is_better(recipe: Recipe) -> bool:
-    """Whether the validation's metric grows with quality."""
+    """Whether a higher value of the validation metric is better."""
     return recipe.rules.metrics[recipe.train.validation.metric] == "higher"

@@ -1,4 +1,4 @@
-"""From a recipe to a trained model in a run folder, or on from where a run stands."""
+"""Training of a model from a recipe into a run folder, from the start or from the last checkpoint."""
 
 import shutil
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from heedful.runs.run import CHECKPOINTS, Run
 from heedful.tasks.protocol import Task
 from heedful.training.checkpoints import last_checkpoint
 
-# What a resumed run may say differently: where and how long it runs, what it shows, how it translates.
+# Keys that may differ in a resumed run: where and how long it runs, what it reports, how it translates.
 _FREE_KEYS: Final = (
     "data.folder",
     "train.steps",
@@ -48,7 +48,7 @@ def train(
     """Train a model and return its run folder, which `heedful.load` reads.
 
     With `resume`, continue from the run folder's last checkpoint, bit-identical to an uninterrupted run. `task` is one
-    of your own: what the model is trained for, where Heedful's table of tasks does not have it.
+    of your own, if what the model is trained for is not one of Heedful's tasks.
     """
     run = Path(out)
     if isinstance(recipe, Recipe) and overrides:
@@ -58,7 +58,7 @@ def train(
     if resolved.train.start_from and resume and (run / CONFIG).exists():
         resolved = adapt(
             resolved, read_description(run, rules)[0]
-        )  # what it left to the start is in the run's own recipe
+        )  # keys that the recipe leaves to the start are in the run's own recipe
     checkpoint = _checkpoint_to_resume(run, resolved, resume)
     with RunProgress(console) as progress:
         set_up(resolved)
@@ -70,9 +70,9 @@ def train(
             position = job.begin()
         running = Run(job, run, progress)
         if resume and not checkpoint:
-            progress.say(f"{run} holds no checkpoint: training begins.")
+            progress.say(f"{run} has no checkpoint: training starts from the beginning.")
         _clear(run)
-        write_description(run, job.recipe, job.vocabularies)  # a resumed run may have another end, or decode otherwise
+        write_description(run, job.recipe, job.vocabularies)  # a resumed run may differ in `steps` or [decode]
         progress.begin(run, position.step)
         progress.say(job.description())
         running.to_the_end(position)
@@ -80,7 +80,7 @@ def train(
 
 
 def _clear(run: Path) -> None:
-    """Remove what a run left that was killed while it wrote."""
+    """Remove the partial files of a run that was killed while writing."""
     for folder in (run, run / CHECKPOINTS):
         for leftover in find_leftovers(folder):
             if leftover.is_dir():
@@ -90,13 +90,13 @@ def _clear(run: Path) -> None:
 
 
 def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | None:
-    """The checkpoint a run goes on from; refuses to write over a run, or to go on with another recipe."""
+    """Return the checkpoint to resume from; refuse to overwrite a run, or to resume it with another recipe."""
     refuse_file_in_the_way(run)
     checkpoint = last_checkpoint(run / CHECKPOINTS)
     if checkpoint is None and (run / WEIGHTS).exists():
-        raise UserError(f"{run} already holds a model, and no checkpoint to go on from: choose another --out.")
+        raise UserError(f"{run} already holds a model, but no checkpoint to resume from: choose another --out.")
     if checkpoint and not resume:
-        raise UserError(f"{run} already holds a run: add --resume to go on with it, or choose another --out.")
+        raise UserError(f"{run} already holds a run: add --resume to continue it, or choose another --out.")
     if checkpoint is None:
         return None
     old, new = map(_keys, (read_description(run, recipe.given_rules)[0], recipe))
@@ -114,7 +114,7 @@ def _checkpoint_to_resume(run: Path, recipe: Recipe, resume: bool) -> Path | Non
 
 
 def _keys(recipe: Recipe) -> dict[str, object]:
-    """The values of a recipe by their paths, with what it leaves to its task."""
+    """Return the values of a recipe by their paths, with the label smoothing that its task provides."""
     return {**flat(recipe_to_json(recipe)), "train.label_smoothing": recipe.label_smoothing}
 
 

@@ -1,1 +1,1 @@
-"""What models are trained for: one folder per task, each a row of the table."""
+"""The tasks that models are trained for: one folder per task, listed in `table.py`."""

@@ -1,4 +1,4 @@
-"""A trained model from its folder, whatever it was trained for."""
+"""Loading of a trained model of any task from its folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def load(
     """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier` or a `MaskFiller`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
-    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are the translators that decode together with the first.
+    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators that decode together with the first.
     `task` is for a model that was trained with a task of your own: `heedful.train(..., task=task)`.
     """
     folder = Path(path)

@@ -1,4 +1,4 @@
-"""What a task is asked: by a run, by `heedful.load`, and by the command line.
+"""The protocol of a task, which runs, `heedful.load` and the command line use.
 
 The torch-free half of a task is its `rules` (`config.tasks`). A task from outside Heedful is passed to `heedful.train`
 and `heedful.load`; the others are in `tasks.table`.
@@ -30,19 +30,19 @@ ShowProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]
 
 
 def show_nothing(work: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Progress that nobody sees."""
+    """Show no progress."""
     return nullcontext(lambda finished: None)
 
 
 class Evaluation(Protocol):
-    """The scores of a model on one corpus, in every form that is asked for."""
+    """The scores of a model on one corpus, in several forms."""
 
     def scores(self) -> Sequence[Score]:
-        """Figures to show, to record and to average over models."""
+        """Return the scores to show, to record and to average over models."""
         ...
 
     def remarks(self) -> Sequence[str]:
-        """Lines that a person reads after the scores."""
+        """Return lines to show after the scores."""
         ...
 
     def to_json(self) -> Mapping[str, object]:
@@ -50,48 +50,48 @@ class Evaluation(Protocol):
         ...
 
     def outputs(self) -> Iterator[str]:
-        """What the model said, one line per text."""
+        """Yield the model's outputs, one line per text."""
         ...
 
 
 class Task(Protocol):
-    """From a recipe to its data, objective, batches and validation; from a bundle to a model in use and its scores."""
+    """Makes data, objective, batches and validation from a recipe, and a usable model and its scores from a bundle."""
 
     @property
     def rules(self) -> TaskRules:
-        """What recipes of the task may say, and what its models are called."""
+        """Rules of the task's recipes, and names of its models."""
         ...
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
-        """Read the data; vocabularies and classes that are given are kept."""
+        """Read the data; given vocabularies and classes are kept."""
         ...
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> Objective[Any]:
-        """Make what training minimises."""
+        """Make the objective that training minimises."""
         ...
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TrainingFeed[Any]:
-        """Make the training batches, ragged: `placed` gives them the form that a device wants."""
+        """Make the training batches, ragged: `placed` converts them to the form that a device needs."""
         ...
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """The one shape of a GPU's batches, where attention needs no padding; None where batches stay ragged."""
+        """Return the common shape of a GPU's batches if attention needs no padding; None if batches stay ragged."""
         ...
 
     def validator(self, bundle: Bundle[Any], prepared: Prepared) -> Validator:
-        """Make what scores the model during training; the recipe's metric comes first."""
+        """Make the validator that scores the model during training; the recipe's metric comes first."""
         ...
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the tokens of an epoch, as speed counts them."""
+        """Count the tokens of an epoch, as training speed counts them."""
         ...
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> LoadedModel[Any]:
-        """Read a bundle as a model to use; an ensemble is for tasks that search."""
+        """Load a bundle as a usable model; an ensemble applies to tasks that search."""
         ...
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """How to use such a model: a command, and a call in Python on `model`."""
+        """Return how to use such a model: a command, and a call in Python on `model`."""
         ...
 
     def evaluate(
@@ -102,5 +102,5 @@ class Task(Protocol):
         options: Mapping[str, Any] | None = None,
         show: ShowProgress = show_nothing,
     ) -> Evaluation:
-        """Score a loaded model on a corpus whose files are in `folder`; `options` are of the search."""
+        """Score a loaded model on a corpus whose files are in `folder`; `options` are those of the search."""
         ...

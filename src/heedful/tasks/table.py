@@ -1,4 +1,4 @@
-"""All tasks of Heedful by name: each is a folder here, and a row in `config.tasks`."""
+"""All tasks of Heedful by name: each has a folder here, and a row in `config.tasks`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,5 +14,5 @@ TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
 
 
 def find_task(recipe: Recipe, given: Task | None = None) -> Task:
-    """The task of a recipe: the one that was given, or the one in the table."""
+    """Return the task of a recipe: the given one, or the one in the table."""
     return TASKS[recipe.rules.name] if given is None else given

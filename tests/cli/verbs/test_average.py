@@ -107,14 +107,14 @@ def test_impossible_wishes_are_refused_in_one_line(runs: tuple[Path, Path], tmp_
     first, second = runs
     out = tmp_path / "mean"
     assert refused(capsys, first, "--out", out) == (
-        f"One model alone has nothing to average: add --last or --best, so many checkpoints of {first}."
+        f"A single model has nothing to average: add --last N or --best N to average checkpoints of {first}."
     )
     assert refused(capsys, first, second, "--last", 2, "--out", out) == (
-        "Checkpoints are of one run, but several models are given: leave out --last and --best."
+        "--last and --best choose checkpoints of one run, but several models are given: leave them out."
     )
     assert refused(capsys, first, "--best", 2, "--out", out) == (
-        f"{first} holds 1 checkpoint validated when saved, but 2 are asked for: ask for fewer, or train "
-        "with `train.keep_checkpoints` or `train.average` set to so many."
+        f"{first} holds 1 checkpoint validated when saved, but 2 were requested: request fewer, or train "
+        "with `train.keep_checkpoints` or `train.average` set to 2."
     )
     assert refused(capsys, *runs, "--out", second) == f"{second} already holds a model: choose another --out."
     assert refused(capsys, tmp_path, "--last", 2, "--out", out) == (

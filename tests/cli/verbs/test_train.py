@@ -238,7 +238,7 @@ def test_a_run_may_start_from_a_trained_model(recipe: Path, tmp_path: Path, caps
     assert "`model.width` is 16 there and 32 in the recipe" in capsys.readouterr().err
     assert run(["train", str(tuning), "--out", str(tmp_path / "third"), "--set", "train.start_from=nowhere"]) == 2
     assert capsys.readouterr().err == (
-        "heedful: error: nowhere, which `train.start_from` names, is not a folder: train that model first.\n"
+        "heedful: error: `train.start_from` is nowhere, which is not a folder: train that model first.\n"
     )
     assert not (tmp_path / "third").exists()
 

@@ -89,7 +89,7 @@ def test_a_worse_mean_stands_beside_the_best_model(make: Make, tmp_path: Path, m
     same_bits(run / "model.safetensors", run / "checkpoints/step-00000004/model.safetensors")
     assert not (run / "single").exists()
     assert (
-        f"It is no better (loss 3.5; the best single model has 3): it is in {run / 'mean'}, and {run} keeps the best "
+        f"It is not better (loss 3.5; the best single model has 3): it is in {run / 'mean'}, and {run} keeps the best "
         "single model"
     ) in told(console)
     load(run / "mean", "cpu")
@@ -144,7 +144,7 @@ def test_fewer_checkpoints_than_asked_for_are_all_averaged(make: Make, tmp_path:
     run = train(make(average={"last": 50}), tmp_path / "run", console=console)
     assert kept(run) == [5, 10, 12]
     assert is_mean_of(run, [5, 10, 12])
-    assert "steps 5, 10, 12 (50 were asked for: there are no more)" in told(console)
+    assert "steps 5, 10, 12 (50 were requested, but there are no more)" in told(console)
 
 
 @pytest.mark.parametrize("average", [{"last": 3}, {"best": 2}])

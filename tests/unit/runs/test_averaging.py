@@ -100,7 +100,7 @@ def test_models_of_other_vocabularies_have_no_mean(
     make: Make, tmp_path: Path, first: dict[str, str], second: dict[str, str], side: str
 ) -> None:
     a, b = make("a", **first), make("b", **second)
-    message = f"{b} has another {side} vocabulary than {a}: their mean means nothing."
+    message = f"{b} and {a} have different {side} vocabularies: they cannot be averaged."
     assert refused([a, b], tmp_path / "mean") == message
     assert not (tmp_path / "mean").exists()
 
@@ -124,7 +124,7 @@ def test_classifiers_of_one_label_and_of_several_have_no_mean(tmp_path: Path) ->
         for labels in ("one", "several")
     )
     assert refused([one, several], tmp_path / "mean") == (
-        f'{several}: `model.labels` is "several", but in {one} it is "one": their mean means nothing.'
+        f'{several}: `model.labels` is "several", but in {one} it is "one": they cannot be averaged.'
     )
 
 
@@ -132,16 +132,16 @@ def test_models_of_other_shapes_have_no_mean(make: Make, tmp_path: Path) -> None
     a, wide, deep = make("a"), make("b", inner=24), make("c", layers=2)
     assert refused([a, make("d"), wide], tmp_path / "mean") == (
         f"{wide}/model.safetensors: `encoder.blocks.0.network.into.weight` is (24, 16), "
-        f"but in {a} it is (16, 16): only models of the same shape have a mean."
+        f"but in {a} it is (16, 16): only models of the same shape can be averaged."
     )
     name = "`encoder.blocks.1.attention.project.weight`"
     assert refused([a, deep], tmp_path / "mean") == (
         f"{deep}/model.safetensors: {name} is (48, 16), but in {a} it is missing: "
-        "only models of the same shape have a mean."
+        "only models of the same shape can be averaged."
     )
     assert refused([deep, a], tmp_path / "mean") == (
         f"{a}/model.safetensors: {name} is missing, but in {deep} it is (48, 16): "
-        "only models of the same shape have a mean."
+        "only models of the same shape can be averaged."
     )
 
 
@@ -158,12 +158,12 @@ def test_models_of_the_same_shapes_that_compute_otherwise_have_no_mean(
     make: Make, tmp_path: Path, option: dict[str, object], told: str
 ) -> None:
     a, b = make("a"), make("b", **option)
-    assert refused([a, b], tmp_path / "mean") == f"{b}: {told.format(a=a)}: their mean means nothing."
+    assert refused([a, b], tmp_path / "mean") == f"{b}: {told.format(a=a)}: they cannot be averaged."
 
 
 def test_checkpoints_are_of_one_run(make: Make, tmp_path: Path) -> None:
     models = [make("a"), make("b")]
-    message = "Checkpoints are of one run, but several models are given: leave out --last and --best."
+    message = "--last and --best choose checkpoints of one run, but several models are given: leave them out."
     assert refused(models, tmp_path / "mean", last=2) == message
     assert refused(models, tmp_path / "mean", best=2) == message
 
@@ -218,25 +218,29 @@ def test_the_best_checkpoints_of_a_run_are_those_that_were_validated(run: Path, 
 
 
 def test_too_few_checkpoints_are_refused(run: Path, tmp_path: Path) -> None:
-    way_out = "ask for fewer, or train with `train.keep_checkpoints` or `train.average` set to so many."
-    assert refused([run], tmp_path / "mean", last=5) == (f"{run} holds 4 checkpoints, but 5 are asked for: {way_out}")
+    way_out = "request fewer, or train with `train.keep_checkpoints` or `train.average` set to {}."
+    assert refused([run], tmp_path / "mean", last=5) == (
+        f"{run} holds 4 checkpoints, but 5 were requested: {way_out.format(5)}"
+    )
     assert refused([run], tmp_path / "mean", best=3) == (
-        f"{run} holds 2 checkpoints validated when saved, but 3 are asked for: {way_out}"
+        f"{run} holds 2 checkpoints validated when saved, but 3 were requested: {way_out.format(3)}"
     )
     assert not (tmp_path / "mean").exists()
 
 
 def test_a_bundle_without_checkpoints_holds_none(make: Make, tmp_path: Path) -> None:
     model = make("a")
-    assert refused([model], tmp_path / "mean", last=2).startswith(f"{model} holds 0 checkpoints, but 2 are asked for: ")
+    assert refused([model], tmp_path / "mean", last=2).startswith(
+        f"{model} holds 0 checkpoints, but 2 were requested: "
+    )
 
 
 def test_one_model_alone_has_no_mean(run: Path, tmp_path: Path) -> None:
     assert refused([run], tmp_path / "mean") == (
-        f"One model alone has nothing to average: add --last or --best, so many checkpoints of {run}."
+        f"A single model has nothing to average: add --last N or --best N to average checkpoints of {run}."
     )
     assert refused([run], tmp_path / "mean", last=2, best=2) == (
-        "The last and the best checkpoints may be others: leave out --last or --best."
+        "The last and the best checkpoints may differ: leave out --last or --best."
     )
 
 

@@ -254,8 +254,8 @@ def test_other_shapes_are_refused_with_the_difference(tmp_path: Path) -> None:
     folder = start(tmp_path)
     written = values(tmp_path) | {"model": {**MODEL, "inner": 32, "layers": 2}}
     assert refused(written, tmp_path / "run") == (
-        f"{folder} has other shapes than the recipe: `model.layers` is 1 there and 2 in the recipe, "
-        "`model.inner` is 16 there and 32 in the recipe. Leave keys of [model] out to take the start's."
+        f"The shapes of {folder} are not those of the recipe: `model.layers` is 1 there and 2 in the recipe, "
+        "`model.inner` is 16 there and 32 in the recipe. Leave keys of [model] out to use the start's."
     )
     assert not (tmp_path / "run").exists()
 
@@ -287,13 +287,13 @@ def test_a_model_that_would_compute_otherwise_is_refused(tmp_path: Path, key: st
     folder = start(tmp_path)
     assert refused(values(tmp_path) | {"model": {key: value}}, tmp_path / "run") == (
         f"`model.{key}` is {json.dumps(value)}, but {folder} was trained with {json.dumps(was)}: its weights would "
-        "mean nothing. Leave the key out to take the start's."
+        "be meaningless. Leave the key out to use the start's."
     )
 
 
 def test_a_missing_start_is_refused(tmp_path: Path) -> None:
     assert refused(values(tmp_path), tmp_path / "run") == (
-        f"{tmp_path}/start, which `train.start_from` names, is not a folder: train that model first."
+        f"`train.start_from` is {tmp_path}/start, which is not a folder: train that model first."
     )
     assert not (tmp_path / "run").exists()
 

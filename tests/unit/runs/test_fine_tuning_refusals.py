@@ -123,7 +123,7 @@ def test_other_shapes_are_refused_with_the_difference(tmp_path: Path, begun: Val
     folder = start(tmp_path, begun)
     written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
     assert refused(written, tmp_path / "run") == (
-        f"{folder} has other shapes than the recipe: {told}. Leave keys of [model] out to take the start's."
+        f"The shapes of {folder} are not those of the recipe: {told}. Leave keys of [model] out to use the start's."
     )
 
 
@@ -140,8 +140,8 @@ def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Pa
         write_description(tmp_path / "start", made, vocabularies)
         write_weights(tmp_path / "start", build_network(made.model, vocabularies))
         assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (
-            f'{tmp_path}/start is not a start for a classifier: `model.family` is "transformer" there, but must be '
-            '"bert" or "classifier".'
+            f'A classifier cannot start from {tmp_path}/start: its `model.family` is "transformer", but must be "bert" '
+            'or "classifier".'
         )
         return
     start(tmp_path, CLASSIFIER)

@@ -46,7 +46,7 @@ def losses(run: Path) -> list[float]:
 
 def test_a_second_run_into_the_same_folder_is_refused(make: Make, tmp_path: Path) -> None:
     train(make(), tmp_path / "run", console=silent())
-    with pytest.raises(UserError, match=r"run already holds a run: add --resume to go on with it, or choose another"):
+    with pytest.raises(UserError, match=r"run already holds a run: add --resume to continue it, or choose another"):
         train(make(), tmp_path / "run", console=silent())
 
 
@@ -74,7 +74,7 @@ def test_a_model_without_checkpoints_is_never_trained_over(make: Make, tmp_path:
     before = (run / "model.safetensors").read_bytes()
     shutil.rmtree(run / "checkpoints")
     for resume in (False, True):
-        with pytest.raises(UserError, match=r"already holds a model, and no checkpoint to go on from: choose another"):
+        with pytest.raises(UserError, match=r"already holds a model, but no checkpoint to resume from: choose another"):
             train(make(), run, resume=resume, console=silent())
     assert (run / "model.safetensors").read_bytes() == before
 
@@ -104,7 +104,7 @@ def test_resume_of_a_finished_run_says_so_and_changes_nothing(make: Make, tmp_pa
 
 def test_recording_is_refused_where_batches_have_many_shapes(make: Make, tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=r"^`train.capture` is true, but only batches of one shape can be recorded, whi"
+        UserError, match=r"^`train.capture` is true, but only batches of one shape can be captured, whi"
     ):
         train(make(capture=True), tmp_path / "run")
     train(make(capture=False), tmp_path / "run")  # nothing stands in the way
@@ -121,7 +121,7 @@ def test_resume_on_changed_data_is_refused(make: Make, tmp_path: Path) -> None:
     lines = (tmp_path / "a.txt").read_text().splitlines()
     write(tmp_path / "a.txt", lines[::-1])
     with pytest.raises(
-        UserError, match=r"The training data is not what .*step-00000006 was trained on: its order would"
+        UserError, match=r"The training data is not the data that .*step-00000006 was trained on: its order would"
     ):
         train(make(), tmp_path / "run", resume=True, console=silent())
 

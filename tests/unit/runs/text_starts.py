@@ -110,5 +110,5 @@ def other_function(folder: Path, key: str, now: object, was: object) -> str:
     way_out = ways.get(key, "Leave the key out")
     return (
         f"`model.{key}` is {json.dumps(now)}, but {folder} was trained with {json.dumps(was)}: its weights would "
-        f"mean nothing. {way_out} to take the start's."
+        f"be meaningless. {way_out} to use the start's."
     )

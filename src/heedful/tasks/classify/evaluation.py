@@ -1,4 +1,4 @@
-"""A classifier evaluated on texts with labels."""
+"""Evaluation of a classifier on texts with labels."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,23 +18,23 @@ from heedful.tasks.shared.streaming import CHUNK, chunks
 
 @dataclass(frozen=True, eq=False)
 class ClassEvaluation:
-    """Scores of a classifier on texts, and what it said of them."""
+    """Scores of a classifier on texts, and its classifications."""
 
-    texts: tuple[Text, ...]  # as they were read, with the true labels; none is blank
+    texts: tuple[Text, ...]  # texts as read, with the true labels; none is blank
     found: tuple[Classification, ...]
     result: ClassificationResult
-    loss: float  # -log P of the true labels, by text
+    loss: float  # -log P of the true labels, mean over texts
     several: bool  # whether a text may have several labels
-    blank: int  # texts that were left out
-    seconds: float  # of classifying
+    blank: int  # number of blank texts, which were left out
+    seconds: float  # time to classify
 
     @property
     def texts_per_second(self) -> float:
-        """Classified texts in a second."""
+        """Number of texts classified per second."""
         return len(self.texts) / self.seconds
 
     def scores(self) -> list[Score]:
-        """Accuracy with its interval, F1 and loss."""
+        """Return accuracy with its interval, F1 and loss."""
         result = self.result
         low, high = (100 * end for end in result.accuracy_interval)
         right = f"{result.right_texts:,} of {result.texts:,}; 95% interval {low:.1f}% to {high:.1f}%"
@@ -42,12 +42,12 @@ class ClassEvaluation:
         return [
             Score("accuracy", "accuracy", result.accuracy, "percent", right),
             Score("f1", "macro F1", result.macro_f1, "percent"),
-            *(micro if self.several else []),  # else it is the accuracy
+            *(micro if self.several else []),  # with one label per text it is the accuracy
             Score("loss", "loss", self.loss, "loss"),
         ]
 
     def remarks(self) -> list[str]:
-        """How long it took, and how each class was recognised."""
+        """Return the time taken, and tables of scores per class and of confusions."""
         blank = f", {counted(self.blank, 'blank one')} left out" if self.blank else ""
         speed = f"{self.texts_per_second:,.0f} texts/s"
         return [
@@ -58,7 +58,7 @@ class ClassEvaluation:
         ]
 
     def to_json(self) -> dict[str, object]:
-        """Everything, as JSON values."""
+        """Return everything as JSON values."""
         result = self.result
         confusion = {} if self.several else {"confusion": result.confusion.tolist()}  # rows: true; columns: said
         return {
@@ -76,9 +76,9 @@ class ClassEvaluation:
         }
 
     def outputs(self) -> Iterator[str]:
-        """One line per text: its true labels, those the model gave, their probabilities, and the text.
+        """Yield one line per text: its true labels, the predicted ones, their probabilities, and the text.
 
-        Labels are in the order of classes on both sides, so that lines can be compared by their columns.
+        Labels are in the order of classes in both columns, so that the columns can be compared.
         """
         order = self.result.labels.index
         for text, found in zip(self.texts, self.found, strict=True):
@@ -102,7 +102,7 @@ def evaluate_classifier(
 ) -> ClassEvaluation:
     """Classify texts and compare with their labels; blank ones are left out, as in training.
 
-    `name` is the corpus's in messages; `progress` is called with the number of texts that just got ready.
+    `name` is the corpus's name in messages; `progress` is called with the number of texts finished since the last call.
     """
     read = tuple(text for text in map(classifier.formed, texts) if not text.blank)
     if not read:

@@ -1,4 +1,4 @@
-"""A trained classifier to use: text in, classes with their probabilities out."""
+"""A trained classifier: text in, classes with their probabilities out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 @dataclass(frozen=True)
 class Classification:
-    """What a model says of a text; nothing of a blank one."""
+    """The classification of a text; empty for a blank one."""
 
-    labels: tuple[str, ...]  # one; of a model of several labels any number, the likeliest first
-    probabilities: Mapping[str, float]  # of every class; they sum to one where a text has one label
+    labels: tuple[str, ...]  # one label, or any number if the model has several labels, the most likely first
+    probabilities: Mapping[str, float]  # probability of every class; they sum to one if a text has one label
 
     @property
     def label(self) -> str:
-        """The likeliest of the labels; an empty name where there is none."""
+        """Most likely label; an empty name where there is none."""
         return self.labels[0] if self.labels else ""
 
 
@@ -49,7 +49,7 @@ _BLANK: Final = Classification((), {})
 class TextClassifier(Embeds[Classifier]):
     """A trained classifier with its recipe and its tokenizer.
 
-    It is used where it is and as it is; `load` chooses both. Texts are read as in training, so long ones are cut.
+    It runs on the device and in the precision that `load` chose. Texts are read as in training, so long ones are cut.
     """
 
     def __init__(self, bundle: Bundle[Classifier]) -> None:
@@ -59,7 +59,7 @@ class TextClassifier(Embeds[Classifier]):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of the network's scores."""
+        """Names of the classes, in the order of the network's scores."""
         return self.vocabularies.labels
 
     @property
@@ -69,7 +69,7 @@ class TextClassifier(Embeds[Classifier]):
 
     @property
     def paired(self) -> bool:
-        """Whether it reads pairs of texts."""
+        """Whether the model reads pairs of texts."""
         return isinstance(self._collator, TextCollator) and self._collator.paired
 
     @overload
@@ -113,7 +113,7 @@ class TextClassifier(Embeds[Classifier]):
         return answer_stream(texts, classified, chunk=chunk, ready=ready)
 
     def weights(self, text: str, second: str | None = None) -> list[PoolWeights]:
-        """How much of each token of a text the pool takes; of a document, sentence by sentence."""
+        """Return the pool's weights of the tokens of a text; for a document, sentence by sentence."""
         self._check_seconds([text], None if second is None else [second])
         formed = self.formed(Text(text, second))
         if formed.blank:
@@ -124,31 +124,31 @@ class TextClassifier(Embeds[Classifier]):
             return pool_weights(self.network, batch.to(device).text, self.vocabularies["text"].pieces)
 
     def formed(self, text: Text) -> Text:
-        """A text as the model reads it: normalised and lowercased where the recipe says so."""
+        """Return a text as the model reads it: normalised and lowercased if the recipe says so."""
         if self._config.nested:
-            return text  # its sentences are, once they are found: see `store`
+            return text  # normalised later, after it is split into sentences: see `store`
         return text.formed(self._form)
 
     @torch.inference_mode()
     def scores(self, texts: Sequence[Text]) -> Float[Tensor, "B C"]:
-        """The scores of every class, of texts in their form, none of them blank; in their order."""
+        """Return the scores of every class for normalised texts, none of them blank, in their order."""
         if not texts:
             return torch.empty(0, len(self.labels))
         with evaluation_mode(self.network):
             return scores_of(self._bundle, (self.store(texts),), np.arange(len(texts)))
 
     def classified(self, scores_BC: Float[Tensor, "B C"]) -> list[Classification]:
-        """What scores say."""
+        """Turn scores into classifications."""
         shares = class_probabilities(scores_BC, self.several).tolist()
         found = []
         for row, said in zip(shares, decide_classes(scores_BC, self.several), strict=True):
-            likeliest = sorted(np.flatnonzero(said), key=row.__getitem__, reverse=True)
-            labels = tuple(self.labels[place] for place in likeliest)
+            most_likely_first = sorted(np.flatnonzero(said), key=row.__getitem__, reverse=True)
+            labels = tuple(self.labels[index] for index in most_likely_first)
             found.append(Classification(labels, dict(zip(self.labels, row, strict=True))))
         return found
 
     def store(self, texts: Sequence[Text]) -> TokenStore:
-        """The pieces of texts in their form, as in training: of documents also the lengths of their sentences."""
+        """Tokenize normalised texts as in training; documents also have the lengths of their sentences."""
         encode = self.vocabularies["text"].encode_batch
         if self._config.nested:
             return document_store([document_of(text.text, self._form) for text in texts], self.vocabularies["text"])
@@ -163,7 +163,7 @@ class TextClassifier(Embeds[Classifier]):
 
     def _check_seconds(self, texts: Sequence[str], seconds: Sequence[str] | None) -> None:
         if seconds is None and self.paired:
-            raise UserError("This model reads pairs of texts: give `seconds`, one a text.")
+            raise UserError("This model reads pairs of texts: give `seconds`, one per text.")
         if seconds is not None and not self.paired:
             raise UserError("This model reads single texts: leave out `seconds`.")
         if seconds is not None and len(seconds) != len(texts):
@@ -171,12 +171,12 @@ class TextClassifier(Embeds[Classifier]):
 
 
 def load_bundle(folder: Path, placement: Placement, rules: TaskRules | None = None) -> TextClassifier:
-    """Read a classifier from its folder; `rules` are those of the task that it was trained for."""
+    """Load a classifier from its folder; `rules` are those of the task that it was trained for."""
     bundle = read_bundle(folder, Classifier, rules)
     placement.put(bundle.model)
     return TextClassifier(bundle)
 
 
 def load_classifier(path: str | Path, device: str = "auto", precision: str = "auto") -> TextClassifier:
-    """Load a classifier as `heedful.load` does; what is not one is refused."""
+    """Load a classifier as `heedful.load` does; refuse any other model."""
     return load_bundle(Path(path), Placement.of(device, precision))

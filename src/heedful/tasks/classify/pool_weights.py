@@ -1,4 +1,4 @@
-"""What a classifier's pools looked at: how much of each token, and of each sentence, is in a text's vector."""
+"""Weights of a classifier's pools: the share of each token, and of each sentence, in a text's vector."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from heedful.packed import Nested, Packed
 
 @dataclass(frozen=True)
 class PoolWeights:
-    """A sentence of a document, or a text that is read as one sequence."""
+    """Weights within a sentence of a document, or within a text that is read as one sequence."""
 
-    pieces: tuple[str, ...]  # markers included, as the pool weighs them too
-    weights: tuple[float, ...]  # of each piece; they sum to one
-    weight: float  # of the sentence in its document, whose sentences' sum to one; 1 where the text is one sequence
+    pieces: tuple[str, ...]  # markers included, as the pool weights them too
+    weights: tuple[float, ...]  # weight of each piece; they sum to one
+    weight: float  # weight of the sentence in its document, which sum to one; 1 where the text is one sequence
 
 
 @torch.inference_mode()
 def pool_weights(
     network: Classifier, text: Packed | Nested, pieces_of: Callable[[Sequence[int]], list[str]]
 ) -> list[PoolWeights]:
-    """The weights of one text. Where a pool has one for every feature, their mean. Put the network into `eval` mode."""
+    """Return the weights of one text, the mean over features if a pool has one for each; needs `eval` mode."""
     outer = network.pooled.weights(text).mean(dim=1).tolist()
     if isinstance(text, Packed):
         return [PoolWeights(tuple(pieces_of(text.values.tolist())), tuple(outer), 1.0)]

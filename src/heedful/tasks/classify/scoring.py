@@ -1,4 +1,4 @@
-"""The scores that a classifier gives to texts in token stores."""
+"""Scores of a classifier for texts in token stores."""
 
 import numpy as np
 import torch
@@ -20,19 +20,19 @@ from heedful.models.networks import Classifier
 def scores_of(
     bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], rows: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> Tensor:
-    """The scores of every class of texts, in the order of the rows."""
+    """Return the scores of every class for texts, in the order of the rows."""
     recipe = bundle.recipe
     collator = collator_of(recipe, len(bundle.vocabularies.labels))
     plan = batches_by_length(collator.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
-    batches = (collator.batch(stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
+    batches = (collator.batch(stores, rows[indices], multiple=CPU_MULTIPLE) for indices in plan)
     scores_BC = torch.empty(len(rows), len(bundle.vocabularies.labels))
-    for places, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
-        scores_BC[places] = scored
+    for indices, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
+        scores_BC[indices] = scored
     return scores_BC
 
 
 def collator_of(recipe: Recipe, classes: int) -> AnyTextCollator:
-    """How the recipe's texts become a model's input."""
+    """Return the collator that makes the model's input from the recipe's texts."""
     data, model = recipe.data, classifier_model(recipe)
     several = classes if model.labels == "several" else 0
     if isinstance(model.encoder, HierarchicalEncoderTable):

@@ -37,12 +37,12 @@ from heedful.training.objectives import OneLabel, SeveralLabels
 
 
 class ClassifyTask:
-    """From texts to classes."""
+    """Classifies texts."""
 
     rules: TaskRules = CLASSIFY
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
-        """Read the data; the vocabulary and the classes that are given are kept."""
+        """Read the data; a given vocabulary and given classes are kept."""
         model = classifier_model(recipe)
         prepared = prepare_texts(
             recipe,
@@ -55,12 +55,12 @@ class ClassifyTask:
         return prepared
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
-        """Make what training minimises."""
+        """Make the objective that training minimises."""
         kind = SeveralLabels if classifier_model(recipe).labels == "several" else OneLabel
         return kind(recipe.label_smoothing, _class_weights(recipe, prepared))
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TextFeed:
-        """Make the training batches. Which texts stand together does not depend on the device."""
+        """Make the training batches. Which texts share a batch does not depend on the device."""
         data = recipe.data
         return TextFeed(
             prepared.train,
@@ -73,18 +73,18 @@ class ClassifyTask:
         )
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """The one shape of a GPU's batches, where attention needs no padding."""
+        """Return the common shape of a GPU's batches if attention needs no padding."""
         encoder = classifier_model(recipe).encoder
         if not isinstance(encoder, TransformerStack):
             return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
     def validator(self, bundle: Bundle[Classifier], prepared: Prepared) -> ClassifierValidator:
-        """Make what scores the model during training; the recipe's metric comes first."""
+        """Make the validator that scores the model during training; the recipe's metric comes first."""
         return ClassifierValidator(bundle, prepared.valid)
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the tokens of an epoch, as they are read."""
+        """Count the tokens of an epoch, as the model reads them."""
         collator = collator_of(recipe, len(prepared.vocabularies.labels))
         read = (
             weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in _weighted(prepared)
@@ -92,11 +92,11 @@ class ClassifyTask:
         return float(sum(read))
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextClassifier:
-        """Read a bundle as a classifier."""
+        """Load a bundle as a classifier."""
         return load_bundle(folder, placement, self.rules)
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """How to use such a model: a command, and a call in Python on `model`."""
+        """Return how to use such a model: a command, and a call in Python on `model`."""
         name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
         return f"heedful classify {folder} < {name}", f'classify(["..."]{argument})'
 
@@ -119,7 +119,7 @@ class ClassifyTask:
 
 
 def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[Text]:
-    """Texts of one file, single or in pairs separated by a tab, and labels of another, several separated by commas."""
+    """Read texts from one file, single or in tab-separated pairs, and labels from another, separated by commas."""
     for number, (line, said) in enumerate(read_pairs(corpus), start=1):
         text = text_of_line(line, classifier.paired, f"{corpus.source}, line {number:,}")
         labels = () if text.blank else labels_of(said, classifier.several, f"{corpus.target}, line {number:,}")
@@ -127,7 +127,9 @@ def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[
 
 
 def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
-    """balanced: n / (C n_c), of several labels (n - n_c) / n_c; or as the recipe says, 1 where it says nothing."""
+    """Return class weights: the recipe's, by default 1; or balanced ones, n / (C n_c), or with several labels
+    (n - n_c) / n_c.
+    """
     said, labels = recipe.train.class_weights, prepared.vocabularies.labels
     if said is None:
         return None
@@ -148,12 +150,12 @@ def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
 
 
 def _weighted(prepared: Prepared) -> Iterator[tuple[TokenStore, float]]:
-    """The training stores, and how often an epoch shows each."""
+    """Pair the training stores with the number of times an epoch shows each."""
     return zip(prepared.train, prepared.weights, strict=True)
 
 
 def _listed(prepared: Prepared) -> str:
-    """The classes and how many training texts have them, the first ten."""
+    """List the first ten classes and their numbers of training texts."""
     counts = counts_of(prepared.train, len(prepared.vocabularies.labels))
     listed = [f"{label} ({count:,})" for label, count in zip(prepared.vocabularies.labels, counts, strict=True)]
     return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")

@@ -1,4 +1,4 @@
-"""How a classifier is scored during training: loss, accuracy and F1 on the validation corpora."""
+"""Scores of a classifier during training: loss, accuracy and F1 on the validation corpora."""
 
 from collections.abc import Mapping
 
@@ -13,27 +13,27 @@ from heedful.tasks.shared.validation_scores import metric_first
 
 
 class ClassifierValidator:
-    """Scores a classifier in training, as it stands; the recipe's metric comes first."""
+    """Scores a classifier during training; the recipe's metric comes first."""
 
     def __init__(self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...]) -> None:
         self._bundle, self._stores = bundle, stores
         self._settings = bundle.recipe.train.validation
 
     def __call__(self) -> Mapping[str, float]:
-        """All scores; none where there is nothing to judge by."""
+        """Return all scores; none without validation corpora."""
         if not self._stores:
             return {}
-        judged, loss = judge_stores(self._bundle, self._stores, self._settings.max_sentences)
-        scores = {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
+        result, loss = evaluate_stores(self._bundle, self._stores, self._settings.max_sentences)
+        scores = {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1}
         return metric_first(scores, self._settings.metric)
 
 
-def judge_stores(
+def evaluate_stores(
     bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], most: int | None = None
 ) -> tuple[ClassificationResult, float]:
-    """What a model says of labelled texts, beside the truth; and its loss, by text.
+    """Return a model's predictions for labelled texts next to the true labels, and its mean loss per text.
 
-    Of more than `most` texts so many are judged, at equal distances: a file may be sorted by its labels.
+    Of more than `most` texts, `most` at equal distances are evaluated: a file may be sorted by its labels.
     """
     labels, several = bundle.vocabularies.labels, classifier_model(bundle.recipe).labels == "several"
     found = [store.streams["label"] for store in stores]

@@ -1,4 +1,4 @@
-"""A masked language model evaluated on running text, always by the same masks."""
+"""Evaluation of a masked language model on running text, always with the same masks."""
 
 import time
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ class MaskedEvaluation:
 
     predictions: MaskedPredictions
     documents: int
-    seconds: float  # of filling masks
+    seconds: float  # time to fill masks
 
     def scores(self) -> list[Score]:
-        """Accuracy and perplexity over masked tokens; whether texts follow each other, where the model tells."""
+        """Return accuracy and perplexity over masked tokens, and next-sentence accuracy if the model predicts it."""
         found = self.predictions
         masked = f"{found.right:,} of {found.likelihood.tokens:,} masked tokens"
         scores = [
@@ -39,11 +39,11 @@ class MaskedEvaluation:
         return scores
 
     def remarks(self) -> list[str]:
-        """How long it took."""
+        """Return the time taken."""
         return [f"{counted(self.documents, 'document')} in {self.seconds:.1f} s"]
 
     def to_json(self) -> dict[str, object]:
-        """Everything, as JSON values."""
+        """Return everything as JSON values."""
         found = self.predictions
         return {
             **finite_scores(self.scores()),
@@ -54,12 +54,12 @@ class MaskedEvaluation:
         }
 
     def outputs(self) -> Iterator[str]:
-        """Nothing: masks are filled in texts that nobody wrote."""
+        """Yield nothing: the masked texts are no one's input."""
         return iter(())
 
 
 def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str) -> MaskedEvaluation:
-    """Mask the documents of a corpus as training does, and count what the model makes of them.
+    """Mask the documents of a corpus as in training, and score the model's predictions.
 
     The cuts and the masks are a function of the corpus, the tokenizer, `data.max_length` and `train.masking` alone.
     """

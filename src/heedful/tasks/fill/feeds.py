@@ -17,7 +17,7 @@ from heedful.tasks.shared.static_shapes import SHORTEST_TEXT
 
 
 def evaluation_feed(bundle: Bundle[MaskedModel], stores: Sequence[TokenStore], name: str) -> MaskedFeed:
-    """The batches to judge by, always the same. Refuses documents that will not do, which `name` says in messages."""
+    """Make the batches for evaluation, always the same; refuse unsuitable documents, called `name` in messages."""
     feed = validation_feed(masked_feed(bundle.recipe, bundle.vocabularies["text"], stores, [1.0] * len(stores)))
     try:
         next(feed.plan(0))
@@ -29,7 +29,7 @@ def evaluation_feed(bundle: Bundle[MaskedModel], stores: Sequence[TokenStore], n
 def masked_feed(
     recipe: Recipe, tokenizer: Tokenizer, stores: Sequence[TokenStore], weights: Sequence[float]
 ) -> MaskedFeed:
-    """Batches of documents, with masks as the recipe says."""
+    """Make batches of documents with the recipe's masking."""
     data, masking = recipe.data, recipe.train.masking
     if tokenizer.mask is None:
         raise UserError(
@@ -52,6 +52,6 @@ def masked_feed(
 
 
 def begins_word(tokenizer: Tokenizer) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Of every id, whether a word begins with that piece."""
+    """Return for every token id whether its piece starts a word."""
     inside = [tokenizer.continues_word(token) for token in range(tokenizer.size)]
     return ~np.array(inside, np.bool_)

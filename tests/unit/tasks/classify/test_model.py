@@ -287,7 +287,7 @@ def test_seconds_are_for_models_of_pairs() -> None:
     with pytest.raises(UserError, match=r"^This model reads single texts: leave out `seconds`\.$"):
         made().classify(["a"], ["b"])
     paired = made(data=PAIRS)
-    with pytest.raises(UserError, match=r"^This model reads pairs of texts: give `seconds`, one a text\.$"):
+    with pytest.raises(UserError, match=r"^This model reads pairs of texts: give `seconds`, one per text\.$"):
         paired.classify("a")
     with pytest.raises(UserError, match=r"^There are 2 texts but 1 `seconds`: each needs one\.$"):
         paired.classify(["a", "b"], ["c"])

@@ -23,7 +23,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.scoring import collator_of, scores_of
 from heedful.tasks.classify.task import ClassifyTask
-from heedful.tasks.classify.validation import judge_stores
+from heedful.tasks.classify.validation import evaluate_stores
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 TINY = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}
@@ -232,7 +232,7 @@ def test_scores_come_in_the_order_of_the_rows_whatever_stands_together(encoder: 
 def test_texts_are_judged_one_by_one(tokenizer: Tokenizer, most: int | None, rows: Sequence[int]) -> None:
     made = bundle(recipe(), tokenizer)
     stores = store([0], [2]), store([1], [0], [2])
-    judged, loss = judge_stores(made, stores, most)
+    judged, loss = evaluate_stores(made, stores, most)
     scores = scores_of(made, stores, np.array(rows))
     true = [[0, 2, 1, 0, 2][row] for row in rows]
     assert judged.texts == len(true)
@@ -243,7 +243,7 @@ def test_texts_are_judged_one_by_one(tokenizer: Tokenizer, most: int | None, row
 
 def test_several_labels_are_judged_class_by_class(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(labels="several"), tokenizer)
-    judged, loss = judge_stores(made, (store([0, 1], []),))
+    judged, loss = evaluate_stores(made, (store([0, 1], []),))
     scores = scores_of(made, (store([0, 1], []),), np.arange(2))
     assert judged.true.tolist() == [[True, True, False], [False] * 3]
     assert judged.said.tolist() == (scores > 0).tolist()
@@ -257,14 +257,14 @@ def test_the_metric_of_the_recipe_comes_first(tokenizer: Tokenizer, metric: str)
     valid = (store([0], [1], [2], [0]),)
     scores = TASK.validator(made, prepared(tokenizer, valid=valid))()
     assert next(iter(scores)) == metric
-    judged, loss = judge_stores(made, valid)
+    judged, loss = evaluate_stores(made, valid)
     assert dict(scores) == {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
 
 
 def test_so_many_texts_are_judged_as_the_recipe_says(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(train={"validation": {"max_sentences": 2}}), tokenizer)
     valid = (store([0], [1], [2], [0]),)
-    assert TASK.validator(made, prepared(tokenizer, valid=valid))()["loss"] == judge_stores(made, valid, 2)[1]
+    assert TASK.validator(made, prepared(tokenizer, valid=valid))()["loss"] == evaluate_stores(made, valid, 2)[1]
 
 
 def test_nothing_is_judged_without_validation(tokenizer: Tokenizer) -> None:
