@@ -127,8 +127,9 @@ def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[
 
 
 def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
-    """Return class weights: the recipe's, by default 1; or balanced ones, n / (C n_c), or with several labels
-    (n - n_c) / n_c.
+    """Return the recipe's class weights, by default 1, or balanced ones.
+
+    balanced: n / (C n_c), or with several labels (n - n_c) / n_c
     """
     said, labels = recipe.train.class_weights, prepared.vocabularies.labels
     if said is None:

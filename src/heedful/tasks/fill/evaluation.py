@@ -54,7 +54,7 @@ class MaskedEvaluation:
         }
 
     def outputs(self) -> Iterator[str]:
-        """Yield nothing: the masked texts are no one's input."""
+        """Yield nothing: the evaluation has no output for each text."""
         return iter(())
 
 

@@ -1,8 +1,8 @@
-"""Text with masks in it: to pieces around them, and back with pieces in their places.
+"""Text with masks: to the pieces around them, and back with pieces in place of the masks.
 
-A person writes `[MASK]` or `<mask>`. The text is cut there, and what stands between is tokenized: tokenizers never
-parse markers out of text. Around a mask, pieces are to be those of training, where a mask took the place of one piece
-of a text; what that means differs from kind to kind.
+A user writes `[MASK]` or `<mask>`. The text is split there, and its parts are tokenized: tokenizers never parse markers
+out of text. Around a mask, the pieces must be those of training, where a mask replaced one piece of a text; how to
+ensure this depends on the kind of tokenizer.
 """
 
 import re
@@ -16,13 +16,13 @@ from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer
 
 MARK: Final = re.compile(r"\[MASK\]|<mask>")
-_PRIVATE_USE: Final = range(0xE000, 0xF900)  # letters of Unicode that no text has a right to
+_PRIVATE_USE: Final = range(0xE000, 0xF900)  # Unicode characters that ordinary text does not use
 
-TextParts = Sequence[str]  # of a text, around its masks: one more than there are masks
+TextParts = Sequence[str]  # the parts of a text around its masks: one more than there are masks
 
 
 def split_at_masks(text: str) -> list[str]:
-    """A text's parts."""
+    """Split a text at its masks."""
     return MARK.split(text.strip())
 
 
@@ -30,65 +30,65 @@ def split_at_masks(text: str) -> list[str]:
 
 
 class _WholeWords:
-    """Words by themselves, spaces or none around them: a mask is a word, or of WordPiece the first piece of one.
+    """Words without their spaces: a mask stands for a word, or with WordPiece for the first piece of one.
 
-    WordPiece may propose to go on with the word before it ("##ing"), which takes the space away.
+    WordPiece may propose a piece that continues the previous word ("##ing"), which removes the space.
     """
 
     def before(self, part: str) -> str:
-        """What is tokenized of a part that a mask follows."""
+        """Return the text to tokenize for a part that is followed by a mask."""
         return part
 
-    def goes_on(self, part: str) -> bool:
-        """Whether a part behind a mask begins inside a word, and inside is written otherwise than at the begin."""
+    def continues(self, part: str) -> bool:
+        """Whether a part after a mask continues a word, with pieces that differ from those at the start of a word."""
         return False
 
     def breaks_off(self) -> bool:
-        """Whether what a part before a mask ends with may be inside a word, and is written otherwise there."""
+        """Whether a part before a mask may end inside a word, with pieces that differ from those at a word's end."""
         return False
 
     def put(self, text: str, spelled: str, part: str) -> str:
-        """A text, a piece as it is spelled between others, and the part behind it."""
+        """Join a text, a piece as it is spelled between others, and the part after it."""
         return (text if spelled.startswith(" ") else text.rstrip()) + spelled.strip() + part
 
 
 class _Characters(_WholeWords):
-    """Every character, spaces too, is a piece: a mask is one character."""
+    """Every character, spaces included, is a piece: a mask stands for one character."""
 
     def put(self, text: str, spelled: str, part: str) -> str:
-        """A text, a piece as it is spelled between others, and the part behind it."""
+        """Join a text, a piece as it is spelled between others, and the part after it."""
         return text + spelled + part
 
 
 class _Bytes(_Characters):
-    """A word's piece holds the space before it: a mask behind a space stands for both."""
+    """A word's first piece includes the space before it: a mask after a space stands for both."""
 
     def before(self, part: str) -> str:
-        """What is tokenized of a part that a mask follows."""
+        """Return the text to tokenize for a part that is followed by a mask."""
         return part.removesuffix(" ")
 
     def put(self, text: str, spelled: str, part: str) -> str:
-        """A text, a piece as it is spelled between others, and the part behind it."""
+        """Join a text, a piece as it is spelled between others, and the part after it."""
         return super().put(text, spelled if text else spelled.removeprefix(" "), part)
 
 
 class _Unigram(_Bytes):
-    """The same, and text without a space before it is given one: behind a mask it must not be."""
+    """As `_Bytes`, and a space is added to text that does not start with one, which must not happen after a mask."""
 
-    def goes_on(self, part: str) -> bool:
-        """Whether a part behind a mask begins inside a word, and inside is written otherwise than at the begin."""
+    def continues(self, part: str) -> bool:
+        """Whether a part after a mask continues a word, with pieces that differ from those at the start of a word."""
         return not part.startswith(" ")
 
 
 class _Bpe(_WholeWords):
-    """A word's last piece has a mark. Without it, a piece in a mask's place takes the space behind it away."""
+    """A word's last piece has a mark. A piece without it, in place of a mask, removes the space after it."""
 
     def breaks_off(self) -> bool:
-        """Whether what a part before a mask ends with may be inside a word, and is written otherwise there."""
+        """Whether a part before a mask may end inside a word, with pieces that differ from those at a word's end."""
         return True
 
     def put(self, text: str, spelled: str, part: str) -> str:
-        """A text, a piece as it is spelled between others, and the part behind it."""
+        """Join a text, a piece as it is spelled between others, and the part after it."""
         return text + spelled.strip() + (part if spelled.endswith(" ") else part.lstrip())
 
 
@@ -102,12 +102,12 @@ _KINDS: Final[Mapping[str, _WholeWords]] = {
 }
 
 
-# --- there and back ---------------------------------------------------------------------------------------------------
+# --- encoding and decoding --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class MaskTextCodec:
-    """Texts with masks to pieces and back, for a tokenizer of one of the kinds that recipes name."""
+    """Converts texts with masks to pieces and back, for a tokenizer of any kind."""
 
     tokenizer: Tokenizer
     kind: str
@@ -115,16 +115,16 @@ class MaskTextCodec:
     mask: int
 
     def encode(self, texts: Sequence[TextParts]) -> list[list[int]]:
-        """The pieces of texts, without markers but with masks."""
-        asked = [[self._asked(parts, place) for place in range(len(parts))] for parts in texts]
+        """Return the pieces of texts, without markers but with masks."""
+        asked = [[self._asked(parts, index) for index in range(len(parts))] for parts in texts]
         encoded = iter(self.tokenizer.encode_batch([part.written for part in chain.from_iterable(asked)]))
         return [self._with_masks([self._own(part, next(encoded)) for part in parts]) for parts in asked]
 
     def filled(self, parts: TextParts, tokens: Sequence[int]) -> str:
-        """A text with these pieces in the places of its masks."""
+        """Return a text with these pieces in place of its masks."""
         kind = self._kind
         kept = [*map(kind.before, parts[:-1]), parts[-1]]
-        text, run = kept[0], []  # masks without anything between are spelled together: they may share a character
+        text, run = kept[0], []  # adjacent masks are spelled together: they may share a character
         for number, (token, part) in enumerate(zip(tokens, kept[1:], strict=True), start=1):
             run.append(token)
             if part or number == len(tokens):
@@ -132,7 +132,7 @@ class MaskTextCodec:
         return text
 
     def spelled(self, runs: Sequence[Sequence[int]]) -> list[str]:
-        """What pieces are between others, with the spaces that they bring along."""
+        """Return the text of pieces between other pieces, with the spaces that they include."""
         unknown = SPECIALS[UNKNOWN]
         between = self.tokenizer.decode_batch([[UNKNOWN, *run, UNKNOWN] for run in runs])
         return [text.removeprefix(unknown).removesuffix(unknown) for text in between]
@@ -143,23 +143,23 @@ class MaskTextCodec:
 
     @cached_property
     def _stand_in(self) -> str:
-        """A letter that the vocabulary does not have: what stands beside it is inside a word, and untouched by it."""
+        """A letter that the vocabulary does not have: text next to it is inside a word, and tokenized independently."""
         letters = map(chr, _PRIVATE_USE)
         return next(letter for letter in letters if UNKNOWN in self.tokenizer.encode(letter))
 
-    def _asked(self, parts: TextParts, place: int) -> "_Part":
-        """What to tokenize for a part of a text, and where a letter stands in for a mask."""
-        last = place == len(parts) - 1
-        text = self.form(parts[place] if last else self._kind.before(parts[place]))
-        goes_on = bool(text) and place > 0 and self._kind.goes_on(text)
+    def _asked(self, parts: TextParts, index: int) -> "_Part":
+        """Return the text to tokenize for a part of a text, and where a letter stands in for a mask."""
+        last = index == len(parts) - 1
+        text = self.form(parts[index] if last else self._kind.before(parts[index]))
+        continues = bool(text) and index > 0 and self._kind.continues(text)
         breaks_off = bool(text) and not last and self._kind.breaks_off()
-        before, behind = self._stand_in if goes_on else "", self._stand_in if breaks_off else ""
-        return _Part(text, before + text + behind, goes_on, breaks_off)
+        before, after = self._stand_in if continues else "", self._stand_in if breaks_off else ""
+        return _Part(text, before + text + after, continues, breaks_off)
 
     def _own(self, part: "_Part", ids: list[int]) -> list[int]:
-        """The pieces of a part without those that stand in for masks."""
-        if part.goes_on:
-            joined = UNKNOWN in self.tokenizer.encode(part.text[0])  # unknown letters side by side are one piece
+        """Return the pieces of a part without those that stand in for masks."""
+        if part.continues:
+            joined = UNKNOWN in self.tokenizer.encode(part.text[0])  # adjacent unknown letters are one piece
             ids = ids[ids.index(UNKNOWN) + (not joined) :]
         return ids[:-1] if part.breaks_off else ids
 
@@ -169,9 +169,9 @@ class MaskTextCodec:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a text, and what is tokenized for it."""
+    """A part of a text, and the text that is tokenized for it."""
 
     text: str
     written: str
-    goes_on: bool  # a letter stands in for the mask before it
-    breaks_off: bool  # a letter stands in for the mask behind it
+    continues: bool  # a letter stands in for the mask before it
+    breaks_off: bool  # a letter stands in for the mask after it

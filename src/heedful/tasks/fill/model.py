@@ -1,4 +1,4 @@
-"""A trained masked language model to use: text with masks in, what may stand there out; and texts as vectors."""
+"""A trained masked language model: text with masks in, candidates for each mask out; and texts as vectors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,26 +26,26 @@ from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
-_SCORED: Final = 1024  # masks whose scores of the whole vocabulary are held at once
+_SCORED: Final = 1024  # maximum masks whose scores over the vocabulary are in memory at once
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece that may stand in a mask's place."""
+    """A piece that may replace a mask."""
 
-    piece: str  # as people read it: see `Tokenizer.pieces`
-    text: str  # what it is in a text, without spaces around it
-    probability: float  # among all pieces of the vocabulary
-    token: int
+    piece: str  # the piece in readable form: see `Tokenizer.pieces`
+    text: str  # its text, without spaces around it
+    probability: float  # probability among all pieces of the vocabulary
+    token: int  # its id
 
 
 @dataclass(frozen=True)
 class Filled:
-    """What a model finds for the masks of a text."""
+    """A model's candidates for the masks of a text."""
 
-    text: str  # with the likeliest piece in every place
-    masks: tuple[tuple[Candidate, ...], ...]  # of each mask in order, the likeliest candidates first
-    second: str | None = None  # the second text, where there is one: its masks come behind those of the first
+    text: str  # the text with the most likely piece in place of every mask
+    masks: tuple[tuple[Candidate, ...], ...]  # candidates for each mask in order, the most likely first
+    second: str | None = None  # the second text, where there is one: its masks come after those of the first
 
 
 _BLANK: Final = Filled("", ())
@@ -54,13 +54,13 @@ _BLANK: Final = Filled("", ())
 class MaskFiller(Embeds[MaskedModel]):
     """A trained masked language model with its recipe and its tokenizer.
 
-    It is used where it is and as it is; `load_filler` chooses both.
+    It runs on the device and in the precision that `load_filler` chose.
     """
 
     def __init__(self, bundle: Bundle[MaskedModel]) -> None:
         tokenizer = bundle.vocabularies["text"]
         if tokenizer.mask is None:
-            raise UserError("The vocabulary of this model has no `<mask>`: it can fill in nothing.")
+            raise UserError("The vocabulary of this model has no `<mask>`: it cannot fill masks.")
         super().__init__(bundle)
         self._mask = tokenizer.mask
         self._wording = MaskTextCodec(
@@ -74,11 +74,10 @@ class MaskFiller(Embeds[MaskedModel]):
     def fill(
         self, text: str | Sequence[str], top: int = 5, second: str | Sequence[str] | None = None
     ) -> Filled | list[Filled]:
-        """The `top` likeliest pieces for every `[MASK]` (or `<mask>`) of a text, or of each of several texts.
+        """Find the `top` most likely pieces for every `[MASK]` (or `<mask>`) of a text, or of each of several texts.
 
-        `second` are texts that are read behind the first ones, as in training; masks may stand in both. Several masks
-        of a text are filled in one pass, each by itself: what is found for one knows nothing of what is found for the
-        others.
+        `second` are texts that are read after the first ones, as in training; both may have masks. Several masks of a
+        text are filled in one pass, independently of each other.
         """
         if second is not None and isinstance(text, str) != isinstance(second, str):
             raise UserError("`text` and `second` must be one text each, or a list of texts each.")
@@ -115,14 +114,14 @@ class MaskFiller(Embeds[MaskedModel]):
         return answer_stream(texts, filled, chunk=chunk, ready=ready)
 
     def _fill_lines(self, lines: Sequence[str], top: int, name: str, first: int) -> list[Filled]:
-        """What is found for lines, of which some may be blank; `first` is the number of the first."""
+        """Fill the masks of lines, of which some may be blank; `first` is the number of the first line."""
         spoken = [(line, f"{name}, line {number:,}") for number, line in enumerate(lines, start=first) if line.strip()]
         questions = self._questions([(line,) for line, _ in spoken], [where for _, where in spoken])
         found = iter(self._answers(questions, top))
         return [next(found) if line.strip() else _BLANK for line in lines]
 
     def _questions(self, texts: Sequence[tuple[str, ...]], where: Sequence[str]) -> list["_Question"]:
-        """Texts, or pairs of texts, as the model reads them; `where` they are is said in messages."""
+        """Encode texts or pairs of texts as the model reads them; `where` names each in messages."""
         pairs = [tuple(map(split_at_masks, pair)) for pair in texts]
         for pair, place in zip(pairs, where, strict=True):
             if all(len(parts) == 1 for parts in pair):
@@ -139,7 +138,7 @@ class MaskFiller(Embeds[MaskedModel]):
         return questions
 
     def _answers(self, questions: Sequence["_Question"], top: int) -> list[Filled]:
-        """What is found, in order; texts of similar lengths are read together."""
+        """Return the candidates in order; texts of similar lengths are read together."""
         if top < 1:
             raise UserError(f"`top` is {top}, but must be 1 or more.")
         lengths = np.array([len(question.tokens) for question in questions], np.int64)
@@ -154,13 +153,13 @@ class MaskFiller(Embeds[MaskedModel]):
         return [answers[row] for row in range(len(questions))]
 
     def _candidates(self, questions: Sequence["_Question"], top: int) -> list[tuple[Candidate, ...]]:
-        """The likeliest pieces of all masks of some texts, which are read together."""
+        """Return the most likely pieces for all masks of texts that are read together."""
         plain = Packed.of([question.tokens for question in questions])
         segments = torch.tensor([segment for question in questions for segment in question.segments])
         packed = Packed(plain.values, plain.layout, segments if segments.any() else None)
         places_P = (packed.values == self._mask).nonzero().flatten()
         device = next(self.network.parameters()).device
-        shares_PT, tokens_PT = self._likeliest(packed.to(device), places_P.to(device), top)
+        shares_PT, tokens_PT = self._most_likely(packed.to(device), places_P.to(device), top)
         distinct = tokens_PT.unique().tolist()
         pieces = self.vocabularies["text"].pieces(distinct)
         spelled = self._wording.spelled([[token] for token in distinct])
@@ -172,10 +171,13 @@ class MaskFiller(Embeds[MaskedModel]):
             for shares, tokens in rows
         ]
 
-    def _likeliest(
+    def _most_likely(
         self, text: Packed, places_P: Int[Tensor, "P"], top: int
     ) -> tuple[Float[Tensor, "P T"], Int[Tensor, "P T"]]:
-        """The best pieces of text for each place, and their probabilities, which special pieces have a part in."""
+        """Return the probabilities and ids of the best pieces of text for each position.
+
+        The probabilities are over the whole vocabulary, markers included.
+        """
         head, first = self.network.head, self.vocabularies["text"].markers
         states_PE = self.network.masked(self.network(text), places_P)
         shares, tokens = [], []
@@ -198,7 +200,7 @@ class MaskFiller(Embeds[MaskedModel]):
 
 @dataclass(frozen=True)
 class _Question:
-    """A text with masks, or two, as the model reads them."""
+    """A text or a pair of texts with masks, as the model reads it."""
 
     texts: tuple[TextParts, ...]
     tokens: list[int]  # <s> text </s>, or <s> text </s> second </s>
@@ -206,7 +208,7 @@ class _Question:
 
     @classmethod
     def of(cls, texts: tuple[TextParts, ...], pieces: Sequence[Sequence[int]]) -> "_Question":
-        """From the parts of each text, and its pieces with masks."""
+        """Make it from the parts of each text, and its pieces with masks."""
         tokens, segments = [BEGIN], [0]
         for number, of_text in enumerate(pieces):
             tokens += [*of_text, END]
@@ -215,12 +217,12 @@ class _Question:
 
 
 def load_bundle(folder: Path, placement: Placement, rules: TaskRules | None = None) -> MaskFiller:
-    """Read a masked language model from its folder; `rules` are those of the task that it was trained for."""
+    """Load a masked language model from its folder; `rules` are those of the task that it was trained for."""
     bundle = read_bundle(folder, MaskedModel, rules)
     placement.put(bundle.model)
     return MaskFiller(bundle)
 
 
 def load_filler(path: str | Path, device: str = "auto", precision: str = "auto") -> MaskFiller:
-    """Load a masked language model as `heedful.load` does; what is not one is refused."""
+    """Load a masked language model as `heedful.load` does; refuse any other model."""
     return load_bundle(Path(path), Placement.of(device, precision))

@@ -1,4 +1,4 @@
-"""The task of masked language models: running text, masked tokens, and whether one text follows another."""
+"""The task of masked language models: running text, masked tokens, and next-sentence prediction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,40 +28,40 @@ from heedful.training.objectives import MaskedTokens
 
 
 class FillTask:
-    """From texts with masks to the masked tokens."""
+    """Predicts the masked tokens of texts."""
 
     rules: TaskRules = FILL
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
-        """Read the data; a vocabulary that is given is kept."""
+        """Read the data; a given vocabulary is kept."""
         return prepare_texts(recipe, say, given, mask=True, documents=True)
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> MaskedTokens:
-        """Make what training minimises."""
+        """Make the objective that training minimises."""
         return MaskedTokens(recipe.label_smoothing)
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> MaskedFeed:
-        """Make the training batches. Which texts stand together does not depend on the device."""
+        """Make the training batches. Which texts share a batch does not depend on the device."""
         return masked_feed(recipe, prepared.vocabularies["text"], prepared.train, prepared.weights)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """The one shape of a GPU's batches, where attention needs no padding."""
+        """Return the common shape of a GPU's batches if attention needs no padding."""
         return static_layout(bert_model(recipe), recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
     def validator(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> MaskedValidator:
-        """Make what scores the model during training; the recipe's metric comes first."""
+        """Make the validator that scores the model during training; the recipe's metric comes first."""
         return MaskedValidator(bundle, prepared)
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the tokens of an epoch: of the first one, as each cuts texts anew."""
+        """Count the tokens of the first epoch; others differ, as each cuts texts differently."""
         return float(sum(spans.lengths.sum() for spans in self.feed(recipe, prepared).plan(0)))
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> MaskFiller:
-        """Read a bundle as a model that fills masks."""
+        """Load a bundle as a model that fills masks."""
         return load_bundle(folder, placement, self.rules)
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """How to use such a model: a command, and a call in Python on `model`."""
+        """Return how to use such a model: a command, and a call in Python on `model`."""
         return f'heedful fill {folder} "... [MASK] ..."', 'fill("... [MASK] ...")'
 
     def evaluate(
@@ -72,5 +72,5 @@ class FillTask:
         options: Mapping[str, Any] | None = None,
         show: ShowProgress = show_nothing,
     ) -> MaskedEvaluation:
-        """Mask a corpus, always in the same way, and count what the model predicts correctly."""
+        """Mask a corpus, always in the same way, and score the model's predictions."""
         return evaluate_masked(model.bundle, corpus, folder)

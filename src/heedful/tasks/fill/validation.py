@@ -1,4 +1,4 @@
-"""How a masked language model is scored during training: always by the same masks."""
+"""Scores of a masked language model during training, always with the same masks."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from heedful.tasks.shared.validation_scores import metric_first
 
 
 class MaskedValidator:
-    """Scores a masked language model in training, always by the same masks; the recipe's metric comes first."""
+    """Scores a masked language model during training, always with the same masks; the recipe's metric comes first."""
 
     def __init__(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> None:
         self._bundle, self._settings = bundle, bundle.recipe.train.validation
@@ -21,7 +21,7 @@ class MaskedValidator:
         self._chosen = some_inputs(self._feed, most) if self._feed and most is not None else None
 
     def __call__(self) -> Mapping[str, float]:
-        """All scores; none where there is nothing to judge by."""
+        """Return all scores; none without validation corpora."""
         if self._feed is None:
             return {}
         plan = self._feed.plan(0) if self._chosen is None else self._chosen

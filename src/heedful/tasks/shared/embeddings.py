@@ -1,6 +1,6 @@
-"""Texts as vectors: what a trained encoder makes of a text, or of each of its tokens.
+"""Texts as vectors: the output of a trained encoder for a text, or for each of its tokens.
 
-Any model that reads texts has an encoder: masked language models and classifiers, whatever family it is of.
+Any model that reads texts has such an encoder: masked language models and classifiers of all families.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,37 +39,37 @@ LAST: Final = -1
 
 
 class TokenVectors(NamedTuple):
-    """The tokens of a text."""
+    """The tokens of a text and their vectors."""
 
-    pieces: list[str]  # as people read them: see `Tokenizer.pieces`
+    pieces: list[str]  # tokens in readable form: see `Tokenizer.pieces`
     vectors: Vectors  # tokens x width
 
 
 class HasEncoder(Protocol):
-    """What a model must have for its encoder to be used by itself."""
+    """A model whose encoder can be used on its own."""
 
     @property
     def recipe(self) -> Recipe:
-        """Says how texts are read."""
+        """Recipe, which says how texts are read."""
         ...
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """The tokenizer of texts is called "text"."""
+        """Vocabularies, among them the tokenizer "text"."""
         ...
 
     @property
     def network(self) -> nn.Module:
-        """Has an `encoder`."""
+        """Network with an `encoder`."""
         ...
 
 
 class EmbeddingOptions(TypedDict, total=False):
-    """What may be said of vectors beside what they are of."""
+    """Options of `embed`."""
 
-    pool: PoolName  # how a text's vector is made of its tokens': their mean, maximum, or that of `<s>`
-    layer: int  # of a Transformer: 0 is the embedding, 1 the first block; -1, the last, is the default
-    markers: bool  # whether `<s>` and `</s>` are tokens too; by default they are not, but for "first"
+    pool: PoolName  # how the vectors of tokens become one: their mean, their maximum, or the vector of `<s>`
+    layer: int  # layer of a Transformer: 0 is the embedding, 1 the first block; -1, the last, is the default
+    markers: bool  # whether `<s>` and `</s>` count as tokens; by default they do not, except for the pool "first"
 
 
 @overload
@@ -86,10 +86,10 @@ def embed(
     of: Literal["text", "tokens"] = "text",
     **options: Unpack[EmbeddingOptions],
 ) -> Vectors | list[TokenVectors]:
-    """One vector a text (texts x width), or with `of="tokens"` the pieces of each text and a vector for each.
+    """Return one vector per text (texts x width), or with `of="tokens"` the pieces of each text and their vectors.
 
-    Texts are read as in training: one that is longer than `data.max_length` is cut, a blank one has no tokens, and its
-    vector is zeros. Of a hierarchical encoder, a text's vector is made of its sentences', and "first" is the first one.
+    Texts are read as in training: one that is longer than `data.max_length` is cut; a blank one has no tokens, and its
+    vector is zero. With a hierarchical encoder, a text's vector is pooled from those of its sentences.
     """
     if of not in ("text", "tokens"):
         raise UserError(f'`of` is "{of}", but must be "text" or "tokens".')
@@ -99,13 +99,13 @@ def embed(
 
 
 def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> Packed:
-    """The vectors of tokens behind a block of an encoder; 0 is the embedding, -1 what the encoder puts out."""
+    """Return the vectors of tokens after a block of an encoder; 0 is the embedding, -1 the encoder's output."""
     if not isinstance(encoder, TransformerEncoder) or not isinstance(text, Packed):
         encoded: Packed = encoder(text)
         return encoded
     blocks = len(encoder.blocks)
     if layer % (blocks + 1) == blocks:
-        return encoder(text)  # with the norm behind the last block, where there is one
+        return encoder(text)  # with the norm after the last block, where there is one
     x_NE = encoder.embedding(text.values, text.layout, text.segments)
     for block in encoder.blocks[: layer % (blocks + 1)]:
         x_NE = block(x_NE, text.layout)
@@ -113,7 +113,7 @@ def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> P
 
 
 class Embeds(LoadedModel[NetworkType]):
-    """A model in use whose encoder can be used by itself."""
+    """A loaded model whose encoder can be used on its own."""
 
     @overload
     def embed(
@@ -126,12 +126,12 @@ class Embeds(LoadedModel[NetworkType]):
     def embed(
         self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[EmbeddingOptions]
     ) -> Vectors | list[TokenVectors]:
-        """What the encoder makes of texts, or of their tokens: see `embed`."""
+        """Return the vectors of texts, or of their tokens: see `embed`."""
         return embed(self, texts, of, **options)
 
 
 class _Embedding:
-    """One request."""
+    """One request for vectors."""
 
     def __init__(self, model: HasEncoder, pool: PoolName = "mean", layer: int = LAST, markers: bool = False) -> None:
         if pool not in get_args(PoolName):
@@ -142,7 +142,7 @@ class _Embedding:
         _check_layer(self._encoder, layer)
 
     def of_texts(self, texts: Sequence[str]) -> Vectors:
-        """A vector for each text."""
+        """Return a vector for each text."""
         width = _encoder_table(self._model.recipe).memory_width
         vectors, pool = np.zeros((len(texts), width), np.float32), POOLS[self._pool](width)
         with self._using() as device:
@@ -154,11 +154,11 @@ class _Embedding:
                     values_NE = values_NE[torch.from_numpy(places).to(device)]
                     layout = layout_of(lengths, int(lengths.max())).to(device)
                 vectors[rows] = pool(values_NE, layout)[: len(rows)].cpu().numpy()
-        vectors[[not text.strip() for text in texts]] = 0  # whatever there are of markers
+        vectors[[not text.strip() for text in texts]] = 0  # markers alone do not count
         return vectors
 
     def of_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """The pieces of each text, and a vector for each."""
+        """Return the pieces of each text, and a vector for each."""
         found: dict[int, TokenVectors] = {}
         with self._using() as device:
             for rows, text in self._batches(texts):
@@ -178,12 +178,12 @@ class _Embedding:
 
     @contextmanager
     def _using(self) -> Iterator[torch.device]:
-        """The network as it is used; gives the device that it is on."""
+        """Put the network into inference mode; yield its device."""
         with torch.inference_mode(), evaluation_mode(self._model.network):
             yield next(self._model.network.parameters()).device
 
     def _batches(self, texts: Sequence[str]) -> Iterator[tuple[Indices, Packed | Nested]]:
-        """Texts of similar lengths together, and which they are; some dummies may stand behind them."""
+        """Yield batches of texts of similar lengths with their indices; padding sequences may follow the texts."""
         data = self._model.recipe.data
         formed = [TextForm.of(data)(text) for text in texts]
         collator: AnyTextCollator = TextCollator(data.max_length, data.cut)
@@ -198,9 +198,9 @@ class _Embedding:
             yield rows, collator.batch([store], rows, multiple=CPU_MULTIPLE).text
 
     def _places(self, layout: Layout, count: int, before: int) -> tuple[Indices, Lengths]:
-        """Where the tokens of the first so many sequences are, and how many of each.
+        """Return the indices of the tokens of the first `count` sequences, and the number of tokens of each.
 
-        So many markers stand `before` a sequence, and one behind it.
+        A sequence has `before` markers before it and one after it.
         """
         starts, lengths = layout.offsets[:count].numpy().astype(np.int64), layout.lengths[:count].numpy()
         kept = lengths.astype(np.int64) - (0 if self._markers else before + 1)
@@ -232,6 +232,6 @@ def _words_encoder(encoder: nn.Module) -> nn.Module:
 
 
 def _sums(of_sentences: Lengths, sentences: Layout) -> Lengths:
-    """The sum over the sentences of each document."""
+    """Sum over the sentences of each document."""
     ends = sentences.offsets.numpy()
     return np.diff(np.concatenate(([0], np.cumsum(of_sentences)))[ends])

@@ -1,4 +1,4 @@
-"""Networks as they are used after training."""
+"""The evaluation mode of networks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -9,7 +9,7 @@ from torch import nn
 
 @contextmanager
 def evaluation_mode(*networks: nn.Module) -> Iterator[None]:
-    """Without dropout inside the block, and on the networks' own GPU; afterwards as before."""
+    """Disable dropout and select the networks' GPU inside the block; restore both afterwards."""
     training = [network.training for network in networks]
     for network in networks:
         network.eval()

@@ -1,4 +1,4 @@
-"""What every model in use has, whatever it does."""
+"""The base class of loaded models of all tasks."""
 
 from typing import Generic
 
@@ -15,20 +15,20 @@ class LoadedModel(Generic[NetworkType]):
 
     @property
     def bundle(self) -> Bundle[NetworkType]:
-        """The model with all it needs, as it was read."""
+        """Bundle that the model was loaded from."""
         return self._bundle
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe that the model was trained with, every default filled in."""
+        """Recipe that the model was trained with, with all defaults."""
         return self._bundle.recipe
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """The tokenizers by name: "source" and "target", or "text"; and the names of classes."""
+        """Tokenizers by name: "source" and "target", or "text"; and the names of classes."""
         return self._bundle.vocabularies
 
     @property
     def network(self) -> NetworkType:
-        """The PyTorch module: of an ensemble, the first."""
+        """PyTorch module; the first one of an ensemble."""
         return self._bundle.model

@@ -1,4 +1,4 @@
-"""Where a trained model is used, and in which precision."""
+"""The device and the precision of a loaded model."""
 
 import re
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from heedful.models.networks import set_precision, store_in
 
 @dataclass(frozen=True)
 class Placement:
-    """A device, and the type of matrices and values there."""
+    """A device, and the data type of weights and activations on it."""
 
     device: torch.device
     precision: torch.dtype
 
     @classmethod
     def of(cls, device: str, precision: str) -> "Placement":
-        """From a user's words. On `auto` it is a GPU where there is one, in bfloat16; a CPU computes in float32."""
+        """Parse a user's choice. `auto` is a GPU where there is one, in bfloat16, or a CPU in float32."""
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
             raise UserError(f"`{device}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
         if precision not in ("auto", *PRECISIONS):
@@ -31,7 +31,7 @@ class Placement:
         return cls(place, torch.bfloat16 if place.type == "cuda" and has_bfloat16(place) else torch.float32)
 
     def put(self, network: nn.Module) -> None:
-        """Move a network here."""
+        """Move a network to the device, in the precision."""
         network.to(self.device)
         store_in(network, self.precision)
         set_precision(network, self.precision)

@@ -1,4 +1,4 @@
-"""The one shape of a GPU's batches, for every task."""
+"""The common shape of a GPU's batches, for every task."""
 
 from typing import Final
 
@@ -10,18 +10,18 @@ from heedful.config.model.transformer import TransformerStack
 from heedful.data.batch_layout import StaticShape
 from heedful.nn.attention.backends import supports_packed
 
-SHORTEST_TEXT: Final = 32  # tokens: were all texts of a batch shorter, some of its budget would be unused
+SHORTEST_TEXT: Final = 32  # tokens: batches of texts that are all shorter leave some of the budget unused
 
 
 def static_layout(
     model: TransformerStack, data: Data, longest: int, shortest: int, precision: torch.dtype
 ) -> StaticShape | None:
-    """The shape, where attention runs straight on it: padding it would be wasteful.
+    """Return the common shape if attention can run on packed batches; None if they would need padding.
 
-    Sentences have `longest` tokens at most, markers included; were all shorter than `shortest`, some of the budget
-    would be unused.
+    Sentences have at most `longest` tokens, markers included; if all are shorter than `shortest`, some of the budget
+    is unused.
     """
-    # What adds to scores by place needs padded rows on every device: see `nn.attention.relative_positions`.
+    # Positions that add to scores need padded rows on every device: see `nn.attention.relative_positions`.
     if not model.fused or model.positions in SCORES_BY_PLACE:
         return None
     if not supports_packed(precision, model.width // model.heads, model.dropout_attention):

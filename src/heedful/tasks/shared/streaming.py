@@ -5,11 +5,11 @@ from typing import Final, TypeVar
 
 from heedful.errors import UserError
 
-CHUNK: Final = 1000  # items of a stream that are answered together
+CHUNK: Final = 1000  # number of items of a stream that are answered together
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Answering = Callable[[Sequence[Item], int], Sequence[Answer]]  # items and the number of the first to their answers
+Answering = Callable[[Sequence[Item], int], Sequence[Answer]]  # from items and the number of the first to their answers
 
 
 def chunks(items: Iterable[Item], size: int, ready: Callable[[], bool] = lambda: True) -> Iterator[list[Item]]:
@@ -51,7 +51,7 @@ def answer_stream(
 
 
 def _answer_until_refused(part: Sequence[Item], first: int, answer: "Answering[Item, Answer]") -> Iterator[Answer]:
-    """Answer a chunk; one that is refused is halved until the first refused item stands alone."""
+    """Answer a chunk; a refused chunk is halved until the first refused item is isolated."""
     answers: Sequence[Answer] | None = None
     try:
         answers = answer(part, first)

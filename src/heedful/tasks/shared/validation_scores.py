@@ -1,4 +1,4 @@
-"""What the judges of all tasks do with their scores."""
+"""Handling of scores that the validators of all tasks share."""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from heedful.errors import UserError
 
 
 def refuse_diverged(loss: float) -> None:
-    """Refuse a validation loss that is not finite: nothing after it could be."""
+    """Refuse a validation loss that is not finite: training cannot recover from it."""
     if not math.isfinite(loss):
         raise UserError(
             "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
@@ -16,6 +16,6 @@ def refuse_diverged(loss: float) -> None:
 
 
 def metric_first(scores: Mapping[str, float], metric: str) -> Mapping[str, float]:
-    """The scores of a validation, the one that decides first."""
+    """Return the scores of a validation, with the deciding metric first."""
     refuse_diverged(scores["loss"])
     return {metric: scores[metric], **scores}

@@ -5,26 +5,28 @@ from dataclasses import dataclass
 
 from heedful.data.tokenize.vocabularies import Vocabularies
 
-Pairs = tuple[tuple[int, int], ...]  # (place in the source, place in the target), counted from 0
+Pairs = tuple[tuple[int, int], ...]  # (index in the source, index in the target), counted from 0
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Every target piece with the source piece that had the greatest weight, and the same between words."""
+    """Every target piece with the source piece of the greatest attention weight, and the pairs of their words."""
 
     pieces: Pairs
-    words: Pairs  # between spaces
-    source_pieces: tuple[str, ...]  # as people read them: see `Tokenizer.pieces`
+    words: Pairs  # words are separated by spaces
+    source_pieces: tuple[str, ...]  # pieces in readable form: see `Tokenizer.pieces`
     target_pieces: tuple[str, ...]
 
     def pharaoh(self) -> str:
-        """The words' pairs as programs exchange them: "0-0 1-2"."""
+        """Format the pairs of words in the Pharaoh format: "0-0 1-2"."""
         return " ".join(f"{source}-{target}" for source, target in self.words)
 
 
-def align(vocabularies: Vocabularies, source: Sequence[int], target: Sequence[int], places: Sequence[int]) -> Alignment:
-    """Make an alignment of places: for each target piece one in the source, whose `</s>` has the last."""
-    pairs = tuple((place, number) for number, place in enumerate(places) if 0 <= place < len(source))
+def align(
+    vocabularies: Vocabularies, source: Sequence[int], target: Sequence[int], indices: Sequence[int]
+) -> Alignment:
+    """Make an alignment from an index in the source for each target piece; the last index is that of `</s>`."""
+    pairs = tuple((index, number) for number, index in enumerate(indices) if 0 <= index < len(source))
     source_words, target_words = vocabularies["source"].words(source), vocabularies["target"].words(target)
     return Alignment(
         pairs,

@@ -1,4 +1,4 @@
-"""A model judged on sentence pairs: what it translates, and how well it foresees the references."""
+"""Evaluation of a translator on sentence pairs: its translations, and how well it predicts the references."""
 
 import math
 import operator
@@ -20,35 +20,35 @@ from heedful.tasks.translate.scoring import score_tokens
 
 @dataclass(frozen=True)
 class TranslationEvaluation:
-    """Scores of a model on sentence pairs, and the translations they are of."""
+    """Scores of a model on sentence pairs, and its translations."""
 
     translations: tuple[str, ...]
-    references: tuple[str, ...]  # in the form that they were scored in
+    references: tuple[str, ...]  # references in the form in which they were scored
     bleu: SignedScore
     chrf: SignedScore
-    exact: int  # translations equal to their reference
-    likelihood: Likelihood  # of the references
-    cut: int  # translations that were cut at the maximum length
-    seconds: float  # of translating
-    decoded: int  # tokens of the translations, `</s>` included
+    exact: int  # number of translations equal to their reference
+    likelihood: Likelihood  # likelihood of the references
+    cut: int  # number of translations that were cut at the maximum length
+    seconds: float  # time to translate
+    decoded: int  # number of tokens of the translations, `</s>` included
 
     @property
     def sentences(self) -> int:
-        """How many pairs there are."""
+        """Number of pairs."""
         return len(self.translations)
 
     @property
     def perplexity(self) -> float:
-        """Of the references' tokens."""
+        """Perplexity of the references."""
         return self.likelihood.perplexity
 
     @property
     def tokens_per_second(self) -> float:
-        """Decoded tokens in a second of translating."""
+        """Number of tokens decoded per second."""
         return self.decoded / self.seconds
 
     def scores(self) -> list[Score]:
-        """BLEU and chrF with their signatures, exact matches, and the perplexity of the references."""
+        """Return BLEU and chrF with their signatures, exact matches, and the perplexity of the references."""
         exact = f"{self.exact:,} of {self.sentences:,}"
         tokens = f"over {self.likelihood.tokens:,} target tokens"
         return [
@@ -59,13 +59,13 @@ class TranslationEvaluation:
         ]
 
     def remarks(self) -> list[str]:
-        """How long it took, and what was cut."""
+        """Return the time taken, and the number of translations that were cut."""
         cut = f", {self.cut:,} of them cut at the maximum length" if self.cut else ""
         speed = f"{self.tokens_per_second:,.0f} tokens/s"
         return [f"{self.sentences:,} sentences in {self.seconds:.1f} s{cut}, {speed}"]
 
     def to_json(self) -> dict[str, object]:
-        """Everything, as JSON values."""
+        """Return everything as JSON values."""
         return {
             "sentences": self.sentences,
             "bleu": {"score": self.bleu.score, "signature": self.bleu.signature},
@@ -79,7 +79,7 @@ class TranslationEvaluation:
         }
 
     def outputs(self) -> Iterator[str]:
-        """The translations, one per line."""
+        """Return the translations, one per line."""
         return map(one_line, self.translations)
 
 
@@ -92,11 +92,11 @@ def evaluate(
     progress: ProgressCallback = lambda ready: None,
     **options: Unpack[SearchOptions],
 ) -> TranslationEvaluation:
-    """Translate the sources and compare with the references; also the perplexity of the references.
+    """Translate the sources and compare with the references; also compute the perplexity of the references.
 
-    A pair with a blank side counts in BLEU and chrF, not in the perplexity. `name` is the corpus's in messages. Where
-    the recipe says `evaluate.detokenize`, ordinary text is compared. With the option `raw` both sides of the test set
-    are ordinary text, and compared as such.
+    A pair with a blank side counts in BLEU and chrF, not in the perplexity. `name` is the corpus's name in messages.
+    If the recipe sets `evaluate.detokenize`, detokenized text is compared. With the option `raw` both sides of the test
+    set are ordinary text, and are compared as such.
     """
     if len(sources) != len(references):
         raise UserError(f"There are {len(sources):,} sources but {len(references):,} references: each needs one.")
@@ -106,7 +106,7 @@ def evaluate(
     inputs = model.encode(sources, options.get("to"), raw=raw, name=name)
     languages = [wording.language(source) for source in inputs]
     split = tuple(map(wording.split_target, references, languages)) if raw else references
-    foreseen = perplexity(model, inputs, split, name=name)
+    predicted = perplexity(model, inputs, split, name=name)
     began = time.perf_counter()
     found = [best for best, *_ in model.translate_detailed(sources, name=name, progress=progress, **options)]
     seconds = time.perf_counter() - began
@@ -117,7 +117,7 @@ def evaluate(
         compared.bleu,
         compared.chrf,
         sum(map(operator.eq, compared.translations, compared.references)),
-        foreseen,
+        predicted,
         cut=sum(not best.complete for best in found),
         seconds=seconds,
         decoded=sum(len(best.tokens) + best.complete for best in found),
@@ -126,7 +126,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Compared:
-    """Translations beside their references, both in the form that they were scored in."""
+    """Translations and their references, both in the form in which they were scored."""
 
     translations: tuple[str, ...]
     references: tuple[str, ...]
@@ -141,7 +141,7 @@ def compare(
     languages: Sequence[str | None],
     raw: bool = False,
 ) -> Compared:
-    """Score translations as the model's recipe says; `raw` ones are ordinary text already."""
+    """Score translations as the model's recipe says; `raw` ones are already ordinary text."""
     recipe, wording = model.recipe, model.wording
     outputs, expected = tuple(translations), tuple(map(wording.normalise, references))
     if recipe.evaluate.detokenize and not raw:
@@ -158,7 +158,7 @@ def compare(
 def perplexity(
     model: Translator, inputs: Sequence[Sequence[int]], references: Sequence[str], *, name: str
 ) -> Likelihood:
-    """How well the model foresees the references, given the sources' pieces; pairs with a blank side are left out."""
+    """Return the likelihood of the references, given the sources' pieces; pairs with a blank side are left out."""
     targets = model.wording.encode_target(references)
     model.check_lengths(inputs, name)
     model.check_targets(targets, name)

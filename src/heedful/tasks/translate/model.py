@@ -1,4 +1,4 @@
-"""A trained model to use: text in, text out."""
+"""A trained translator: text in, text out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,20 +30,20 @@ class Translation:
     """One translation of a text."""
 
     text: str
-    score: float  # what translations are ranked by: log P over the length penalty, and the coverage penalty
-    tokens: tuple[int, ...]  # pieces of the target's tokenizer
-    complete: bool  # False where it was cut at the maximum length
+    score: float  # score that translations are ranked by: log P divided by the length penalty, plus coverage penalty
+    tokens: tuple[int, ...]  # tokens of the target vocabulary
+    complete: bool  # False if it was cut at the maximum length
     log_probability: float = 0.0
-    alignment: Alignment | None = None  # where it was asked for
+    alignment: Alignment | None = None  # only if it was requested
 
 
 _BLANK: Final = Translation("", 0.0, (), True)
 
 
 class Translator(LoadedModel[EncoderDecoder]):
-    """A trained model with its recipe and tokenizers, or several that decode as one, with the first's.
+    """A trained model with its recipe and tokenizers, or an ensemble with those of the first model.
 
-    It is used where it is and as it is; `load` chooses both.
+    It runs on the device and in the precision that `load` chose.
     """
 
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
@@ -74,9 +74,10 @@ class Translator(LoadedModel[EncoderDecoder]):
         progress: ProgressCallback = lambda ready: None,
         **options: Unpack[SearchOptions],
     ) -> list[list[Translation]]:
-        """The N best translations of each text, best first; fewer where the search found no more.
+        """Return the N best translations of each text, best first; fewer if the search found no more.
 
-        `name` is the texts' in messages; `progress` is called with the number of sentences that just got ready.
+        `name` is the texts' name in messages; `progress` is called with the number of sentences finished since the
+        last call.
         """
         request = self._request(nbest, options)
         sources = self.encode(texts, request.to, raw=request.raw, name=name)
@@ -98,12 +99,12 @@ class Translator(LoadedModel[EncoderDecoder]):
         progress: ProgressCallback = lambda ready: None,
         **options: Unpack[SearchOptions],
     ) -> Iterator[list[Translation]]:
-        """The N best translations of each text of a stream, `chunk` texts at a time.
+        """Yield the N best translations of each text of a stream, `chunk` texts at a time.
 
         Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
         messages. Before an error is raised, the translations of all lines before the faulty one are yielded.
         """
-        request = self._request(nbest, options)  # here, so that mistakes show before the first text
+        request = self._request(nbest, options)  # here, so that errors are raised before the first text is read
         for many in (request.to, request.prefix):
             if not (many is None or isinstance(many, str)):
                 raise TypeError("a stream has one target language and one prefix: use `translate` for lists of them")
@@ -159,14 +160,14 @@ class Translator(LoadedModel[EncoderDecoder]):
     def encode(
         self, texts: Sequence[str], to: Languages = None, *, raw: bool = False, name: str = "texts", first: int = 1
     ) -> list[list[int]]:
-        """The source pieces of texts, without markers; none where a text is blank.
+        """Return the source pieces of texts, without markers; none for a blank text.
 
-        `name` is the texts' in messages, `first` the number of their first line.
+        `name` is the texts' name in messages, `first` the number of their first line.
         """
         return self.wording.encode(texts, to, raw, name, first)
 
     def check_lengths(self, sources: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
-        """Refuse a source that the model has not enough positions for; `first` is the number of the first line."""
+        """Refuse a source for which the model has too few positions; `first` is the number of the first line."""
         for number, source in enumerate(sources, start=first):
             if self._too_long(source):
                 raise UserError(
@@ -175,7 +176,7 @@ class Translator(LoadedModel[EncoderDecoder]):
                 )
 
     def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
-        """Refuse a given target that the model has not enough positions for."""
+        """Refuse a target for which the model has too few positions."""
         limits = [network.decoder.longest for network in self.networks]
         longest = min((limit for limit in limits if limit is not None), default=None)
         for number, target in enumerate(targets, start=first):
@@ -187,7 +188,7 @@ class Translator(LoadedModel[EncoderDecoder]):
 
     @property
     def _limiting_key(self) -> str:
-        """The key of [model] that says how long a sentence may be."""
+        """Key of [model] that sets the maximum length of a sentence."""
         ends = [end for bundle in self._bundles if (end := bundle.recipe.model.longest)]
         return min(ends)[1] if ends else ""
 
@@ -197,20 +198,20 @@ class Translator(LoadedModel[EncoderDecoder]):
     def _translations(
         self, sources: Sequence[Sequence[int]], request: SearchRequest, progress: ProgressCallback, first: int = 1
     ) -> list[list[Translation]]:
-        """What is found for each source; `first` is the number of the first line."""
-        places = [place for place, source in enumerate(sources) if source]
-        spoken = [sources[place] for place in places]
+        """Search for translations of each source; `first` is the number of the first line."""
+        indices = [index for index, source in enumerate(sources) if source]
+        spoken = [sources[index] for index in indices]
         prefixes = None
         if request.prefix is not None:
             encoded = self.wording.encode_prefixes(request.prefix, len(sources), first)
-            prefixes = [encoded[place] for place in places]
-        numbers = [first - 1 + place for place in places]
+            prefixes = [encoded[index] for index in indices]
+        numbers = [first - 1 + index for index in indices]
         queries = text_queries(spoken, request.settings.max_extra, prefixes, numbers)
         with evaluation_mode(*self.networks):
             found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
         progress(len(sources) - len(spoken))
-        translated = dict(zip(places, self._in_words(spoken, found, request.raw), strict=True))
-        return [translated.get(place, [_BLANK]) for place in range(len(sources))]
+        translated = dict(zip(indices, self._in_words(spoken, found, request.raw), strict=True))
+        return [translated.get(index, [_BLANK]) for index in range(len(sources))]
 
     def _in_words(
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]], raw: bool
@@ -234,7 +235,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         if best.alignment is None:
             return None
         tags = 0 if self.wording.language(source) is None else 1
-        return align(self.vocabularies, source[tags:], best.tokens, [place - tags for place in best.alignment])
+        return align(self.vocabularies, source[tags:], best.tokens, [index - tags for index in best.alignment])
 
     def _too_long(self, source: Sequence[int]) -> bool:
         return self._longest is not None and len(source) + 1 > self._longest
@@ -243,9 +244,9 @@ class Translator(LoadedModel[EncoderDecoder]):
 def load_translator(
     folder: Path, placement: Placement, ensemble: Sequence[Path] = (), rules: TaskRules | None = None
 ) -> Translator:
-    """Read a translator from its folder, or several of one vocabulary that decode together.
+    """Load a translator from its folder, or several with the same vocabularies that decode together.
 
-    `rules` are those of the task that it was trained for, where that is not translation itself.
+    `rules` are those of the task that it was trained for, if that is not translation itself.
     """
     bundles = [read_bundle(path, EncoderDecoder, rules) for path in (folder, *ensemble)]
     for path, bundle in zip((folder, *ensemble), bundles, strict=True):
@@ -257,7 +258,7 @@ def load_translator(
 def load(
     path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()
 ) -> Translator:
-    """Load a translator as `heedful.load` does; what is not one is refused."""
+    """Load a translator as `heedful.load` does; refuse any other model."""
     return load_translator(Path(path), Placement.of(device, precision), [Path(other) for other in ensemble])
 
 

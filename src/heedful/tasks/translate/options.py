@@ -12,7 +12,7 @@ from heedful.tasks.translate.text_codec import Languages
 
 
 class DecodeOptions(TypedDict, total=False):
-    """Keys of the recipe's [decode]; the recipe decides about one that is left out, or None."""
+    """Keys of the recipe's [decode]; a key that is left out, or None, has the recipe's value."""
 
     beam: int | None  # 1 is greedy search
     length_penalty: float | None
@@ -26,7 +26,7 @@ class DecodeOptions(TypedDict, total=False):
 
 
 class SearchOptions(DecodeOptions, total=False):
-    """All options of a call: those of the recipe's [decode], and those that belong to a call alone."""
+    """All options of a call: keys of the recipe's [decode], and options that a recipe does not have."""
 
     to: Languages  # target language of all texts, or of each; None if there is only one, or the texts have tags
     raw: bool  # read and write ordinary text with a model of tokenized text
@@ -54,7 +54,7 @@ _OF_A_CALL: Final = {"to": None, "raw": False, "prefix": None, "sampling": None,
 
 
 def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[int]) -> SearchRequest:
-    """Fill in what the options leave open; `never` are tokens that no translation may contain."""
+    """Complete the options from the recipe; `never` are tokens that no translation may contain."""
     chosen = {**_OF_A_CALL, **decode.model_dump()}
     for name, value in options.items():
         if name not in chosen:

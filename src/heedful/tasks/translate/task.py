@@ -31,20 +31,20 @@ _SHORTEST: Final = 8  # tokens: batches of sentences that are all shorter leave 
 
 
 class TranslateTask:
-    """From one sequence to another."""
+    """Translates one sequence into another."""
 
     rules: TaskRules = TRANSLATE
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
-        """Read the data; vocabularies that are given are kept."""
+        """Read the data; given vocabularies are kept."""
         return prepare(recipe, say, given)
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> NextToken:
-        """Make what training minimises."""
+        """Make the objective that training minimises."""
         return NextToken(recipe.label_smoothing)
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> PairFeed:
-        """Make the training batches. Which sentences stand together does not depend on the device."""
+        """Make the training batches. Which sentences share a batch does not depend on the device."""
         data = recipe.data
         most = max(1, data.batch_tokens // _SHORTEST)
         return PairFeed(
@@ -52,13 +52,13 @@ class TranslateTask:
         )
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """The one shape of a GPU's batches, where attention needs no padding."""
+        """Return the common shape of a GPU's batches if attention needs no padding."""
         if not isinstance(recipe.model, TransformerModel):
             return None
         return static_layout(recipe.model, recipe.data, recipe.data.max_length + 1, _SHORTEST, precision)
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> TranslationValidator:
-        """Make what scores the model during training; the recipe's metric comes first."""
+        """Make the validator that scores the model during training; the recipe's metric comes first."""
         return TranslationValidator(bundle, prepared.valid)
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
@@ -67,11 +67,11 @@ class TranslateTask:
         return sum(weight * (store.tokens("target") + len(store)) for store, weight in weighted)
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Translator:
-        """Read a bundle as a translator, or several of one vocabulary that decode together."""
+        """Load a bundle as a translator, or several with the same vocabularies that decode together."""
         return load_translator(folder, placement, ensemble, self.rules)
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """How to use such a model: a command, and a call in Python on `model`."""
+        """Return how to use such a model: a command, and a call in Python on `model`."""
         to = next((corpus.to for corpus in recipe.data.train if corpus.to), "")
         option, argument = (f" --to {to}", f', to="{to}"') if to else ("", "")
         return f"heedful translate {folder}{option} < text.txt", f'translate(["..."]{argument})'
@@ -84,7 +84,7 @@ class TranslateTask:
         options: Mapping[str, Any] | None = None,
         show: ShowProgress = show_nothing,
     ) -> TranslationEvaluation:
-        """Translate a corpus and compare with its references; `options` are of the search."""
+        """Translate a corpus and compare with its references; `options` are those of the search."""
         pairs = list(read_pairs(corpus, folder))
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
         asked: dict[str, Any] = {**(options or {}), "to": corpus.to or None}

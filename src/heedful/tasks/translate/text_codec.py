@@ -1,4 +1,4 @@
-"""Between a person's text and a model's pieces: its form, its words, and the tag of the target language."""
+"""Conversion between text and a model's pieces: its form, its words, and the tag of the target language."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ Languages = str | Sequence[str] | None  # the target language of all texts, or o
 
 
 class TextCodec:
-    """Text in and text out, as a model's recipe and vocabularies say."""
+    """Encodes and decodes text with a model's recipe and vocabularies."""
 
     def __init__(self, recipe: Recipe, vocabularies: Vocabularies) -> None:
         self._form, self._tokenized = TextForm.of(recipe.data), recipe.data.tokenized
@@ -21,9 +21,9 @@ class TextCodec:
         self._language = {number: language for language, number in vocabularies["source"].tags.items()}
 
     def encode(self, texts: Sequence[str], to: Languages, raw: bool, name: str, first: int) -> list[list[int]]:
-        """The source pieces of texts, behind the tag of their target language where there are several.
+        """Return the source pieces of texts, after the tag of their target language if there are several languages.
 
-        There are none where a text is blank. `name` is the texts' in messages, `first` the number of their first line.
+        A blank text has none. `name` is the texts' name in messages, `first` the number of their first line.
         """
         if raw and self._tokenized is None:
             raise UserError("`raw` is for models of tokenized text, but this one reads ordinary text: leave it out.")
@@ -38,11 +38,11 @@ class TextCodec:
         return [[*tag, *ids] if ids else [] for (tag, _), ids in zip(tagged, pieces, strict=True)]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """The target pieces of texts; none where a text is blank."""
+        """Return the target pieces of texts; none for a blank text."""
         return self._target.encode_batch([self.normalise(text) if text.strip() else "" for text in texts])
 
     def encode_prefixes(self, prefix: str | Sequence[str], count: int, first: int) -> list[list[int]]:
-        """The target pieces that translations begin with; refuses text that the vocabulary cannot write."""
+        """Return the target pieces that translations start with; refuse text that is not in the vocabulary."""
         texts = [prefix] * count if isinstance(prefix, str) else prefix
         if len(texts) != count:
             raise UserError(
@@ -57,24 +57,24 @@ class TextCodec:
         return pieces
 
     def decode(self, batch: Sequence[Sequence[int]], languages: Sequence[str | None], raw: bool) -> Iterator[str]:
-        """The texts of target pieces; `raw` makes ordinary text of them."""
+        """Yield the texts of target pieces; `raw` ones are ordinary text."""
         for text, language in zip(self._target.decode_batch(batch), languages, strict=True):
             yield self.ordinary(text, language) if raw else text
 
     def normalise(self, text: str) -> str:
-        """The text in the form that the model was trained on."""
+        """Return the text in the form that the model was trained on."""
         return self._form(text)
 
     def ordinary(self, text: str, language: str | None = None) -> str:
-        """Undo the splitting of words and punctuation where the model's text is tokenized."""
+        """Undo the splitting of words and punctuation if the model's text is tokenized."""
         return join_words(text, language or self._tokenized.target) if self._tokenized else text
 
     def split_target(self, text: str, language: str | None = None) -> str:
-        """Put spaces between words and punctuation of ordinary target text, where the model's text has them."""
+        """Put spaces between words and punctuation of ordinary target text, if the model's text is tokenized."""
         return split_words(text, language or self._tokenized.target) if self._tokenized else text
 
     def language(self, source: Sequence[int]) -> str | None:
-        """The target language that a source asks for."""
+        """Return the target language in the tag of a source; None if it has none."""
         return self._language.get(source[0]) if source else None
 
     def _worded(self, text: str, raw: bool) -> str:
@@ -83,7 +83,7 @@ class TextCodec:
         return self.normalise(split_words(text, self._tokenized.source) if raw and self._tokenized else text)
 
     def _tagged(self, text: str, language: str | None, where: str) -> tuple[list[int], str]:
-        """The tag of a text, and the text without it."""
+        """Return the tag of a text, and the text without it."""
         tags = self._source.tags
         found = re.match(r"\s*<2(?P<language>[^<>\s]+)>", text) if tags else None
         if language is not None:

@@ -1,4 +1,4 @@
-"""How a model in training is judged: loss and perplexity on the validation corpora, BLEU and chrF when asked for."""
+"""Scores of a translator during training: loss and perplexity on the validation corpora, BLEU and chrF on request."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -22,7 +22,7 @@ from heedful.tasks.translate.model import Translator
 
 
 class TranslationValidator:
-    """Scores a model in training, as it stands; the recipe's metric comes first."""
+    """Scores a translator during training; the recipe's metric comes first."""
 
     def __init__(self, bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
         self._model, self._stores = Translator(bundle), stores
@@ -33,23 +33,23 @@ class TranslationValidator:
         self._pairs = self._texts() if self._translates and stores else []
 
     def __call__(self) -> Mapping[str, float]:
-        """All scores; none where there is nothing to judge by."""
+        """Return all scores; none without validation corpora."""
         if not self._stores:
             return {}
-        scores = self._foresight()
-        refuse_diverged(scores["loss"])  # before it is asked to translate
+        scores = self._likelihood()
+        refuse_diverged(scores["loss"])  # before it translates
         if self._translates:
             scores |= self._translation()
         return metric_first(scores, self._settings.metric)
 
-    def _foresight(self) -> dict[str, float]:
+    def _likelihood(self) -> dict[str, float]:
         ends = np.cumsum([len(store) for store in self._stores])
         firsts = ends - [len(store) for store in self._stores]
         rows = np.concatenate([first + np.arange(share) for first, share in zip(firsts, self._shares, strict=True)])
         costs = [cost[rows] for cost in pair_costs(self._stores)]
         plan = batches_by_length(costs, batch_tokens=self._model.recipe.data.batch_tokens)
         found = likelihood(
-            self._model.network, (collate(self._stores, rows[places], multiple=CPU_MULTIPLE) for places in plan)
+            self._model.network, (collate(self._stores, rows[indices], multiple=CPU_MULTIPLE) for indices in plan)
         )
         return {"loss": found.loss, "perplexity": found.perplexity}
 
@@ -60,7 +60,7 @@ class TranslationValidator:
         return {"bleu": compared.bleu.score, "chrf": compared.chrf.score}
 
     def _texts(self) -> list[tuple[str, str, str]]:
-        """Sources, references and target languages."""
+        """Return sources, references and target languages."""
         data = self._model.recipe.data
         texts: list[tuple[str, str, str]] = []
         for corpus, share in zip(data.valid, self._shares, strict=True):
@@ -70,18 +70,18 @@ class TranslationValidator:
 
 
 def _shares(sizes: Sequence[int], most: int | None) -> list[int]:
-    """How many pairs of each corpus are judged: as evenly as their sizes allow, `most` in all."""
+    """Return the number of pairs of each corpus to evaluate: as even as their sizes allow, `most` in all."""
     if most is None or most >= sum(sizes):
         return list(sizes)
     shares, left = [0] * len(sizes), most
-    for place, corpora in zip(sorted(range(len(sizes)), key=sizes.__getitem__), range(len(sizes), 0, -1), strict=True):
-        shares[place] = min(sizes[place], left // corpora)  # the smallest first: what it lacks goes to the others
-        left -= shares[place]
+    for index, corpora in zip(sorted(range(len(sizes)), key=sizes.__getitem__), range(len(sizes), 0, -1), strict=True):
+        shares[index] = min(sizes[index], left // corpora)  # the smallest first: what it lacks goes to the others
+        left -= shares[index]
     return shares
 
 
 def _refuse_too_long(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
-    """Say before training, not at its first validation, that a pair needs more positions than the model has."""
+    """Refuse a pair that needs more positions than the model has, before training and not at its first validation."""
     limits = [limit for limit in (source_limit(bundle.model), bundle.model.decoder.longest) if limit is not None]
     limit = min(limits, default=None)
     longest = max((int(cost.max()) for cost in pair_costs(stores)), default=0) if stores else 0

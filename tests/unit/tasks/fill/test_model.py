@@ -188,7 +188,7 @@ def test_other_mistakes(week: MaskFiller) -> None:
 def test_a_vocabulary_without_a_mask_is_refused() -> None:
     bundle = masked_bundle()
     tokenizer = train_tokenizer(bundle.recipe.tokenizer, TEXTS)
-    with pytest.raises(UserError, match=r"^The vocabulary of this model has no `<mask>`: it can fill in nothing\.$"):
+    with pytest.raises(UserError, match=r"^The vocabulary of this model has no `<mask>`: it cannot fill masks\.$"):
         MaskFiller(Bundle(bundle.recipe, Vocabularies({"text": tokenizer}), bundle.model))
 
 
