@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 # --- single options -----------------------------------------------------------------------------------------------
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by `heedful train`.")]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Folder of a model: written by train, average or import.")
+]
 RecipeArgument = Annotated[
     str, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
 ]

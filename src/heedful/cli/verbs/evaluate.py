@@ -26,7 +26,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            help="Folders written by `heedful train`; of several, such as seeds of one recipe, also the mean.",
+            help="Folders of models; several, such as seeds of one recipe, also give means and deviations.",
         ),
     ],
     source: Annotated[
@@ -45,7 +45,7 @@ def command(
         str | None, typer.Option("--record", metavar="NAME", help="Also write benchmarks/results/NAME.json.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Also write what the model says, one line per text.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Also write the model's outputs, one line per text.")
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",

@@ -24,9 +24,9 @@ def confusion_table(result: ClassificationResult) -> list[str]:
     labels, counts = [one_column(label) for label in result.labels], result.confusion
     if len(labels) <= _WIDEST:
         rows = [[label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts, strict=True)]
-        return align_columns([["true \\ said", *labels], *rows])
+        return align_columns([["true \\ predicted", *labels], *rows])
     wrong = counts * (1 - np.eye(len(labels), dtype=np.int64))
     most_frequent = np.argsort(-wrong, axis=None, kind="stable")[:_WIDEST]
     pairs = [divmod(int(index), len(labels)) for index in most_frequent]
     rows = [[labels[true], labels[said], f"{wrong[true, said]:,}"] for true, said in pairs if wrong[true, said]]
-    return align_columns([["true", "said", "texts"], *rows], left=2) if rows else []
+    return align_columns([["true", "predicted", "texts"], *rows], left=2) if rows else []

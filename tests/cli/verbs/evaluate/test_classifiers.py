@@ -93,7 +93,7 @@ def test_the_scores_are_readable(seeds: list[Path], capsys: Capture) -> None:
     of_class = corpus["classes"][0]
     shares = [f"{100 * of_class[key]:.2f}%" for key in ("precision", "recall", "f1")]
     assert classes[1].split() == ["neg", *shares, str(of_class["texts"])]
-    assert matrix[0].split() == ["true", "\\", "said", "neg", "pos"]
+    assert matrix[0].split() == ["true", "\\", "predicted", "neg", "pos"]
     assert [list(map(int, line.split()[1:])) for line in matrix[1:]] == corpus["confusion"]
 
 
@@ -118,7 +118,7 @@ def test_of_many_classes_the_commonest_mistakes_are_listed(tmp_path: Path, capsy
     write_tsv(tmp_path / "test.tsv", [[labels[number % 12], text] for number, text in enumerate(texts)])
     (corpus,) = shown(capsys, folder)["corpora"]
     ((*_, mistakes),) = [parted(block) for block in capture_blocks(capsys, folder)]
-    assert mistakes[0].split() == ["true", "said", "texts"]
+    assert mistakes[0].split() == ["true", "predicted", "texts"]
     assert len(mistakes) == 11
     wrong = [(count, true, said) for true, row in enumerate(corpus["confusion"]) for said, count in enumerate(row)
              if true != said]  # fmt: skip
