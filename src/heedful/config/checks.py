@@ -1,5 +1,7 @@
 """Checks across the tables of a recipe that hold for every task; `rules` has those of each task."""
 
+from collections.abc import Iterable
+
 from heedful.config.corpora import SPLITS
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
@@ -89,6 +91,6 @@ def _refuse_keys_of_others(recipe: Tables, rules: TaskRules) -> None:
             raise ValueError(f"`{path}` does not apply to {rules.learner}: leave it out")
 
 
-def _quoted(names: object) -> str:
-    *others, last = [f'"{name}"' for name in names]  # type: ignore[attr-defined]
+def _quoted(names: Iterable[str]) -> str:
+    *others, last = [f'"{name}"' for name in names]
     return f"{', '.join(others)} or {last}" if others else last
