@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from tests.patience import PATIENCE
+
 
 @contextmanager
 def conversation(*arguments: str, terminal: bool = False) -> Iterator[Callable[[bytes], bytes]]:
@@ -37,13 +39,13 @@ def conversation(*arguments: str, terminal: bool = False) -> Iterator[Callable[[
             os.write(writer, b"\x04")
         else:
             os.close(writer)
-        assert process.communicate(timeout=60) == (b"", b"")
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
         assert process.returncode == 0
     if terminal:
         os.close(writer)
 
 
-def _read_until(descriptor: int, wanted: bytes, seconds: float = 60) -> bytes:
+def _read_until(descriptor: int, wanted: bytes, seconds: float = PATIENCE) -> bytes:
     """Read from a descriptor until the bytes contain what is wanted."""
     seen, deadline = b"", time.monotonic() + seconds
     while wanted not in seen:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE
 from tests.text_models import (
     HIERARCHICAL,
     classifier_recipe,
@@ -114,11 +115,11 @@ def test_each_line_is_answered_before_the_next_is_written(films: Path) -> None:
                 assert read_line(process.stdout.fileno()).startswith(answer)
         finally:
             os.close(writer)
-        assert process.communicate(timeout=60) == (b"", b"")
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
         assert process.returncode == 0
 
 
-def read_line(descriptor: int, seconds: float = 60) -> bytes:
+def read_line(descriptor: int, seconds: float = PATIENCE) -> bytes:
     seen, deadline = b"", time.monotonic() + seconds
     while not seen.endswith(b"\n"):
         assert time.monotonic() < deadline, f"nothing but {seen!r} came"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
+from tests.patience import PATIENCE
 
 from heedful.cli.main import run
 
@@ -148,7 +149,7 @@ def test_training_goes_on_when_nobody_reads_its_progress(recipe: Path, tmp_path:
     assert process.stdout is not None
     assert process.stdout.readline()
     process.stdout.close()
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
     metrics = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert [entry["step"] for entry in metrics if entry["part"] == "train"] == [10, 20, 30, 40, 50, 60]
     assert (tmp_path / "run/checkpoints/step-00000060").exists()

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.data import Data
@@ -240,7 +241,7 @@ def test_typical_words_are_the_same_in_every_process() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=PATIENCE,
         ).stdout
         for seed in ("1", "2")
     }

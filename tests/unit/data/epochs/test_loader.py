@@ -5,6 +5,7 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
+from tests.patience import PATIENCE
 
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.pairs import PairBatch, PairFeed
@@ -109,7 +110,7 @@ def test_closing_does_not_wait_for_the_way_to_a_late_start() -> None:
 def test_batches_are_made_ahead_but_not_without_bound() -> None:
     feed = CountingFeed()
     with Loader(feed, ahead=3):
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE
         while feed.made < 4 and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.05)

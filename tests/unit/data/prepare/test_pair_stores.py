@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE
 
 from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data
@@ -177,7 +178,7 @@ def test_a_killed_process_is_said_in_one_line_and_leaves_nothing(
 def test_dead_processes_keep_nobody_waiting() -> None:
     """In a program of its own, which can be ended where this fails."""
     program = [sys.executable, "-c", WITHOUT_MAIN_GUARD + ALL_KILLED]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "5\n"
     assert "MachineError: A process that tokenized was killed (SIGKILL)" in done.stderr
 
@@ -197,7 +198,7 @@ def at_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 def test_what_is_printed_at_the_start_of_an_interpreter_disturbs_nobody(at_start: Callable[[str], None]) -> None:
     """In a program of its own, which can be ended where this fails."""
     at_start("print('hello from the site', flush=True)")
-    done = subprocess.run([sys.executable, "-c", WITHOUT_MAIN_GUARD], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MAIN_GUARD], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "hello from the site\n5\n"  # the program's own interpreter was started too
     assert done.stderr.count("hello from the site") == 2  # two processes write at once
 
@@ -226,7 +227,7 @@ def test_a_process_knows_how_many_share_the_room_for_words() -> None:
         "from heedful.data.tokenize.worker_main import main; main(); print(KnownWords.sharers)"
     )
     command = [sys.executable, "-c", program, "2", "3"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "3\n"
 
 
@@ -270,7 +271,9 @@ def test_a_program_without_a_main_guard_may_use_processes(tmp_path: Path) -> Non
     script = tmp_path / "script.py"
     script.write_text(WITHOUT_MAIN_GUARD)
     (tmp_path / "tokenizers.py").write_text("raise ImportError('a file of the user that stands in the way')")
-    done = subprocess.run([sys.executable, "-P", str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-P", str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (done.stdout, done.stderr) == ("5\n", "")
 
 
@@ -282,7 +285,7 @@ def test_processes_end_with_a_parent_that_was_killed(tmp_path: Path) -> None:
         children = [Path("/proc") / pid for pid in parent.stdout.readline().split()]
         assert len(children) == 2
         parent.kill()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while any(child.exists() and "Z (zombie)" not in (child / "status").read_text() for child in children):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -292,4 +295,4 @@ def test_a_worker_loads_no_torch() -> None:
     program = (
         "import sys, heedful.data.tokenize.worker_main; sys.exit('torch' in sys.modules or 'pydantic' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)

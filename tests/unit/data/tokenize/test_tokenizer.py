@@ -5,11 +5,11 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Sequence
-from time import perf_counter
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.patience import PATIENCE
 
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, SPECIALS, UNKNOWN, Tokenizer
@@ -143,12 +143,10 @@ def test_words_of_whatever_a_model_writes(data: st.DataObject) -> None:
 def test_words_of_a_long_line_take_no_more_than_its_length(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode("der Hund Höhe " * 5_000)
     tracemalloc.start()
-    began = perf_counter()
     words = tokenizer.words(ids)
-    seconds, (_, peak) = perf_counter() - began, tracemalloc.get_traced_memory()
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert words[-1] == 15_000 - 1
-    assert seconds < 5  # by prefixes it is minutes
     assert peak < 100 * len(ids)
 
 
@@ -226,6 +224,6 @@ assert os.waitpid(child, 0)[1] == 0
 def test_a_forked_child_tokenizes_without_a_warning() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "TOKENIZERS_PARALLELISM"}
     done = subprocess.run(
-        [sys.executable, "-c", FORK], input=BYTES.to_json(), env=environment, capture_output=True, timeout=60
+        [sys.executable, "-c", FORK], input=BYTES.to_json(), env=environment, capture_output=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stderr) == (0, b"")

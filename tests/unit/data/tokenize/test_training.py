@@ -3,6 +3,7 @@ import sys
 from string import ascii_letters
 
 import pytest
+from tests.patience import PATIENCE
 
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import UNKNOWN
@@ -53,7 +54,7 @@ def test_the_same_text_gives_the_same_tokenizer_in_every_process() -> None:
     done = subprocess.run(
         [sys.executable, "-c", IN_ANOTHER_PROCESS, __file__.rsplit("/", 1)[0]],
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         text=True,
     )
     assert (done.stdout.split(), done.stderr) == (fingerprints(), "")  # and no progress bar on standard error
