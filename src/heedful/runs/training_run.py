@@ -16,7 +16,7 @@ from heedful.models.bundle import CONFIG, WEIGHTS, read_description, write_descr
 from heedful.runs.fine_tuning import adapt
 from heedful.runs.job import Job, first_job, set_up
 from heedful.runs.progress import RunProgress
-from heedful.runs.run import CHECKPOINTS, Run
+from heedful.runs.run import CHECKPOINTS, RunObserver
 from heedful.tasks.protocol import Task
 from heedful.training.checkpoints import last_checkpoint
 
@@ -68,7 +68,7 @@ def train(
         else:
             job = first_job(resolved, progress, task)
             position = job.begin()
-        running = Run(job, run, progress)
+        running = RunObserver(job, run, progress)
         if resume and not checkpoint:
             progress.say(f"{run} has no checkpoint: training starts from the beginning.")
         _clear(run)

@@ -232,7 +232,7 @@ def test_a_stopped_run_averages_what_an_undisturbed_one_does(
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr("heedful.runs.run.Run.step_metrics", step_metrics)
+        patch.setattr("heedful.runs.run.RunObserver.step_metrics", step_metrics)
         with pytest.raises(Stopped, match=r"^Stopped at step 8 of 12, checkpoint saved\."):
             train(recipe, tmp_path / "run", console=silent())
     assert kept(tmp_path / "run") == [3, 6, 8]
