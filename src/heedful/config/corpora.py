@@ -20,10 +20,14 @@ class Corpus(Section):
     file_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are file names
     later_keys: ClassVar[tuple[str, ...]] = ()  # keys added after the form's first release: see `options`
 
-    name: Name = ""  # name of the corpus in messages and results; by default its file names
-    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0  # average number of times an epoch shows each sentence
-    lines: Lines = ""  # range of lines to read, as in "1-2000": counted from 1, both ends included
-    to: Language = ""  # target language: "de" puts the tag <2de> before every source, for multilingual models
+    name: Name = ""
+    """Name of the corpus in messages and results; by default its file names."""
+    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
+    """Average number of times an epoch shows each sentence."""
+    lines: Lines = ""
+    """Range of lines to read, as in "1-2000": counted from 1, both ends included."""
+    to: Language = ""
+    """Target language: "de" puts the tag `<2de>` before every source, for multilingual models."""
 
     @model_validator(mode="after")
     def _lines_go_up(self) -> Self:
@@ -66,8 +70,10 @@ class TextCorpus(Corpus):
     frozen_kind = "TextCorpus"
     file_keys = ("source", "target")
 
-    source: str  # file of source sentences
-    target: str  # file of target sentences
+    source: str
+    """File of source sentences."""
+    target: str
+    """File of target sentences."""
 
 
 class TsvCorpus(Corpus):
@@ -76,9 +82,12 @@ class TsvCorpus(Corpus):
     frozen_kind = "TsvCorpus"
     file_keys = ("tsv",)
 
-    tsv: str  # file name
-    source: PositiveInt = 1  # column of the source sentences
-    target: PositiveInt = 2  # column of the target sentences
+    tsv: str
+    """File of tab-separated columns."""
+    source: PositiveInt = 1
+    """Column of the source sentences."""
+    target: PositiveInt = 2
+    """Column of the target sentences."""
 
 
 class JsonlCorpus(Corpus):
@@ -87,9 +96,12 @@ class JsonlCorpus(Corpus):
     frozen_kind = "JsonlCorpus"
     file_keys = ("jsonl",)
 
-    jsonl: str  # file name
-    source: str = "source"  # field of the source sentences
-    target: str = "target"  # field of the target sentences
+    jsonl: str
+    """File with one JSON object per line."""
+    source: str = "source"
+    """Field of the source sentences."""
+    target: str = "target"
+    """Field of the target sentences."""
 
 
 class BuiltinCorpus(Corpus):
@@ -97,9 +109,12 @@ class BuiltinCorpus(Corpus):
 
     frozen_kind = "BuiltinCorpus"
 
-    builtin: Literal["english-spanish"]  # name of the generator
-    part: Literal["train", "valid", "test"] = "train"  # parts have no sentence in common
-    count: PositiveInt = 1000  # number of sentence pairs
+    builtin: Literal["english-spanish"]
+    """Name of the generator."""
+    part: Literal["train", "valid", "test"] = "train"
+    """Part of the sentences; parts have no sentence in common."""
+    count: PositiveInt = 1000
+    """Number of sentence pairs."""
 
     def _untitled(self) -> str:
         return f"{self.builtin} {self.part}"
@@ -111,8 +126,10 @@ class TextsCorpus(Corpus):
     Texts are chosen by the sha256 of their content, so that neither their order nor another corpus changes the choice.
     """
 
-    part: Part = ""  # subset of the texts by hash: "0/10" is the first of ten parts, "1-9/10" the other nine
-    sample: PositiveInt | None = None  # number of texts to keep, those with the smallest hashes; by default all
+    part: Part = ""
+    """Subset of the texts by hash: "0/10" is the first of ten parts, "1-9/10" the other nine."""
+    sample: PositiveInt | None = None
+    """Number of texts to keep, those with the smallest hashes; by default all."""
 
     @property
     def part_range(self) -> tuple[int, int, int]:
@@ -148,10 +165,14 @@ class TsvTexts(TextsCorpus):
     frozen_kind = "TsvTexts"
     file_keys = ("tsv",)
 
-    tsv: str  # file name
-    text: PositiveInt  # column of the texts
-    second: PositiveInt | None = None  # column of the second texts, for models that read pairs of texts
-    label: PositiveInt | None = None  # column of the labels; several labels are separated by commas
+    tsv: str
+    """File of tab-separated columns."""
+    text: PositiveInt
+    """Column of the texts."""
+    second: PositiveInt | None = None
+    """Column of the second texts, for models that read pairs of texts."""
+    label: PositiveInt | None = None
+    """Column of the labels; several labels are separated by commas."""
 
 
 class JsonlTexts(TextsCorpus):
@@ -160,10 +181,14 @@ class JsonlTexts(TextsCorpus):
     frozen_kind = "JsonlTexts"
     file_keys = ("jsonl",)
 
-    jsonl: str  # file name
-    text: str  # field of the texts
-    second: str | None = None  # field of the second texts, for models that read pairs of texts
-    label: str | None = None  # field of the label, or of a list of labels
+    jsonl: str
+    """File with one JSON object per line."""
+    text: str
+    """Field of the texts."""
+    second: str | None = None
+    """Field of the second texts, for models that read pairs of texts."""
+    label: str | None = None
+    """Field of the label, or of a list of labels."""
 
 
 class PlainTexts(TextsCorpus):
@@ -172,10 +197,12 @@ class PlainTexts(TextsCorpus):
     frozen_kind = "PlainTexts"
     file_keys = ("text",)
 
-    text: str  # file name
-    # Separator of documents: a blank line, the end of a line, or a heading such as " = Title = " (WikiText).
+    text: str
+    """File of running text."""
     documents: Literal["blank_line", "line", "heading"] = "blank_line"
-    sentences: Literal["split", "line"] = "split"  # sentences are split at punctuation, or are one per line
+    """Separator of documents: a blank line, the end of a line, or a heading such as " = Title = " (WikiText)."""
+    sentences: Literal["split", "line"] = "split"
+    """How sentences are found: split at punctuation, or one per line."""
 
 
 def _corpus_form(value: Any) -> str:

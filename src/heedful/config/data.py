@@ -19,27 +19,43 @@ Cut = Annotated[Literal["end", "start", "middle"], BeforeValidator(_current_word
 class Tokenized(Section):
     """Languages by whose Moses rules the text is already tokenized; a corpus with `to` has that target language."""
 
-    source: Annotated[Language, Field(min_length=1)]  # source language
-    target: Annotated[Language, Field(min_length=1)]  # target language
+    source: Annotated[Language, Field(min_length=1)]
+    """Source language."""
+    target: Annotated[Language, Field(min_length=1)]
+    """Target language."""
 
 
 class Data(Section):
     """Where the data is, which of it is used, and the number of tokens in a batch."""
 
-    folder: str = ""  # folder that relative file names start from
-    train: Annotated[Corpora, Field(min_length=1)]  # training corpora: one table or a list of tables
-    valid: Corpora = ()  # validation corpora
-    test: Corpora = ()  # test corpora, which `heedful evaluate` scores by default
-    batch_tokens: PositiveInt = 4096  # maximum source tokens, and separately target tokens, of one micro-batch
-    # Maximum length in tokens. Training pairs with a longer side are dropped, and counted. Texts to classify are cut to
-    # this length, markers included; a masked language model splits them.
+    folder: str = ""
+    """Folder that relative file names start from."""
+    train: Annotated[Corpora, Field(min_length=1)]
+    """Training corpora: one table or a list of tables."""
+    valid: Corpora = ()
+    """Validation corpora."""
+    test: Corpora = ()
+    """Test corpora, which `heedful evaluate` scores by default."""
+    batch_tokens: PositiveInt = 4096
+    """Maximum source tokens, and separately target tokens, of one micro-batch."""
     max_length: PositiveInt = 256
-    cut: Cut = "end"  # the part that is removed from a text to classify that is too long
-    max_ratio: Annotated[float, Field(ge=1)] | None = None  # maximum ratio of the longer to the shorter side, in tokens
-    temperature: Annotated[float, Field(ge=1)] = 1.0  # above 1, small corpora are shown more often: n^(1/temperature)
-    nfc: bool = False  # normalise text to Unicode's composed form (NFC)
-    lowercase: bool = False  # lowercase all text
-    tokenized: Tokenized | None = None  # languages, if the files are already tokenized by Moses' rules
+    """Maximum length in tokens.
+
+    Training pairs with a longer side are dropped, and counted. Texts to classify are cut to this length, markers
+    included; a masked language model splits them.
+    """
+    cut: Cut = "end"
+    """Part that is removed from a text to classify that is too long."""
+    max_ratio: Annotated[float, Field(ge=1)] | None = None
+    """Maximum ratio of the longer to the shorter side, in tokens; pairs above it are dropped. By default any ratio."""
+    temperature: Annotated[float, Field(ge=1)] = 1.0
+    """Temperature of the choice of corpora: above 1, small ones are shown more often, n^(1/temperature)."""
+    nfc: bool = False
+    """Whether text is normalised to Unicode's composed form (NFC)."""
+    lowercase: bool = False
+    """Whether all text is lowercased."""
+    tokenized: Tokenized | None = None
+    """Languages, if the files are already tokenized by Moses' rules; by default they are not."""
 
     @property
     def paired(self) -> bool:

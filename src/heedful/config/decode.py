@@ -10,19 +10,30 @@ from heedful.config.section import Section
 class Decode(Section):
     """Settings of the search for translations; options of the command line take precedence."""
 
-    beam: PositiveInt = 4  # beam size; 1 is greedy search
-    length_penalty: NonNegativeFloat = 0.6  # alpha of the length penalty
-    length_penalty_kind: Literal["wu", "shifted"] = "wu"  # ((5 + n) / 6)^alpha, or ((1 + n) / (1 + shift))^alpha
-    length_shift: NonNegativeFloat = 0.0  # shift of the "shifted" length penalty
-    coverage: NonNegativeFloat = 0.0  # beta of the coverage penalty (Wu et al. 2016); 0 disables it
-    no_repeat: Annotated[int, Field(ge=0)] = 0  # length of the n-grams that are never repeated; 0 allows repetition
-    min_length: Annotated[int, Field(ge=0)] = 0  # minimum output length in tokens
-    max_extra: PositiveInt = 50  # maximum output length: source length + max_extra
-    batch_tokens: PositiveInt = 4096  # budget of a batch: source tokens times the beam size
+    beam: PositiveInt = 4
+    """Beam size; 1 is greedy search."""
+    length_penalty: NonNegativeFloat = 0.6
+    """Alpha of the length penalty; higher values favour longer translations."""
+    length_penalty_kind: Literal["wu", "shifted"] = "wu"
+    """Length penalty of n tokens: wu is ((5 + n) / 6)^alpha, shifted is ((1 + n) / (1 + shift))^alpha."""
+    length_shift: NonNegativeFloat = 0.0
+    """Shift of the "shifted" length penalty."""
+    coverage: NonNegativeFloat = 0.0
+    """Beta of the coverage penalty (Wu et al. 2016); 0 disables it."""
+    no_repeat: Annotated[int, Field(ge=0)] = 0
+    """Length of the n-grams that are never repeated; 0 allows repetition."""
+    min_length: Annotated[int, Field(ge=0)] = 0
+    """Minimum output length in tokens."""
+    max_extra: PositiveInt = 50
+    """Maximum output length: source length + max_extra."""
+    batch_tokens: PositiveInt = 4096
+    """Budget of a batch: source tokens times the beam size."""
 
 
 class Evaluate(Section):
     """How scores are computed."""
 
-    bleu_tokenize: Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"] = "13a"  # sacreBLEU tokenizer
-    detokenize: bool = False  # with `data.tokenized`, detokenize before scoring, as published scores usually do
+    bleu_tokenize: Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab"] = "13a"
+    """Tokenizer of sacreBLEU."""
+    detokenize: bool = False
+    """Whether text is detokenized before scoring, as published scores usually are; needs `data.tokenized`."""

@@ -9,7 +9,12 @@ _MOST: Final = 10**12
 
 
 class Section(BaseModel):
-    """A table of a recipe: unknown keys are errors, neither `true` nor "6" is a number, and values never change."""
+    """A table of a recipe: unknown keys are errors, neither `true` nor "6" is a number, and values never change.
+
+    The string below a key is its meaning: its first paragraph is one sentence or two. `heedful config`, the JSON Schema
+    and the reference pages read it from the source (`describing/meanings.py`). A class that only changes the default of
+    an inherited key does not repeat it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, strict=True, allow_inf_nan=False)
 

@@ -14,10 +14,17 @@ from heedful.config.train import Train
 class Tables(Section):
     """All tables and keys of a recipe."""
 
-    task: str | None = None  # what the model is trained for; by default the usual task of its family
-    data: Data  # corpora, their form and the size of batches
-    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)  # kind and size of the vocabularies
-    model: AnyModel = Field(default_factory=TransformerModel)  # family and shape of the network
-    train: Train = Field(default_factory=Train)  # optimisation, checkpoints and validation
-    decode: Decode = Field(default_factory=Decode)  # search for translations
-    evaluate: Evaluate = Field(default_factory=Evaluate)  # computation of scores
+    task: str | None = None
+    """What the model is trained for: translate, classify or fill; by default the usual task of its family."""
+    data: Data
+    """Corpora, their form and the size of batches."""
+    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)
+    """Kind and size of the vocabularies."""
+    model: AnyModel = Field(default_factory=TransformerModel)
+    """Family and shape of the network."""
+    train: Train = Field(default_factory=Train)
+    """Optimisation, checkpoints and validation."""
+    decode: Decode = Field(default_factory=Decode)
+    """Search for translations."""
+    evaluate: Evaluate = Field(default_factory=Evaluate)
+    """Computation of scores."""

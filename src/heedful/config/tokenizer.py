@@ -15,7 +15,8 @@ SideName = Literal["source", "target"]
 class OneSide(Section):
     """Keys of every vocabulary."""
 
-    sample: PositiveInt = 1_000_000  # maximum number of texts to train on, taken evenly from all training corpora
+    sample: PositiveInt = 1_000_000
+    """Maximum number of texts to train on, taken evenly from all training corpora."""
 
     @property
     def table(self) -> str:
@@ -27,43 +28,50 @@ class ByteBpeSide(OneSide):
     """Byte-level byte-pair encoding: lossless for any text."""
 
     kind: Literal["byte_bpe"]
-    size: Annotated[int, Field(ge=260)] = 8000  # maximum number of pieces, markers included
+    size: Annotated[int, Field(ge=260)] = 8000
+    """Maximum number of pieces, markers included."""
 
 
 class BpeSide(OneSide):
     """Byte-pair encoding of characters inside words split at spaces (Sennrich et al. 2016), for tokenized text."""
 
     kind: Literal["bpe"]
-    size: PositiveInt = 10000  # maximum number of pieces, markers included
+    size: PositiveInt = 10000
+    """Maximum number of pieces, markers included."""
 
 
 class WordPieceSide(OneSide):
     """WordPiece (Schuster and Nakajima 2012), as BERT uses it."""
 
     kind: Literal["wordpiece"]
-    size: PositiveInt = 32000  # maximum number of pieces, markers included
+    size: PositiveInt = 32000
+    """Maximum number of pieces, markers included."""
 
 
 class UnigramSide(OneSide):
     """Pieces of a unigram language model (Kudo 2018)."""
 
     kind: Literal["unigram"]
-    size: PositiveInt = 8000  # maximum number of pieces, markers included
+    size: PositiveInt = 8000
+    """Maximum number of pieces, markers included."""
 
 
 class WordsSide(OneSide):
     """Whole words, split at spaces."""
 
     kind: Literal["word"]
-    size: PositiveInt = 50000  # maximum number of words, markers included; the most frequent are kept
-    min_count: PositiveInt = 1  # minimum number of occurrences of a word
+    size: PositiveInt = 50000
+    """Maximum number of words, markers included; the most frequent are kept."""
+    min_count: PositiveInt = 1
+    """Minimum number of occurrences of a word."""
 
 
 class CharactersSide(OneSide):
     """Single characters."""
 
     kind: Literal["char"]
-    size: PositiveInt = 5000  # maximum number of characters, markers included; the most frequent are kept
+    size: PositiveInt = 5000
+    """Maximum number of characters, markers included; the most frequent are kept."""
 
 
 AnySide = ByteBpeSide | BpeSide | WordPieceSide | UnigramSide | WordsSide | CharactersSide
@@ -75,8 +83,10 @@ AnySide = ByteBpeSide | BpeSide | WordPieceSide | UnigramSide | WordsSide | Char
 class BothSides(Section):
     """Keys that relate the vocabularies of the source and the target."""
 
-    joint: bool = True  # one vocabulary for source and target
-    target: AnySide | None = Field(default=None, discriminator="kind")  # table of a separate target vocabulary
+    joint: bool = True
+    """Whether source and target share one vocabulary."""
+    target: AnySide | None = Field(default=None, discriminator="kind")
+    """Table of a separate target vocabulary; by default the target has the kind and size of the source."""
 
     @model_validator(mode="before")
     @classmethod

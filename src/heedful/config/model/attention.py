@@ -48,15 +48,24 @@ SCORES_BY_PLACE: Final = ("alibi", "relative")  # positions that add to the scor
 class Attending(Section):
     """How attention turns scores into weights and chooses values, in every family that has it."""
 
-    distribution: DistributionName = "softmax"  # function from scores to weights
-    alpha: Annotated[float, Field(gt=1, le=4)] = 1.5  # alpha of the distribution "entmax"
-    # soft: the weighted mean of all values; hard: one position is sampled, and gradients flow through the weights;
-    # gumbel: one position is sampled by Gumbel-softmax.
+    distribution: DistributionName = "softmax"
+    """Function from scores to weights."""
+    alpha: Annotated[float, Field(gt=1, le=4)] = 1.5
+    """Alpha of the distribution "entmax"."""
     choice: Literal["soft", "hard", "gumbel"] = "soft"
-    temperature: PositiveFloat = 1.0  # temperature of the choice "gumbel"
-    features: PositiveInt = 256  # number of random features of the alignment "kernel"
-    area: PositiveInt = 3  # maximum number of adjacent positions of the alignment "area"
-    max_places: PositiveInt | None = None  # maximum source length of the alignment "location", `</s>` included
+    """What attention reads by its weights.
+
+    soft: the weighted mean of all values; hard: one position is sampled, and gradients flow through the weights;
+    gumbel: one position is sampled by Gumbel-softmax.
+    """
+    temperature: PositiveFloat = 1.0
+    """Temperature of the choice "gumbel"."""
+    features: PositiveInt = 256
+    """Number of random features of the alignment "kernel"."""
+    area: PositiveInt = 3
+    """Maximum number of adjacent positions of the alignment "area"."""
+    max_places: PositiveInt | None = None
+    """Maximum source length of the alignment "location", `</s>` included; required by it."""
 
     def check_attention(self, alignment: str) -> None:
         """Refuse what this alignment cannot do."""

@@ -20,13 +20,12 @@ class BertModel(TransformerStack):
     """BERT (Devlin et al. 2019); defaults are the paper's settings and its base shape."""
 
     family: Literal["bert"]
-    preset: Literal["tiny", "mini", "small", "base", "large"] | None = (
-        None  # defaults of the keys that define the shape
-    )
-    width: PositiveInt = 768  # width of embeddings and states
-    heads: PositiveInt = 12  # number of attention heads
-    layers: PositiveInt = 12  # number of blocks
-    inner: PositiveInt = 3072  # width inside the feed-forward networks
+    preset: Literal["tiny", "mini", "small", "base", "large"] | None = None
+    """Defaults of the keys that define the shape: `width`, `heads`, `layers` and `inner`."""
+    width: PositiveInt = 768
+    heads: PositiveInt = 12
+    layers: PositiveInt = 12
+    inner: PositiveInt = 3072
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "gelu"
     norm_epsilon: PositiveFloat = 1e-12
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
@@ -34,8 +33,10 @@ class BertModel(TransformerStack):
     embedding_scale: bool = False
     embedding_norm: bool = True
     dropout_attention: Share = 0.1
-    segments: Annotated[int, Field(ge=0)] = 2  # number of segment embeddings, which tell the texts of a pair apart
-    next_sentence: bool = True  # train a head that predicts whether the second text follows the first
+    segments: Annotated[int, Field(ge=0)] = 2
+    """Number of segment embeddings, which tell the texts of a pair apart."""
+    next_sentence: bool = True
+    """Whether a head is trained that predicts whether the second text follows the first."""
 
     @model_validator(mode="before")
     @classmethod

@@ -21,13 +21,19 @@ class ClassifierModel(Section):
     encoder: Annotated[
         TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel,
         Field(discriminator="family"),
-    ] = TransformerEncoderTable()  # family and shape of the encoder
-    # Function from states to one vector; by default "first", the state of `<s>`; "max" for a recurrent encoder,
-    # "attention" for a hierarchical one.
+    ] = TransformerEncoderTable()
+    """Family and shape of the encoder."""
     pool: PoolName | None = None
-    pooler: bool = False  # tanh(W y + b) after the pool, as in BERT
-    dropout: Share = 0.1  # dropout before the linear map
-    labels: Literal["one", "several"] = "one"  # whether a text has exactly one label, or any number of them
+    """Function from states to one vector.
+
+    By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one.
+    """
+    pooler: bool = False
+    """Whether tanh(W y + b) follows the pool, as in BERT."""
+    dropout: Share = 0.1
+    """Dropout before the linear map."""
+    labels: Literal["one", "several"] = "one"
+    """Whether a text has exactly one label, or any number of them."""
 
     @property
     def width(self) -> int:

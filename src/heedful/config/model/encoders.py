@@ -14,8 +14,10 @@ class TransformerEncoderTable(TransformerStack):
     """The encoder of a Transformer on its own; `preset` provides the keys that the recipe leaves out."""
 
     family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None  # defaults of the keys that define the shape
-    segments: Annotated[int, Field(ge=0)] = 0  # number of segment embeddings; 2 tells the texts of a pair apart
+    preset: Literal["small", "base", "big"] | None = None
+    """Defaults of the keys that define the shape, and of `dropout`."""
+    segments: Annotated[int, Field(ge=0)] = 0
+    """Number of segment embeddings; 2 tells the texts of a pair apart."""
 
     @model_validator(mode="before")
     @classmethod
@@ -27,15 +29,24 @@ class RecurrentEncoderTable(Section):
     """A stack of recurrent layers on its own."""
 
     family: Literal["recurrent"] = "recurrent"
-    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"  # kind of recurrent cell
-    width: PositiveInt = 256  # width of states in one direction
-    layers: PositiveInt = 1  # number of layers
-    bidirectional: bool = True  # read the text in both directions
-    embedding: PositiveInt | None = None  # width of embeddings; by default that of states
-    embeddings: PositiveInt = 1  # number of embeddings per token, mixed by learned weights (Kiela et al. 2018)
-    dropout: Share = 0.2  # dropout of embeddings and between layers
-    dropout_words: Share = 0.0  # dropout of whole words (Iyyer et al. 2015)
-    variational: bool = False  # use the same dropout masks at every step (Gal and Ghahramani 2016)
+    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
+    """Kind of recurrent cell."""
+    width: PositiveInt = 256
+    """Width of states in one direction."""
+    layers: PositiveInt = 1
+    """Number of layers."""
+    bidirectional: bool = True
+    """Whether the text is read in both directions."""
+    embedding: PositiveInt | None = None
+    """Width of embeddings; by default that of states."""
+    embeddings: PositiveInt = 1
+    """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
+    dropout: Share = 0.2
+    """Dropout of embeddings and between layers."""
+    dropout_words: Share = 0.0
+    """Dropout of whole words (Iyyer et al. 2015)."""
+    variational: bool = False
+    """Whether dropout masks are the same at every step (Gal and Ghahramani 2016)."""
 
     @property
     def embedding_width(self) -> int:
@@ -59,10 +70,14 @@ class HierarchicalEncoderTable(Section):
     family: Literal["hierarchical"]
     words: Annotated[RecurrentEncoderTable | TransformerEncoderTable, Field(discriminator="family")] = (
         RecurrentEncoderTable(width=50, embedding=200)
-    )  # encoder of the words of a sentence
-    word_pool: PoolName = "attention"  # pool of the words of a sentence
-    sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)  # encoder of the vectors of sentences
-    max_sentence: PositiveInt = 100  # maximum tokens of a sentence; longer sentences are split
+    )
+    """Encoder of the words of a sentence."""
+    word_pool: PoolName = "attention"
+    """Pool of the words of a sentence."""
+    sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)
+    """Encoder of the vectors of sentences."""
+    max_sentence: PositiveInt = 100
+    """Maximum tokens of a sentence; longer sentences are split."""
 
     @property
     def embedding_width(self) -> int:

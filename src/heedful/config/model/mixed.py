@@ -14,9 +14,12 @@ class MixedModel(Section):
     """The encoder of one family with the decoder of another; each table has the keys of its own family."""
 
     family: Literal["mixed"]
-    encoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]  # model table of the encoder
-    decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]  # model table of the decoder
-    tie: Tie = "none"  # shared matrices: both embeddings and the output layer, the target embedding and it, or none
+    encoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
+    """Model table of the encoder."""
+    decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
+    """Model table of the decoder."""
+    tie: Tie = "none"
+    """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""
 
     @field_serializer("encoder", "decoder")
     def _without_tie(self, table: TransformerModel | RecurrentModel) -> dict[str, Any]:

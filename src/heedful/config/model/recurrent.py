@@ -26,24 +26,42 @@ class RecurrentModel(Attending):
     """
 
     family: Literal["recurrent"]
-    wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"  # connection of encoder and decoder
-    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"  # kind of recurrent cell
-    width: PositiveInt = 512  # width of the decoder's states
-    encoder_width: PositiveInt | None = None  # width of the encoder's states in one direction; by default `width`
-    embedding: PositiveInt | None = None  # width of embeddings; by default that of states
-    layers: PositiveInt = 1  # number of layers of the encoder, and by default of the decoder
-    decoder_layers: PositiveInt | None = None  # number of layers of the decoder; by default `layers`
-    bidirectional: bool = True  # the encoder reads the source in both directions
-    reverse_source: bool = False  # read the source from its end (Sutskever et al. 2014)
-    alignment: AlignmentName | None = None  # by default the paper's: "additive" for bahdanau, "general" for luong
-    window: Literal["global", "monotone", "predicted"] = "global"  # global, local-m or local-p (Luong et al. 2015)
-    half_width: PositiveInt = 10  # number of positions on each side of the centre of a local window
-    input_feeding: bool = True  # with luong: feed the attention's result to the next step
-    embeddings: PositiveInt = 1  # number of embeddings per token, mixed by learned weights (Kiela et al. 2018)
-    tie: Tie = "none"  # shared matrices: both embeddings and the output layer, the target embedding and it, or none
-    dropout: Share = 0.2  # dropout of embeddings, between layers, and before the output layer
-    dropout_words: Share = 0.0  # dropout of whole words of the encoder's input (Iyyer et al. 2015)
-    variational: bool = False  # same dropout masks at every step, recurrent ones too (Gal and Ghahramani 2016)
+    wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"
+    """Connection of encoder and decoder, by the paper that it is from."""
+    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
+    """Kind of recurrent cell."""
+    width: PositiveInt = 512
+    """Width of the decoder's states."""
+    encoder_width: PositiveInt | None = None
+    """Width of the encoder's states in one direction; by default `width`."""
+    embedding: PositiveInt | None = None
+    """Width of embeddings; by default that of states."""
+    layers: PositiveInt = 1
+    """Number of layers of the encoder, and by default of the decoder."""
+    decoder_layers: PositiveInt | None = None
+    """Number of layers of the decoder; by default `layers`."""
+    bidirectional: bool = True
+    """Whether the encoder reads the source in both directions."""
+    reverse_source: bool = False
+    """Whether the source is read from its end (Sutskever et al. 2014)."""
+    alignment: AlignmentName | None = None
+    """Score of a state and a source position; by default the paper's: "additive" for bahdanau, "general" for luong."""
+    window: Literal["global", "monotone", "predicted"] = "global"
+    """Source positions that a step attends to: all, local-m or local-p (Luong et al. 2015)."""
+    half_width: PositiveInt = 10
+    """Number of positions on each side of the centre of a local window."""
+    input_feeding: bool = True
+    """Whether the wiring "luong" feeds the attention's result to the next step."""
+    embeddings: PositiveInt = 1
+    """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
+    tie: Tie = "none"
+    """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""
+    dropout: Share = 0.2
+    """Dropout of embeddings, between layers, and before the output layer."""
+    dropout_words: Share = 0.0
+    """Dropout of whole words of the encoder's input (Iyyer et al. 2015)."""
+    variational: bool = False
+    """Whether dropout masks are the same at every step, recurrent ones too (Gal and Ghahramani 2016)."""
 
     @property
     def sides(self) -> tuple["RecurrentModel", "RecurrentModel"]:

@@ -24,28 +24,52 @@ def filled(value: Any, presets: Mapping[str, Mapping[str, Any]]) -> Any:
 class TransformerStack(Attending):
     """Blocks of self-attention and feed-forward networks, with the embedding below them."""
 
-    width: PositiveInt = 512  # width of embeddings and states
-    heads: PositiveInt = 8  # number of attention heads
-    layers: PositiveInt = 6  # number of blocks
-    inner: PositiveInt = 2048  # width inside the feed-forward networks
-    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"  # activation of the feed-forward networks
-    norm: Literal["post", "pre"] = "post"  # layer norm after each sublayer's residual sum, or before each sublayer
-    norm_epsilon: PositiveFloat = 1e-5  # epsilon of layer norms
-    final_norm: bool | None = None  # layer norm after the last block; by default with pre-norm only
-    # Added to embeddings (the first three), or part of self-attention: Su 2021, Press 2022, Shaw et al. 2018.
+    width: PositiveInt = 512
+    """Width of embeddings and states."""
+    heads: PositiveInt = 8
+    """Number of attention heads."""
+    layers: PositiveInt = 6
+    """Number of blocks."""
+    inner: PositiveInt = 2048
+    """Width inside the feed-forward networks."""
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
+    """Activation of the feed-forward networks."""
+    norm: Literal["post", "pre"] = "post"
+    """Place of layer norms: after each sublayer's residual sum, or before each sublayer."""
+    norm_epsilon: PositiveFloat = 1e-5
+    """Epsilon of layer norms."""
+    final_norm: bool | None = None
+    """Whether a layer norm follows the last block; by default with pre-norm only."""
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
-    max_positions: PositiveInt = 1024  # number of learned positions; the other kinds have no limit
-    max_distance: PositiveInt = 16  # maximum distance of relative positions; greater ones are clipped to it
-    alignment: AlignmentName = "scaled_dot"  # score of a query and a key, in all heads
-    backend: Literal["auto", "fused", "explicit"] = "auto"  # attention kernel; explicit: the equation as written
-    embeddings: PositiveInt = 1  # number of embeddings per token, mixed by learned weights (Kiela et al. 2018)
-    embedding_scale: bool = True  # multiply embeddings by sqrt(width) before positions are added
-    embedding_norm: bool = False  # layer norm after the embedding
-    dropout: Share = 0.1  # dropout of every sublayer's output
-    dropout_embedding: Share | None = None  # dropout of embeddings; by default `dropout`
-    dropout_words: Share = 0.0  # dropout of whole words of the encoder's input (Iyyer et al. 2015)
-    dropout_attention: Share = 0.0  # dropout of attention weights
-    dropout_inner: Share = 0.0  # dropout inside the feed-forward networks
+    """How positions are represented.
+
+    The first three are added to embeddings, the others are part of self-attention: Su et al. 2021, Press et al. 2022,
+    Shaw et al. 2018.
+    """
+    max_positions: PositiveInt = 1024
+    """Number of learned positions; the other kinds have no limit."""
+    max_distance: PositiveInt = 16
+    """Maximum distance of relative positions; greater ones are clipped to it."""
+    alignment: AlignmentName = "scaled_dot"
+    """Score of a query and a key, in all heads."""
+    backend: Literal["auto", "fused", "explicit"] = "auto"
+    """Kernel of attention; explicit is the equation as written."""
+    embeddings: PositiveInt = 1
+    """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
+    embedding_scale: bool = True
+    """Whether embeddings are multiplied by sqrt(width) before positions are added."""
+    embedding_norm: bool = False
+    """Whether a layer norm follows the embedding."""
+    dropout: Share = 0.1
+    """Dropout of every sublayer's output."""
+    dropout_embedding: Share | None = None
+    """Dropout of embeddings; by default `dropout`."""
+    dropout_words: Share = 0.0
+    """Dropout of whole words of the encoder's input (Iyyer et al. 2015)."""
+    dropout_attention: Share = 0.0
+    """Dropout of attention weights."""
+    dropout_inner: Share = 0.0
+    """Dropout inside the feed-forward networks."""
 
     @property
     def embedding_width(self) -> int:
@@ -107,10 +131,14 @@ class TransformerModel(TransformerStack):
     """The Transformer (Vaswani et al. 2017); `preset` provides the keys that the recipe leaves out."""
 
     family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None  # defaults of the keys that define the shape, and `dropout`
-    decoder_layers: PositiveInt | None = None  # number of blocks of the decoder; by default `layers`
-    tie: Tie = "all"  # shared matrices: both embeddings and the output layer, the target embedding and it, or none
-    output_bias: bool = False  # bias of the output layer
+    preset: Literal["small", "base", "big"] | None = None
+    """Defaults of the keys that define the shape, and of `dropout`."""
+    decoder_layers: PositiveInt | None = None
+    """Number of blocks of the decoder; by default `layers`."""
+    tie: Tie = "all"
+    """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""
+    output_bias: bool = False
+    """Whether the output layer has a bias."""
 
     @property
     def sides(self) -> tuple["TransformerModel", "TransformerModel"]:

@@ -61,6 +61,12 @@ def sections(annotation: Any) -> Sections:
     return {_tag(option): _bare(option) for option in members}
 
 
+def tables_in(annotation: Any) -> Sections:
+    """Return the tables that a value may be or, if it is a list, hold."""
+    bare = _bare(annotation)
+    return sections(get_args(bare)[0] if is_list(bare) else annotation)
+
+
 def is_list(annotation: Any) -> bool:
     """Whether a value may be a list."""
     return get_origin(_bare(annotation)) is tuple

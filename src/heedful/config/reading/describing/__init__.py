@@ -1,0 +1,1 @@
+"""What the keys of a recipe mean: explanations, the JSON Schema, and recipes with comments."""
