@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo test test-all test-learn check lint types map bench clean
+.PHONY: demo test test-all test-learn check lint types map reference bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -36,6 +36,10 @@ types: .venv/dev
 
 map: .venv/dev
 	$(BIN)/python scripts/architecture_map.py
+
+# docs/reference, from the schema of recipes, the command line and the package.
+reference: .venv/dev
+	$(BIN)/python scripts/write_reference.py
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/train_cpu.py

@@ -1,5 +1,6 @@
 """`heedful config` and `heedful recipes` as a user sees them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,26 @@ def test_a_shown_recipe_is_the_recipe_with_its_overrides(capsys: pytest.CaptureF
     Path("shown.toml").write_text(out)
     assert (code, err) == (0, "")
     assert load_recipe("shown.toml") == load_recipe(NAME, ["model.layers=2", "data.folder=x"])
+
+
+def test_a_key_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = heedful(capsys, "config", "explain", "train.accumulate")
+    assert (code, err) == (0, "")
+    assert out.startswith("train.accumulate\n\nNumber of micro-batches in one update")
+    code, out, err = heedful(capsys, "config", "explain")
+    assert (code, err) == (0, "")
+    assert "\ntrain.validation  " in out
+
+
+def test_an_unknown_key_is_not_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "heedful: error: `train.acumulate` is not a key of a recipe: did you mean `train.accumulate`?\n"
+    assert heedful(capsys, "config", "explain", "train.acumulate") == (2, "", line)
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = heedful(capsys, "config", "schema")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["title"] == "A recipe of Heedful"
 
 
 def test_the_shipped_recipes_are_listed_with_their_summaries(capsys: pytest.CaptureFixture[str]) -> None:

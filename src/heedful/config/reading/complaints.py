@@ -1,37 +1,30 @@
 """Error messages of a recipe: one line per error, all at once, each with its origin and its dotted path."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from heedful.config.reading.draft import Draft, item_of
-from heedful.config.reading.outline import MARKS, KeyPath, Place, kind_of, locate, mark_of, must_be, paths_of_key
+from heedful.config.reading.foreign_words import our_key
+from heedful.config.reading.outline import (
+    MARKS,
+    Bounds,
+    KeyPath,
+    Place,
+    kind_of,
+    locate,
+    mark_of,
+    must_be,
+    paths_of_key,
+    sections,
+)
 from heedful.config.reading.toml import toml_value
 from heedful.errors import nearest, suggestion
 
 _LONGEST_VALUE = 60
 _SEVERAL = {"kind": "kinds", "family": "families"}
-
-# Names of other tools for our keys.
-FOREIGN_WORDS: Mapping[str, str] = {
-    "learning_rate": "train.schedule.lr",
-    "warmup_steps": "train.schedule.warmup",
-    "max_steps": "train.steps",
-    "epochs": "train.steps",
-    "batch_size": "data.batch_tokens",
-    "gradient_accumulation_steps": "train.accumulate",
-    "max_grad_norm": "train.clip_norm",
-    "d_model": "model.width",
-    "hidden_size": "model.width",
-    "num_layers": "model.layers",
-    "num_heads": "model.heads",
-    "d_ff": "model.inner",
-    "ffn_dim": "model.inner",
-    "vocab_size": "tokenizer.size",
-    "beam_size": "decode.beam",
-}
 
 
 @dataclass(frozen=True)
@@ -139,7 +132,11 @@ def _wrong_kind(draft: Draft, fault: _Fault) -> str:
 
 
 def _needed(fault: _Fault) -> str:
-    return must_be(fault.place.annotation, fault.place.metadata)
+    members = sections(fault.place.annotation)
+    if isinstance(fault.value, str) and len(members) > 1 and all(map(mark_of, members.values())):
+        return f"{', '.join(toml_value(kind) for kind in members)} or a table"
+    bounds: Bounds = "upper" if fault.type == "less_than_equal" else "usual"
+    return must_be(fault.place.annotation, fault.place.metadata, bounds)
 
 
 def _way_out(fault: _Fault) -> str:
@@ -147,8 +144,9 @@ def _way_out(fault: _Fault) -> str:
     keys = _keys(fault.place)
     if fault.key in _forms(fault.place):
         return f": a corpus has one form, and `{_form_of(fault.place)}` is set too. Leave one of them out."
-    if fault.key in FOREIGN_WORDS:
-        return f". Did you mean `{FOREIGN_WORDS[fault.key]}`?"
+    ours = our_key(fault.key)
+    if ours and ours != fault.dotted:
+        return f". Did you mean `{ours}`?"
     if nearest(fault.key, keys):
         return "." + suggestion(fault.key, keys)
     kinds = [kind for kind, sibling in fault.place.siblings.items() if fault.key in sibling.model_fields]
@@ -181,6 +179,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list | tuple):
-        return "a list"
+        return "a list" if value else "an empty list"
     text = "null" if value is None else toml_value(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -70,7 +70,7 @@ class Draft:
 def draft_of(label: str, values: Table, base: tuple[str, Table] | None = None) -> Draft:
     """Lay a recipe's values over those of the file it extends."""
     files = [(label, values), *([base] if base else [])]
-    merged = overlaid(with_kinds(base[1]), values) if base else values
+    merged = overlaid(with_kinds(base[1]), with_tables(values)) if base else values
     return Draft(with_kinds(merged), files)
 
 
@@ -84,7 +84,7 @@ def overlaid(base: Table, new: Table) -> dict[str, Any]:
 
 def with_kinds(values: Table, section: type[Section] = Recipe) -> dict[str, Any]:
     """Write the default kind into every table that leaves it out."""
-    filled = dict(values)
+    filled = with_tables(values, section)
     for key, field in section.model_fields.items():
         members = sections(field.annotation)
         if not members or not _is_table(filled.get(key)):
@@ -94,6 +94,20 @@ def with_kinds(values: Table, section: type[Section] = Recipe) -> dict[str, Any]
         table = {mark: kind, **filled[key]} if mark and kind else filled[key]
         member = members.get(str(table.get(mark))) if mark else next(iter(members.values()))
         filled[key] = with_kinds(table, member) if member else table
+    return filled
+
+
+def with_tables(values: Table, section: type[Section] = Recipe) -> dict[str, Any]:
+    """Replace the name of a kind, where a table is expected, by a table of that kind: `optimizer = "adamw"`."""
+    filled = dict(values)
+    for key, field in section.model_fields.items():
+        members = sections(field.annotation)
+        value = filled.get(key)
+        if isinstance(value, str) and value in members:
+            filled[key] = {str(mark_of(members[value])): value}
+        elif _is_table(value):
+            for member in members.values():
+                filled[key] = with_tables(filled[key], member)
     return filled
 
 
@@ -128,7 +142,7 @@ def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, 
     values, applied, lines = draft.values, [], []
     for override in sorted(overrides, key=lambda override: override.rank):
         try:
-            values = _assigned(values, override, 0)
+            values = with_tables(_assigned(values, override, 0))
             applied.append(override)
         except UserError as error:
             lines.append(str(error))

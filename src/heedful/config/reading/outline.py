@@ -15,6 +15,8 @@ Key = str | int
 KeyPath = tuple[Key, ...]
 Sections = Mapping[str, type[Section]]
 
+Bounds = Literal["usual", "upper", "all"]
+
 MARKS = ("kind", "family")  # keys that choose a table's class
 
 
@@ -51,7 +53,7 @@ def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]
         return place, piece
     holder = members.get(str(tag)) or next(iter(members.values()))
     field = holder.model_fields.get(str(piece))
-    annotation, metadata = (field.annotation, _constraints(field)) if field else (None, [])
+    annotation, metadata = (field.annotation, constraints_of(field)) if field else (None, [])
     return Place((*place.path, piece), holder, members, annotation, metadata), None
 
 
@@ -99,49 +101,65 @@ def paths_of_key(key: str) -> list[str]:
     return [path for path in paths if path.count(".") == depth]
 
 
-def must_be(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    """Say in words what a value must be."""
+def constraints_of(source: Any) -> list[Any]:
+    """Return the bounds of a field or an annotation, and its description as a plain string."""
+    if isinstance(source, FieldInfo):
+        return [*source.metadata, *([source.description] if source.description else [])]
+    if get_origin(source) is not Annotated:
+        return []
+    return [part for item in get_args(source)[1:] for part in (constraints_of(item) or [item])]
+
+
+def must_be(annotation: Any, metadata: Sequence[Any] = (), bounds: Bounds = "usual") -> str:
+    """Say in words what a value must be, with these bounds of a whole number.
+
+    usual: the least value, as the greatest is far from what anyone uses; upper: the greatest alone, for a value above
+    it; all: both.
+    """
     members = sections(annotation)
     if members:
         return _table_in_words(members)
     options = _options(annotation)
     if len(options) > 1:
-        return _joined([must_be(option) for option in options])
+        return _joined([must_be(option, bounds=bounds) for option in options])
     bare = _bare(options[0])
-    metadata = [*metadata, *_constraints(options[0])]
+    metadata = [*metadata, *constraints_of(options[0])]
     described = next((item for item in metadata if isinstance(item, str)), None)
     if described:
         return described
     if get_origin(bare) is Literal:
         return _joined([f'"{value}"' for value in get_args(bare)])
     if is_list(bare):
-        return f"{must_be(get_args(bare)[0])}, or a list of them"
+        return f"{must_be(get_args(bare)[0], bounds=bounds)}, or a list of them"
     if get_origin(bare) is dict:
-        return f"a table of names, each with {must_be(get_args(bare)[1])}"
-    return _plain_in_words(bare, metadata)
+        return f"a table of names, each with {must_be(get_args(bare)[1], bounds=bounds)}"
+    return _plain_in_words(bare, metadata, bounds)
 
 
-def _plain_in_words(bare: Any, metadata: Sequence[Any]) -> str:
+def _plain_in_words(bare: Any, metadata: Sequence[Any], bounds: Bounds) -> str:
     if bare is bool:
         return "true or false"
     if bare is int:
-        return f"a whole number{_bounds_in_words(metadata, whole=True)}"
+        return f"a whole number{_joined_bounds(_whole_bounds(metadata, bounds))}"
     if bare is float:
-        return f"a number{_bounds_in_words(metadata, whole=False)}"
+        return f"a number{_joined_bounds(_bounds(metadata))}"
     return "a text in quotes"
 
 
-def _bounds_in_words(metadata: Sequence[Any], whole: bool) -> str:
-    words = []
-    for item in metadata:
-        if (above := getattr(item, "gt", None)) is not None:
-            words.append(f"of at least {above + 1}" if whole else f"above {above}")
-        if (least := getattr(item, "ge", None)) is not None:
-            words.append(f"of at least {least}")
-        if (below := getattr(item, "lt", None)) is not None:
-            words.append(f"below {below}")
-        if (most := getattr(item, "le", None)) is not None:
-            words.append(f"of at most {most}")
+def _whole_bounds(metadata: Sequence[Any], bounds: Bounds) -> list[str]:
+    above = [f"of at least {item.gt + 1:,}" for item in metadata if getattr(item, "gt", None) is not None]
+    least = [f"of at least {item.ge:,}" for item in metadata if getattr(item, "ge", None) is not None]
+    most = [f"of at most {item.le:,}" for item in metadata if getattr(item, "le", None) is not None]
+    return {"usual": above + least, "upper": most, "all": above + least + most}[bounds]
+
+
+def _bounds(metadata: Sequence[Any]) -> list[str]:
+    words = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+    found = [(word, getattr(item, name, None)) for item in metadata for name, word in words.items()]
+    return [f"{word} {bound}" for word, bound in found if bound is not None]
+
+
+def _joined_bounds(words: Sequence[str]) -> str:
     return f" {' and '.join(words)}" if words else ""
 
 
@@ -183,22 +201,13 @@ def _options(annotation: Any) -> list[Any]:
     """Return the members of a union without None; a type that is not a union is its own only member."""
     unwrapped = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
     if get_origin(unwrapped) in (Union, UnionType):
-        return [option for option in get_args(unwrapped) if option is not NoneType]
+        return [each for option in get_args(unwrapped) if option is not NoneType for each in _options(option)]
     return [annotation]
-
-
-def _constraints(source: Any) -> list[Any]:
-    """Return the bounds of a field or an annotation, and its description as a plain string."""
-    if isinstance(source, FieldInfo):
-        return [*source.metadata, *([source.description] if source.description else [])]
-    if get_origin(source) is not Annotated:
-        return []
-    return [part for item in get_args(source)[1:] for part in (_constraints(item) or [item])]
 
 
 def _tag(option: Any) -> str:
     """Return the name that chooses a member: its Tag, or the value of its `kind` or `family`."""
-    for item in _constraints(option):
+    for item in constraints_of(option):
         if isinstance(item, Tag):
             return item.tag
     return kind_of(_bare(option))

@@ -30,7 +30,8 @@ class TaskRules:
     vocabularies: tuple[str, ...]  # names of its tokenizers
     labels: bool = False  # whether its models have named classes
     searches: bool = False  # whether its models generate by a search, with the settings of [decode]
-    own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and not to every task
+    own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and are refused for others
+    unread_keys: tuple[str, ...] = ()  # keys that apply to this task too, and that other tasks accept but do not read
     tokens: str = "tokens"  # name of the tokens that training speed counts
     label_smoothing: float = 0.0  # default of `train.label_smoothing`
     # Puts the task's head on the encoder of a start model of another family; None if the families must be the same.
@@ -41,3 +42,8 @@ class TaskRules:
     same_vocabulary: bool = False  # whether scores can be averaged only over models with the same vocabularies
     same_keys: tuple[str, ...] = ()  # keys that recipes must have in common for their scores to be averaged
     check: Callable[[Tables], None] = _accept  # raises a ValueError for tables that do not fit together
+
+    @property
+    def all_own_keys(self) -> tuple[str, ...]:
+        """Keys of a recipe that apply to this task, and not to every task."""
+        return self.own_keys + self.unread_keys

@@ -4,9 +4,9 @@ import pytest
 from tests.unit.config.reading.written_recipes import DATA, complaints, load, recipe_file
 
 from heedful.config.data import Tokenized
-from heedful.config.reading.complaints import FOREIGN_WORDS
+from heedful.config.reading.describing.entries import all_entries
+from heedful.config.reading.foreign_words import FOREIGN_WORDS
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
-from heedful.config.reading.outline import paths_of_key
 from heedful.config.train import Average
 
 
@@ -79,7 +79,9 @@ from heedful.config.train import Average
         ("[train]\nclip_norm = inf", "`train.clip_norm` is inf, but must be a number above 0."),
         ("[train]\ncompile = 'maybe'", '`train.compile` is "maybe", but must be "auto", true or false.'),
         ("[train]\ndevice = 'gpu'", '`train.device` is "gpu", but must be "auto", "cpu", "cuda" or "cuda:0".'),
-        ("[train]\noptimizer = 'adam'", '`train.optimizer` is "adam", but must be a table.'),
+        ("[train]\noptimizer = 'sgd'", '`train.optimizer` is "sgd", but must be "adam", "adamw" or a table.'),
+        ("[train]\nschedule = 'cosine'", "`train.schedule.lr` is missing: it must be a number above 0."),
+        ("[train]\noptimizer = 5", "`train.optimizer` is 5, but must be a table."),
         (
             "[train.schedule]\nkind = 'linear'\nlr = 1.0\nfloor = 2",
             "`train.schedule.floor` is 2, but must be a number of at least 0 and of at most 1.",
@@ -88,7 +90,7 @@ from heedful.config.train import Average
             '[tokenizer]\njoint = false\n[model]\ntie = "all"',
             '`model.tie` must be "decoder" or "none" as `tokenizer.joint` is false, but is "all".',
         ),
-        ("decode = []", "`decode` is a list, but must be a table."),
+        ("decode = []", "`decode` is an empty list, but must be a table."),
         (f"[evaluate]\nbleu_tokenize = '{'x' * 99}'", f'`evaluate.bleu_tokenize` is "{"x" * 59}…, but must be "13a",'),
     ],
 )
@@ -99,10 +101,33 @@ def test_one_mistake_is_one_line_with_file_path_and_what_it_must_be(text: str, l
     assert lines[0].startswith(f"my.toml: {line}")
 
 
-@pytest.mark.parametrize(("word", "meant"), FOREIGN_WORDS.items())
-def test_a_word_of_another_tool_gets_ours(word: str, meant: str) -> None:
-    assert meant in paths_of_key(meant.rpartition(".")[2])
-    assert complaints(f"{word} = 1\n{DATA}") == [f"my.toml: `{word}` is not a key. Did you mean `{meant}`?"]
+@pytest.mark.parametrize(
+    ("table", "word", "meant"),
+    [
+        ("train", "early_stopping", "train.validation.patience"),
+        ("train", "fp16", "train.precision"),
+        ("train", "bf16", "train.precision"),
+        ("train", "lr", "train.schedule.lr"),
+        ("train", "learning_rate", "train.schedule.lr"),
+        ("train.schedule", "warmup_steps", "train.schedule.warmup"),
+        ("train", "batch_size", "data.batch_tokens"),
+        ("model", "hidden_size", "model.width"),
+        ("model", "num_layers", "model.layers"),
+        ("decode", "beam_size", "decode.beam"),
+        ("decode", "num-beams", "decode.beam"),
+    ],
+)
+def test_a_word_of_another_tool_gets_ours(table: str, word: str, meant: str) -> None:
+    [line] = complaints(f"{DATA}[{table}]\n{word} = 1")
+    assert line.startswith(f"my.toml: `{table}.{word}` is not a key")
+    assert line.endswith(f". Did you mean `{meant}`?")
+
+
+def test_every_word_of_another_tool_leads_to_a_key_that_exists_and_is_not_a_key_there_itself() -> None:
+    paths = {entry.path for entry in all_entries()}
+    for word, meant in FOREIGN_WORDS.items():
+        assert meant in paths
+        assert f"{meant.rpartition('.')[0]}.{word}" not in paths or word == "lr"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +141,7 @@ def test_a_word_of_another_tool_gets_ours(word: str, meant: str) -> None:
             "{ source = 'a', target = 'b', lines = '7' }",
             '`data.train.lines` is "7", but must be a range of lines such as "1-2000".',
         ),
+        ("[]", "`data.train` is an empty list, but must be a table with `source` and `target`, `tsv`, `jsonl`,"),
         ("{ builtin = 'french' }", '`data.train.builtin` is "french", but must be "english-spanish".'),
         (
             "'train.txt'",

@@ -101,6 +101,17 @@ def test_a_bad_override_is_named(override: str, line: str) -> None:
     assert lines[0].startswith(f"--set {override}: {line}")
 
 
+def test_the_name_of_a_kind_stands_for_a_table_of_that_kind() -> None:
+    adamw = load(f"{DATA}[train]\noptimizer = {{ kind = 'adamw' }}")
+    assert load(f"{DATA}[train]\noptimizer = 'adamw'") == adamw
+    assert load(DATA, "train.optimizer=adamw") == adamw
+    recipe = load(DATA, "train.optimizer=adamw", "train.optimizer.weight_decay=0.5", "tokenizer=word")
+    assert (recipe.train.optimizer.model_dump()["weight_decay"], recipe.tokenizer.kind) == (0.5, "word")
+    recipe_file(f"{DATA}[train]\noptimizer = {{ kind = 'adamw', weight_decay = 0.5 }}", "base.toml")
+    extended = load('extends = "base.toml"\n[train]\noptimizer = "adamw"')
+    assert extended.train.optimizer.model_dump()["weight_decay"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("override", "line"),
     [

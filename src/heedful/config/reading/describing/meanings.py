@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -30,8 +31,9 @@ def brief_meaning(section: type[Section], key: str) -> str:
 
 
 def table_meaning(section: type[Section]) -> str:
-    """Return what a table is: the first paragraph of its class's docstring."""
-    return _flowing(inspect.getdoc(section) or "").partition("\n")[0]
+    """Return what a table is: the first paragraph of its class's docstring, with its paper in parentheses."""
+    first = (inspect.getdoc(section) or "").partition("\n\n")[0]
+    return _flowing(re.sub(r"   +(\S.*)$", r" (\1)", first))
 
 
 def kind_label(section: type[Section]) -> str:

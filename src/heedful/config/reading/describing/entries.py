@@ -1,0 +1,175 @@
+"""Every key of a recipe as one entry: where it is, what it must be, its default, its meaning and its tasks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic.fields import FieldInfo
+
+from heedful.config.corpora import Corpus
+from heedful.config.reading.describing.examples import EXAMPLES
+from heedful.config.reading.describing.meanings import brief_meaning, kind_label, meaning_of
+from heedful.config.reading.outline import MARKS, Sections, constraints_of, kind_of, mark_of, must_be, tables_in
+from heedful.config.reading.toml import toml_value
+from heedful.config.recipe import Recipe
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.section import Section
+from heedful.config.tasks import TASKS
+
+EXTENDS: Final = (
+    "Another recipe whose keys are the defaults of this one: a file next to it, or the name of a shipped recipe."
+)
+
+
+@dataclass(frozen=True)
+class KeyEntry:
+    """One key of one kind of table."""
+
+    path: str  # dotted: "train.validation.patience"
+    holder: type[Section]  # the table that has the key
+    within: tuple[str, ...]  # what chooses this kind of table, and those around it: 'train.schedule.kind = "linear"'
+    tasks: tuple[str, ...]  # tasks that the key applies to
+
+    @property
+    def key(self) -> str:
+        """Last part of the path."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def field(self) -> FieldInfo:
+        """Declaration of the key."""
+        return self.holder.model_fields[self.key]
+
+    @property
+    def tables(self) -> Sections:
+        """Tables that the value can be or hold, by kind; none for a plain value."""
+        return tables_in(self.field.annotation)
+
+    @property
+    def required(self) -> bool:
+        """Whether the key must be set where its table is."""
+        return self.field.is_required()
+
+    @property
+    def default(self) -> Any:
+        """Default value; None where there is none."""
+        return None if self.required else self.field.get_default(call_default_factory=True)
+
+    @property
+    def default_in_words(self) -> str:
+        """Default value as it is written in a recipe, "required", "unset", or "its defaults" for a table."""
+        if self.required:
+            return "required"
+        if isinstance(self.default, Section):
+            return toml_value(kind_of(type(self.default))) if len(self.tables) > 1 else "its defaults"
+        return "unset" if self.default is None else toml_value(self.default)
+
+    @property
+    def value(self) -> str:
+        """What the value must be, in words, with its bounds."""
+        if self.path in _VALUES:
+            return _VALUES[self.path]
+        if self.key in MARKS:
+            return f'"{self.holder.model_fields[self.key].annotation.__args__[0]}"'  # type: ignore[union-attr]
+        return must_be(self.field.annotation, constraints_of(self.field), "all")
+
+    @property
+    def meaning(self) -> str:
+        """Meaning of the key, in paragraphs."""
+        return meaning_of(self.holder, self.key)
+
+    @property
+    def brief(self) -> str:
+        """First paragraph of the meaning."""
+        return brief_meaning(self.holder, self.key)
+
+    @property
+    def example(self) -> str:
+        """A value as it is written in a recipe: an example where there is one, the default otherwise."""
+        named = (EXAMPLES.get(f"{base.__name__}.{self.key}") for base in self.holder.__mro__)
+        own = next((text for text in named if text), None)
+        return own or (self.value if self.key in MARKS else toml_value(self.default))
+
+    @property
+    def example_table(self) -> list[str]:
+        """Lines of a recipe that set the key: its table, what chooses the kind of it, the keys it must have."""
+        chosen = mark_of(self.holder)
+        keys = [key for key, field in self.holder.model_fields.items() if field.is_required() or key == chosen]
+        lines = [
+            f"{key} = {replace(self, path=f'{self.table}.{key}').example}" for key in dict.fromkeys([*keys, self.key])
+        ]
+        if issubclass(self.holder, Corpus):
+            above, _, name = self.table.rpartition(".")
+            return [f"[{above}]", f"{name} = {{ {', '.join(lines)} }}"]
+        return [f"[{self.table}]", *lines] if self.table else [f"{self.key} = {self.example}"]
+
+    @property
+    def table(self) -> str:
+        """Path of the table that has the key; empty at the top of a recipe."""
+        return self.path.rpartition(".")[0]
+
+
+def all_entries() -> list[KeyEntry]:
+    """Return an entry for each key of each kind of table, in the order of the schema."""
+    return list(_walk(Recipe, "", (), tuple(TASKS)))
+
+
+def entries_of(path: str) -> list[KeyEntry]:
+    """Return the entries at a dotted path: one for each kind of table that has the key; none for an unknown key."""
+    plain = ".".join(part for part in path.split(".") if not part.isdecimal())
+    return [entry for entry in all_entries() if entry.path == plain and entry.tasks]
+
+
+def applies(path: str, rules: TaskRules) -> bool:
+    """Whether a key applies to a task: it belongs to all tasks, or to this one."""
+    return _is_in(path, rules.all_own_keys) or not any(_is_in(path, other.all_own_keys) for other in TASKS.values())
+
+
+def chosen_by(path: str, table: type[Section]) -> str:
+    """Return what chooses a kind of table: its `kind` or `family`, or the keys that a corpus of this form needs."""
+    label = kind_label(table)
+    if label:
+        return f"{path}.{label}"
+    needed = [key for key, field in table.model_fields.items() if field.is_required()]
+    return f"a corpus with {' and '.join(f'`{key}`' for key in needed)}"
+
+
+def _walk(section: type[Section], prefix: str, within: tuple[str, ...], tasks: tuple[str, ...]) -> Iterator[KeyEntry]:
+    for key, field in section.model_fields.items():
+        path = f"{prefix}{key}"
+        mine = tuple(task for task in tasks if applies(path, TASKS[task]))
+        entry = KeyEntry(path, section, within, mine)
+        yield entry
+        tables = tables_in(field.annotation)
+        for table in tables.values():
+            inside = chosen_by(path, table) if len(tables) > 1 else ""
+            theirs = tuple(task for task in mine if _takes(TASKS[task], path, table))
+            yield from (
+                replace(found, within=(*within, *([inside] if inside else []), *found.within))
+                for found in _walk(table, f"{path}.", (), theirs)
+            )
+
+
+def _takes(rules: TaskRules, path: str, table: type[Section]) -> bool:
+    """Whether a task can have this kind of table: a model of its families, a corpus of its forms."""
+    if path == "model":
+        return table.model_fields["family"].annotation.__args__[0] in rules.families  # type: ignore[union-attr]
+    if issubclass(table, Corpus):
+        return rules.takes(table.model_construct(**dict.fromkeys(table.model_fields, "x")))  # type: ignore[arg-type]
+    return True
+
+
+def _is_in(path: str, keys: tuple[str, ...]) -> bool:
+    return any(path == key or path.startswith(f"{key}.") for key in keys)
+
+
+def _metrics() -> str:
+    return "; ".join(
+        f"{name}: {', '.join(toml_value(metric) for metric in rules.metrics)}" for name, rules in TASKS.items()
+    )
+
+
+_VALUES: Final = {  # values that the types alone do not tell
+    "task": ", ".join(toml_value(name) for name in TASKS),
+    "train.validation.metric": _metrics(),
+}
