@@ -1,4 +1,4 @@
-"""What every test shares: shapes are checked types, one thread a worker, the same examples in every run."""
+"""What every test shares: shapes are checked types, one thread per worker, the same examples in every run."""
 
 import os
 import random
@@ -7,12 +7,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
 from filelock import FileLock
 from hypothesis import settings
 from jaxtyping import install_import_hook
+from tests.shapes import SampledChecks
 
 if TYPE_CHECKING:
     from heedful.data.tokenize.tokenizer import Tokenizer
@@ -32,6 +34,8 @@ LAYERS = sorted(
 CHECKED = ("packed", *LAYERS, "models", "decode.constraints", "decode.ensemble", "decode.frontiers", "decode.penalties",
            "decode.slots.beam", "decode.slots.frontier", "decode.slots.greedy")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
+SHAPES = SampledChecks()
+jaxtyping._decorator.config = SHAPES  # what its decorator asks at every call
 
 settings.register_profile("tests", deadline=None, derandomize=True)
 settings.load_profile("tests")
@@ -45,8 +49,9 @@ def one_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def same_draws() -> None:
-    """A test draws the same numbers whatever ran before it."""
+    """A test draws the same numbers, and has the same calls checked, whatever ran before it."""
     torch.manual_seed(0)
+    SHAPES.begin()
 
 
 # --- a trained model --------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from heedful.tasks.translate.model import Translator
 
 WORDS = 24
 SOURCES = [[5, 9, 7], [4], [8, 8, 10, 11, 6, 6], [9, 7, 5]]
+LONG = ("post-sinusoidal", "pre-rope", "post-relative", "additive-entmax", "bahdanau-gru", "lstm-to-transformer")
 CPU = torch.device("cpu")
 ModelOf = Callable[..., EncoderDecoder]
 Foresee = Callable[..., list[tuple[Tensor, Tensor]]]
@@ -63,19 +64,27 @@ def attended_of(settings: SearchSettings, sources: Sequence[Sequence[int]]) -> A
 # --- stepping ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("steps", [6, pytest.param(20, marks=pytest.mark.wide)])
-@pytest.mark.parametrize(("beams", "aligned"), [(1, True), (3, False)])
+@pytest.mark.parametrize("steps", [5, pytest.param(20, marks=pytest.mark.wide)])
+@pytest.mark.parametrize(("family", "beams"), in_turn(list(FAMILIES), [1, 3]))
 def test_stepping_equals_forward_whatever_the_beams(
-    model_of: ModelOf, foresee: Foresee, family: str, beams: int, aligned: bool, steps: int
+    model_of: ModelOf, foresee: Foresee, family: str, beams: int, steps: int
 ) -> None:
-    stepping_equals_forward(model_of(family), foresee, beams, aligned, steps)
+    stepping_equals_forward(model_of(family), foresee, beams, aligned=beams == 1, steps=steps)
 
 
 def test_stepping_equals_forward_while_rows_change_places_and_sentences_leave(
     model_of: ModelOf, foresee: Foresee, any_family: str
 ) -> None:
-    whole = any_family in FAMILIES  # their pairs of options take a few steps only, so that there can be many of them
-    stepping_equals_forward(model_of(any_family), foresee, beams=2, aligned=True, steps=20 if whole else 5)
+    stepping_equals_forward(model_of(any_family), foresee, beams=2, aligned=True, steps=5)
+
+
+@pytest.mark.parametrize(
+    "family", [name if name in LONG else pytest.param(name, marks=pytest.mark.wide) for name in FAMILIES]
+)
+def test_stepping_equals_forward_beyond_the_room_that_a_cache_begins_with(
+    model_of: ModelOf, foresee: Foresee, family: str
+) -> None:
+    stepping_equals_forward(model_of(family), foresee, beams=2, aligned=True, steps=20)
 
 
 def stepping_equals_forward(
@@ -87,7 +96,7 @@ def stepping_equals_forward(
     active = list(range(len(SOURCES)))
     rows: list[list[list[int]]] = [[[] for _ in range(beams)] for _ in SOURCES]
     assert state.attention_RL is None
-    for step in range(steps):  # 20 are more than the room that a cache begins with
+    for step in range(steps):
         last = torch.tensor([row[-1] if row else BEGIN for sentence in active for row in rows[sentence]])
         logits_RV, state = model.decoder.step(last, state)
         histories = [(SOURCES[sentence], row) for sentence in active for row in rows[sentence]]

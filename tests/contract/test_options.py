@@ -11,6 +11,8 @@ import torch
 from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from tests.contract.families import FAMILIES
+from tests.covering import in_turn
 from tests.searching import search_texts
 from torch import Tensor
 
@@ -209,20 +211,18 @@ ONE_BY_ONE = [
 ]
 
 
-@pytest.mark.parametrize(
-    "half", [0, pytest.param(1, marks=pytest.mark.wide)]
-)  # of the families: in turn, then the rest
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.wide)], ids=["some", "all"])  # of the families
 @pytest.mark.parametrize("settings", ONE_BY_ONE, ids=str)
 def test_batched_search_equals_a_naive_one(
-    model_of: ModelOf, foresee: Foresee, families: list[str], settings: SearchSettings, half: int
+    model_of: ModelOf, foresee: Foresee, families: list[str], settings: SearchSettings, every: int
 ) -> None:
     kinds = set()
-    for seed in range((ONE_BY_ONE.index(settings) + half) % 2, len(families), 2):
+    for seed in range(ONE_BY_ONE.index(settings) % every, len(families), every):
         model = model_of(families[seed], seed, WORDS)
         found = search_texts(model, SOURCES, settings, 4096)
         assert same(found, expected(foresee, [model], settings))
         kinds |= {hypothesis.complete for nbest in found for hypothesis in nbest}
-    assert kinds == {True, False} or settings.coverage or settings.never  # both ways to end were tried
+    assert every > 1 or kinds == {True, False} or settings.coverage or settings.never  # both ways to end were tried
 
 
 # --- all together -----------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_any_options_together_equal_a_naive_search(
 # --- ensembles --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize(("family", "beam"), in_turn(list(FAMILIES), [1, 3]))
 def test_an_ensemble_of_one_model_twice_equals_the_model(model_of: ModelOf, family: str, beam: int) -> None:
     model = model_of(family, words=WORDS)
     settings = SearchSettings(beam=beam, nbest=beam, max_extra=5, coverage=0.2, aligned=True)
@@ -303,12 +303,13 @@ def test_an_ensemble_of_one_model_twice_equals_the_model(model_of: ModelOf, fami
     assert same(found, iter(search_texts(model, SOURCES, settings, 4096)))
 
 
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.wide)], ids=["some", "all"])  # of the families
 @pytest.mark.parametrize(
     "settings", [SearchSettings(beam=1, max_extra=6), SearchSettings(beam=3, nbest=2, aligned=True)], ids=str
 )
 def test_an_ensemble_of_different_models_averages_their_probabilities(
-    model_of: ModelOf, foresee: Foresee, families: list[str], settings: SearchSettings
+    model_of: ModelOf, foresee: Foresee, families: list[str], settings: SearchSettings, every: int
 ) -> None:
     settings = replace(settings, max_extra=6)
-    models = [model_of(family, 3 + seed, WORDS) for seed, family in enumerate(families)]
+    models = [model_of(family, 3 + seed, WORDS) for seed, family in enumerate(families[::every])]
     assert same(search_texts(Ensemble(models), SOURCES, settings, 4096), expected(foresee, models, settings))

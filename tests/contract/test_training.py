@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.contract.families import FAMILIES, config_of
+from tests.contract.families import ALL, FAMILIES, config_of
 
 from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data
@@ -45,6 +45,8 @@ def test_overfits_one_batch(any_family: str) -> None:
     for _ in range(updates):
         optimizer.zero_grad()
         loss = objective(model, batch).loss
+        if loss.detach() < share * before:
+            return
         (loss / batch.target_tokens).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -97,6 +99,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return made
 
 
+@pytest.mark.parametrize(
+    "any_family", [*FAMILIES, *(pytest.param(name, marks=pytest.mark.wide) for name in ALL if name not in FAMILIES)]
+)
 def test_a_run_in_two_halves_ends_with_the_bits_of_a_whole_one_and_is_read_as_it_was(
     make: Make, tmp_path: Path, any_family: str
 ) -> None:

@@ -74,6 +74,7 @@ def wait_for_checkpoint(out: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.wide  # `make test` kills inside one process, at every file operation and between updates
 def test_killed_at_random_moments_and_resumed_ends_with_the_same_bits(recipe: Path, tmp_path: Path) -> None:
     """SIGKILL, dropout on: the final weights equal those of a run that was never disturbed."""
     assert run(["train", str(recipe), "--out", str(tmp_path / "whole")]) == 0

@@ -52,7 +52,14 @@ def copied(state: BeamState) -> BeamState:
 
 
 @pytest.mark.parametrize(
-    ("beams", "best", "size", "min_length"), [(1, 1, 6, 0), (2, 1, 7, 0), (3, 3, 11, 2), (4, 2, 20, 0), (5, 4, 33, 3)]
+    ("beams", "best", "size", "min_length"),
+    [
+        (1, 1, 6, 0),
+        pytest.param(2, 1, 7, 0, marks=pytest.mark.wide),
+        (3, 3, 11, 2),
+        pytest.param(4, 2, 20, 0, marks=pytest.mark.wide),
+        pytest.param(5, 4, 33, 3, marks=pytest.mark.wide),
+    ],
 )
 def test_the_kernel_does_what_the_reference_does_step_after_step(
     beams: int, best: int, size: int, min_length: int

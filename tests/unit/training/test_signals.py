@@ -14,7 +14,7 @@ def test_a_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals
     before = signal.getsignal(number)
     with StopRequest() as stop:
         assert stop.signal is None
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         assert stop.signal == number
     assert signal.getsignal(number) == before
 

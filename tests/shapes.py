@@ -1,0 +1,26 @@
+"""Which calls have their shapes checked: checking all of them took three quarters of the time of a long test."""
+
+import jaxtyping
+
+WHOLE = 1000  # first calls of a test, all of which are checked
+EVERY = 61  # of the later ones, one in so many: a prime, so that no repeated pattern of calls escapes it
+
+
+class SampledChecks(type(jaxtyping.config)):  # type: ignore[misc]
+    """Settings of jaxtyping that turn its checks off and on while a test runs."""
+
+    calls = 0
+
+    def begin(self) -> None:
+        """Start a test."""
+        self.calls = 0
+
+    @property
+    def jaxtyping_disable(self) -> bool:
+        """Whether this call goes unchecked."""
+        self.calls += 1
+        return self.calls > WHOLE and self.calls % EVERY != 0
+
+    @jaxtyping_disable.setter
+    def jaxtyping_disable(self, disabled: bool) -> None:
+        """Take what jaxtyping read from the environment; these settings decide by themselves."""
