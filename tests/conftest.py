@@ -1,11 +1,13 @@
 """What every test shares: shapes are checked types, one thread per worker, the same examples in every run."""
 
+import math
 import os
 import random
+import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jaxtyping
 import numpy as np
@@ -39,6 +41,39 @@ jaxtyping._decorator.config = SHAPES  # what its decorator asks at every call
 
 settings.register_profile("tests", deadline=None, derandomize=True)
 settings.load_profile("tests")
+DEADLINE = pytest.StashKey[float]()
+
+
+# --- a time limit -----------------------------------------------------------------------------------------------------
+
+NOT_RUN = "not run: the minutes of --minutes were over"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a wide sweep end in time on a machine that is slow or busy, and say what it left out."""
+    parser.addoption("--minutes", type=float, help="skip what has not begun after this many minutes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count."""
+    minutes = config.getoption("--minutes")
+    config.stash[DEADLINE] = math.inf if minutes is None else time.monotonic() + 60 * minutes
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that begins too late."""
+    if time.monotonic() > item.config.stash[DEADLINE]:
+        pytest.skip(NOT_RUN)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many tests the time limit left out."""
+    late = [report for report in terminalreporter.stats.get("skipped", []) if NOT_RUN in str(report.longrepr)]
+    if late:
+        terminalreporter.write_line(f"{len(late):,} tests were {NOT_RUN}", yellow=True)
+
+
+# --- the same in every run --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session", autouse=True)
