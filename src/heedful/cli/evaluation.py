@@ -52,8 +52,8 @@ def _common_rules(recipes: Mapping[str, Recipe]) -> TaskRules:
     for model, other in others:
         if other.rules != recipe.rules:
             raise UserError(
-                f"{model} is a model that {other.rules.does}, but {first} is one that {recipe.rules.does}: such scores "
-                "have no mean."
+                f"{model} is a model that {other.rules.does}, but {first} is one that {recipe.rules.does}: their scores "
+                "cannot be averaged."
             )
     return recipe.rules
 
@@ -114,9 +114,9 @@ def _refuse_other_vocabularies(described: Mapping[str, Vocabularies], rules: Tas
     (first, vocabularies), *others = described.items()
     for model, other in others:
         if rules.labels and other.labels != vocabularies.labels:
-            raise UserError(f"{model} has other classes than {first}: such scores have no mean.")
+            raise UserError(f"{model} has other classes than {first}: their scores cannot be averaged.")
         if rules.same_vocabulary and other.first_difference(vocabularies):
-            raise UserError(f"{model} has another vocabulary than {first}: such scores have no mean.")
+            raise UserError(f"{model} has another vocabulary than {first}: their scores cannot be averaged.")
 
 
 def _refuse_other_settings(recipes: Mapping[str, Recipe], keys: Sequence[str]) -> None:
@@ -127,7 +127,9 @@ def _refuse_other_settings(recipes: Mapping[str, Recipe], keys: Sequence[str]) -
             section, key = path.split(".")
             was, here = (getattr(getattr(one, section), key) for one in (first, recipe))
             if here != was:
-                raise UserError(f"{other} has `{path}` = {here!r}, but {model} has {was!r}: such scores have no mean.")
+                raise UserError(
+                    f"{other} has `{path}` = {here!r}, but {model} has {was!r}: their scores cannot be averaged."
+                )
 
 
 def output_files(output: Path, models: Sequence[str], corpora: Sequence[str]) -> Iterator[Path]:

@@ -6,7 +6,6 @@ Junczys-Dowmunt et al. 2018; Tiedemann and Thottingal 2020
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.files import read_bytes
@@ -44,8 +43,7 @@ def read_marian(folder: ModelFolder) -> Bundle[EncoderDecoder]:
     recipe = recipe_from_json(
         _recipe(folder, models[0].algorithm, len(sides[1].rows), sides[0].languages), str(folder.config.where)
     )
-    assert isinstance(recipe.model, TransformerModel)
-    network = build_model(recipe.model, source.size, target.size)
+    network = build_model(recipe.pair_model, source.size, target.size)
     fill_weights(network, folder, (len(ids[0]), len(ids[1])), sides)
     return Bundle(recipe, Vocabularies({"source": source, "target": target}), network)
 

@@ -240,10 +240,13 @@ def test_models_without_a_common_mean_are_refused(
         bundle.model,
     )
     other = written(relabelled, tmp_path / "relabelled")
-    assert refused(capsys, seeds[0], other) == f"{other} has other classes than {seeds[0]}: such scores have no mean."
+    assert (
+        refused(capsys, seeds[0], other)
+        == f"{other} has other classes than {seeds[0]}: their scores cannot be averaged."
+    )
     several = written(changed(bundle, ("model", "labels"), "several"), tmp_path / "several")
     assert refused(capsys, seeds[0], several) == (
-        f"{several} has `model.labels` = 'several', but {seeds[0]} has 'one': such scores have no mean."
+        f"{several} has `model.labels` = 'several', but {seeds[0]} has 'one': their scores cannot be averaged."
     )
     fewer = changed(bundle, ("data", "test"), recipe_to_json(bundle.recipe)["data"]["test"][:1])
     shorter = written(fewer, tmp_path / "shorter")

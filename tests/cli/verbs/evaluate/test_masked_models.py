@@ -105,12 +105,12 @@ def test_masked_models_without_a_common_mean_are_refused(masked: Path, tmp_path:
     bundle = read_bundle(masked, MaskedModel)
     longer = written(changed(bundle, ("data", "max_length"), 20), tmp_path / "longer")
     assert refused(capsys, masked, longer) == (
-        f"{longer} has `data.max_length` = 20, but {masked} has 40: such scores have no mean."
+        f"{longer} has `data.max_length` = 20, but {masked} has 40: their scores cannot be averaged."
     )
     recipe = recipe_from_json({**recipe_to_json(bundle.recipe), "tokenizer": {"kind": "char"}}, "characters")
     other = written(fresh_masked_model(recipe), tmp_path / "other")
     assert refused(capsys, masked, other) == (
-        f"{other} has another vocabulary than {masked}: such scores have no mean."
+        f"{other} has another vocabulary than {masked}: their scores cannot be averaged."
     )
     shorter = changed(bundle, ("data", "test"), [{"text": "train.txt"}])
     folder = written(shorter, tmp_path / "shorter")

@@ -250,7 +250,7 @@ def test_models_that_are_scored_otherwise_are_refused(
     config["recipe"][section][key] = second
     (seeds[1] / "config.json").write_text(json.dumps(config))
     assert refused(capsys, seeds[0], seeds[1]) == (
-        f"{seeds[1]} has `{section}.{key}` = {second!r}, but {seeds[0]} has {first!r}: such scores have no mean."
+        f"{seeds[1]} has `{section}.{key}` = {second!r}, but {seeds[0]} has {first!r}: their scores cannot be averaged."
     )
 
 

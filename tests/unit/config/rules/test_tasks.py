@@ -1,12 +1,13 @@
 """What a recipe's task demands of its metrics, its keys and its family."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, complaint, load
 
 from heedful.config.reading.load import load_recipe
-from heedful.config.tasks import TASKS
+from heedful.config.tasks import TASKS, find_rules
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
@@ -58,6 +59,13 @@ def test_a_task_that_does_not_exist_is_refused() -> None:
         '`task` is "parse", which is not a task of Heedful: use one of translate, classify, fill; a task of your own '
         "is passed in Python, by `task=...`."
     )
+
+
+def test_a_task_that_is_passed_must_be_the_one_that_the_recipe_names() -> None:
+    own = replace(TASKS["translate"], name="reverse")
+    assert find_rules("reverse", "transformer", own) is own
+    with pytest.raises(ValueError, match='`task` is "translate", but the task that was passed is "reverse"'):
+        find_rules("translate", "transformer", own)
 
 
 def test_a_task_that_the_family_cannot_learn_is_refused() -> None:
