@@ -11,6 +11,7 @@ Importing this package does not import torch; the first use does.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from heedful.cores import limit_spinning
 from heedful.version import __version__
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from heedful.runs.averaging import average
     from heedful.runs.training_run import train
     from heedful.tasks.loading import load
+
+limit_spinning()  # before anything imports torch, whose threads would otherwise spin while they wait
 
 __all__ = ["Sampling", "__version__", "average", "load", "train"]
 _HOMES = {

@@ -52,8 +52,8 @@ def _common_rules(recipes: Mapping[str, Recipe]) -> TaskRules:
     for model, other in others:
         if other.rules != recipe.rules:
             raise UserError(
-                f"{model} is a model that {other.rules.does}, but {first} is one that {recipe.rules.does}: their scores "
-                "cannot be averaged."
+                f"{model} is a model that {other.rules.does}, but {first} is one that {recipe.rules.does}: their "
+                "scores cannot be averaged."
             )
     return recipe.rules
 

@@ -1,5 +1,6 @@
 """The parts of a run, built from a recipe before its first step."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import torch
 
 from heedful.config.recipe import Recipe
+from heedful.cores import usable_cores
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.epochs.plan import ORDER
 from heedful.data.prepare.prepared import Prepared
@@ -137,6 +139,8 @@ def set_up(recipe: Recipe) -> None:
     keep_freed_memory()
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
+    elif "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(min(usable_cores(), torch.get_num_threads()))  # torch knows no container's quota
     if recipe.train.deterministic:
         make_deterministic()
 

@@ -14,6 +14,7 @@ from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
 from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
+from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration
@@ -44,6 +45,8 @@ class RunObserver:
 
     def __init__(self, job: Job, run: Path, progress: RunProgress) -> None:
         self.job, self.run, self.progress = job, run, progress
+        on_cpu = job.device.type == "cpu"
+        self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
 
     def to_the_end(self, position: Position) -> None:
@@ -130,6 +133,8 @@ class RunObserver:
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show the metrics of a step."""
         self.progress.step_metrics(metrics, logged)
+        if self.contention:
+            self.contention.look()
 
     def validate(self) -> Mapping[str, float]:
         """Evaluate the model on the validation corpora."""
