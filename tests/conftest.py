@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock
 from hypothesis import settings
 from jaxtyping import install_import_hook
-from tests.shapes import SampledChecks
+from tests.shared.shapes import SampledChecks
 
 if TYPE_CHECKING:
     from heedful.data.tokenize.tokenizer import Tokenizer

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
-from tests.covering import Options, covering
+from tests.shared.covering import Options, covering
 
 from heedful.config.model.attention import AlignmentName, DistributionName
 from heedful.config.model.bert import BertModel

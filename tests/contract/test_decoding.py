@@ -12,8 +12,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from tests.contract.families import FAMILIES
-from tests.covering import in_turn
-from tests.searching import search_texts
+from tests.shared.covering import in_turn
+from tests.shared.searching import search_texts
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 from tests.text_models import (
     HIERARCHICAL,
     classifier_recipe,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 
 from heedful.cli.main import run
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 import torch
 from pydantic import ValidationError
-from tests.covering import covering
+from tests.shared.covering import covering
 from torch import Tensor, nn
 
 from heedful.config.model.attention import AlignmentName, DistributionName

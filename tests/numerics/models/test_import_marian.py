@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.searching import search_texts
+from tests.shared.searching import search_texts
 from tests.unit.interop.marian_folders import separate, some_texts, write_marian
 from torch import Tensor
 from transformers import MarianTokenizer

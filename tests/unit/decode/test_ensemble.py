@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from tests.language_models import language_model
-from tests.searching import search_texts
+from tests.shared.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.searching import search_texts
+from tests.shared.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode.query import text_queries

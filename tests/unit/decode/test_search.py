@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 import torch
-from tests.searching import search_texts
+from tests.shared.searching import search_texts
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.config.model.recurrent import RecurrentModel

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.data import Data

@@ -5,7 +5,7 @@ from itertools import count, islice
 
 import numpy as np
 import pytest
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.pairs import PairBatch, PairFeed

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 
 from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data

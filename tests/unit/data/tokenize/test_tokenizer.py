@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, SPECIALS, UNKNOWN, Tokenizer

@@ -3,7 +3,7 @@ import sys
 from string import ascii_letters
 
 import pytest
-from tests.patience import PATIENCE
+from tests.shared.patience import PATIENCE
 
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import UNKNOWN

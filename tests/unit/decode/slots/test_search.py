@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.searching import search_texts
+from tests.shared.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode.checks import check_queries
