@@ -113,7 +113,7 @@ class BuiltinCorpus(Corpus):
     """Name of the generator."""
     part: Literal["train", "valid", "test"] = "train"
     """Part of the sentences; parts have no sentence in common."""
-    count: PositiveInt = 1000
+    count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
     """Number of sentence pairs."""
 
     def _untitled(self) -> str:

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field
 
 from heedful.config.corpora import Corpora, Language
-from heedful.config.section import Section
+from heedful.config.section import BatchTokens, Positions, Section
 
 
 def _current_word(value: Any) -> Any:
@@ -36,9 +36,9 @@ class Data(Section):
     """Validation corpora."""
     test: Corpora = ()
     """Test corpora, which `heedful evaluate` scores by default."""
-    batch_tokens: PositiveInt = 4096
+    batch_tokens: BatchTokens = 4096
     """Maximum source tokens, and separately target tokens, of one micro-batch."""
-    max_length: PositiveInt = 256
+    max_length: Positions = 256
     """Maximum length in tokens.
 
     Training pairs with a longer side are dropped, and counted. Texts to classify are cut to this length, markers
