@@ -20,7 +20,7 @@ import typer.main
 
 import heedful
 from heedful.errors import HeedfulError, MachineError, Stopped, UserError, suggestion
-from heedful.files import machine_error, tolerate_closed_reader
+from heedful.files import impossible_name, machine_error, tolerate_closed_reader
 
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
 # when the verb is used, so that `heedful --help` does not import torch.
@@ -170,12 +170,12 @@ def _usage_message(error: Any) -> str:
     return f"{message}{stop} See `{error.ctx.command_path if error.ctx else 'heedful'} --help`."
 
 
-def _machine_fault(error: Exception) -> MachineError | None:
-    """Return what the machine lacks, or None if the error is a bug of ours."""
+def _machine_fault(error: Exception) -> HeedfulError | None:
+    """Return what the machine lacks, or a name that no file can have; None if the error is a bug of ours."""
     if isinstance(error, OSError) and error.filename is None:
         _forget_standard_output()
     if isinstance(error, OSError):
-        return machine_error(error, Path(error.filename or "standard output"))
+        return impossible_name(error) or machine_error(error, Path(error.filename or "standard output"))
     if _is_out_of_memory(error):
         where = "the GPU's" if type(error).__name__ == "OutOfMemoryError" else "the machine's"
         return MachineError(f"{where} memory is full: make the batches (`batch_tokens`) or the model smaller.")

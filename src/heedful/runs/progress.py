@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from heedful.errors import MachineError
 from heedful.files import append_line, read_bytes, tolerate_closed_reader, write_bytes
 from heedful.training.trainer import StepMetrics
 
@@ -21,16 +23,18 @@ METRICS: Final = "metrics.jsonl"  # in a run's folder
 class RunProgress:
     """Shows training metrics and validations on standard error, and appends them to the run's metrics file.
 
-    A run continues when nobody reads standard error any more: its pipe was closed, or its terminal hung up.
+    A run continues when nobody reads standard error any more: its pipe was closed, or its terminal hung up. It
+    continues, too, when the disk is full that its metrics or messages go to.
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(file=tolerate_closed_reader(sys.stderr), highlight=False)
+        self.console = console or Console(file=tolerate_closed_reader(sys.stderr, full_disk=True), highlight=False)
         self._live = (
             Live(console=self.console, transient=True, auto_refresh=False) if self.console.is_terminal else None
         )
         self._metrics: Path | None = None
         self._board: Any = None
+        self._lost = False  # metrics could not be written
 
     def __enter__(self) -> Self:
         if self._live:
@@ -43,7 +47,8 @@ class RunProgress:
         if self._live:
             self._live.stop()
         if self._board:
-            self._board.close()
+            with suppress(OSError):
+                self._board.close()
 
     def begin(self, run: Path, step: int) -> None:
         """Record from this step on; drop what an interrupted run recorded after it."""
@@ -89,10 +94,20 @@ class RunProgress:
     def _record(self, step: int, part: str, values: dict[str, Any]) -> None:
         if self._metrics:
             finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in values.items()}
-            append_line(self._metrics, json.dumps({"step": step, "part": part, **finite}))
+            try:
+                append_line(self._metrics, json.dumps({"step": step, "part": part, **finite}))
+            except MachineError as error:
+                self._tell_once(self._metrics, error)
         if self._board:
-            for name, value in values.items():
-                self._board.add_scalar(f"{part}/{name}", value, step)
+            with suppress(OSError):
+                for name, value in values.items():
+                    self._board.add_scalar(f"{part}/{name}", value, step)
+
+    def _tell_once(self, metrics: Path, error: MachineError) -> None:
+        if not self._lost:
+            reason = getattr(error.__cause__, "strerror", error)
+            self.say(f"{metrics} cannot be written ({reason}): training continues without recording metrics")
+        self._lost = True
 
 
 def describe(metrics: StepMetrics) -> str:

@@ -193,9 +193,9 @@ def test_a_missing_test_file_is_told_and_training_goes_on(
 @pytest.mark.skipif(not Path("/proc").exists(), reason="a folder in which nobody can make another")
 def test_a_run_folder_that_cannot_be_made_is_named(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", str(recipe), "--out", "/proc/x/run", "--set", "train.steps=2"]) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("heedful: error: /proc/x/run/")
-    assert error.endswith(": cannot be written: there is no such folder, choose another.")
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "heedful: error: /proc/x/run: cannot be written: there is no such folder, choose another."
+    )
 
 
 def test_a_run_folder_that_is_not_utf_8_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,6 +203,29 @@ def test_a_run_folder_that_is_not_utf_8_is_refused(recipe: Path, capsys: pytest.
     assert capsys.readouterr().err == (
         r"heedful: error: --out: the name of the folder 'runs/\udcff' is not UTF-8: choose another." + "\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("", "--out is empty: name a folder."),
+        ("x" * 300, f"{'x' * 300}: the name is too long."),
+        (
+            "~nobody-here/run",
+            "~nobody-here/run: there is no home folder ~nobody-here: write the path of the folder instead.",
+        ),
+    ],
+)
+def test_a_run_folder_that_no_folder_can_be_is_one_line(
+    out: str, words: str, recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", str(recipe), "--out", out]) == 2
+    assert capsys.readouterr().err == f"heedful: error: {words}\n"
+
+
+def test_a_model_whose_name_is_too_long_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "x" * 300]) == 2
+    assert capsys.readouterr().err.endswith("xxx/config.json: the name is too long.\n")
 
 
 def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

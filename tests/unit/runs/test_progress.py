@@ -1,5 +1,6 @@
 """What a run shows and records."""
 
+import errno
 import json
 import os
 import sys
@@ -78,3 +79,22 @@ def test_metrics_after_the_resumed_step_are_forgotten_even_a_torn_line(tmp_path:
         progress.validation(200, {"loss": 1.5}, best=True)
     entries = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(entry["step"], entry["part"]) for entry in entries] == [(100, "train"), (200, "train"), (200, "valid")]
+
+
+def test_a_full_disk_under_the_metrics_is_told_once_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    out = StringIO()
+    with RunProgress(Console(file=out, width=300)) as progress:
+        progress.begin(tmp_path, 0)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "open", full)
+            for _ in range(3):
+                progress.validation(200, {"loss": 1.5}, best=True)
+        progress.validation(300, {"loss": 1.5}, best=True)
+    told = "metrics.jsonl cannot be written (No space left on device): training continues without recording metrics\n"
+    assert out.getvalue().count(told) == out.getvalue().count("cannot be written") == 1
+    assert [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [300]

@@ -1,7 +1,6 @@
 """`heedful average`: average the weights of checkpoints or models into one model."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ def command(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="A run folder, or several models of the same shape.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the averaged model.")],
+    out: Annotated[str, typer.Option("--out", metavar="FOLDER", help="Folder for the averaged model.")],
     last: Annotated[
         int | None, typer.Option("--last", metavar="N", min=2, help="Average the last N checkpoints of the run.")
     ] = None,

@@ -13,6 +13,7 @@ from heedful.cli.options import DecodingOptions, DeviceOption, PrecisionOption, 
 from heedful.cli.output import sentence_progress
 from heedful.data.corpora.lines import locate, read_lines
 from heedful.errors import UserError
+from heedful.files import expand_user
 
 if TYPE_CHECKING:
     from heedful.lab.compare import Sentences
@@ -123,7 +124,7 @@ def _names(side: str, label: str) -> list[str]:
     """Return the runs of a side."""
     parts = [part.strip() for part in side.split(",")]
     names = [
-        str(Path(part).expanduser()) if part.startswith("~") else part for part in parts
+        str(expand_user(part)) if part.startswith("~") else part for part in parts
     ]  # a shell expands only the first
     if not all(names):
         raise UserError(f"{label} is `{side}`, which has an empty name: put commas only between names.")

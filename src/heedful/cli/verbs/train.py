@@ -9,14 +9,13 @@ from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.errors import UserError
-from heedful.files import is_unicode
+from heedful.files import is_unicode, output_folder
+from heedful.training.signals import StopRequest
 
 
 def command(
     recipe: RecipeArgument,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Run folder (default: runs/NAME).")
-    ] = None,
+    out: Annotated[str | None, typer.Option("--out", metavar="FOLDER", help="Run folder (default: runs/NAME).")] = None,
     set_: SetOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the last checkpoint in the run folder.")
@@ -34,12 +33,13 @@ def command(
     if dry_run:
         _print_forecast(resolved)
         return
-    run = out or Path("runs") / Path(recipe).stem
+    run = output_folder(Path("runs") / Path(recipe).stem if out is None else out)
     if not is_unicode(str(run)):
         raise UserError(f"--out: the name of the folder {str(run)!a} is not UTF-8: choose another.")
-    from heedful.runs.training_run import train
+    with StopRequest():  # torch takes seconds to import
+        from heedful.runs.training_run import train
 
-    train(resolved, run, resume=resume)
+        train(resolved, run, resume=resume)
 
 
 def _print_forecast(recipe: Recipe) -> None:

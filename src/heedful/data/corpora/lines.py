@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import UserError
-from heedful.files import machine_faults, user_faults
+from heedful.files import expand_user, machine_faults, user_faults
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -41,7 +41,7 @@ def locate(name: str, folder: str = "") -> TextFile:
     """Turn a name from a recipe or the command line into a location; `folder` goes before relative names."""
     found = _ZIP_MEMBER.fullmatch(name)
     path, member = (found["path"], found["member"]) if found else (name, "")
-    full = Path(folder).expanduser() / Path(path).expanduser()
+    full = expand_user(folder) / expand_user(path)
     return TextFile(full, member, _hint(Path(path), folder))
 
 
@@ -137,11 +137,11 @@ def _damage(file: TextFile) -> Iterator[None]:
 
 
 def _hint(path: Path, folder: str) -> str:
-    if path.expanduser().is_absolute():
+    if expand_user(path).is_absolute():
         return ""
     if not folder:
         return f" (looked up from {Path.cwd()}; `data.folder` is empty)"
-    if not Path(folder).expanduser().is_absolute():
+    if not expand_user(folder).is_absolute():
         return f" (looked up from {Path.cwd()}; `data.folder` is `{folder}`)"
     return f" (`data.folder` is `{folder}`)"
 
