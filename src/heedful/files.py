@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,7 +38,9 @@ WRITING_FAULTS: Mapping[int, str] = {
     **READING_FAULTS,
     errno.ENOENT: "cannot be written: there is no such folder, choose another",
 }
+_DEVICE_FOLDERS: Final = (("/", "dev"), ("/", "proc"))
 _READER_GONE: Final = (errno.EPIPE, errno.EIO)  # the other end of a pipe was closed; a terminal hung up
+_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -58,6 +61,13 @@ def machine_error(error: OSError, path: Path) -> MachineError | None:
     return MachineError(f"{path}: {reason}.") if reason else None
 
 
+def impossible_name(error: OSError) -> UserError | None:
+    """Return a one-line UserError for an OS error about a name that no file can have, otherwise None."""
+    if error.filename is None or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+        return None
+    return UserError(f"{os.fsdecode(error.filename)}: {READING_FAULTS[error.errno]}.")
+
+
 @contextmanager
 def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Iterator[None]:
     """Turn OS errors caused by a path that the user gave into a UserError of one line."""
@@ -71,17 +81,68 @@ def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Itera
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a whole file: to a temporary file next to it, synced, then renamed over the old one."""
+    """Write a whole file: to a temporary file next to it, synced, then renamed over the old one.
+
+    A symbolic link stays a link: the file that it points to is replaced. The permissions of an existing file are kept;
+    a device or a pipe is never replaced, the data is written to it.
+    """
     with machine_faults(path), user_faults(path, WRITING_FAULTS):
         path.parent.mkdir(parents=True, exist_ok=True)
-        staged = _temporary_path(path)
+        before = _status(path)
+        if before is not None and not _is_replaceable(path, before):
+            with path.open("ab") as device:  # not "wb": standard output may be a file that others write to as well
+                device.write(data)
+            return
+        target = path.resolve() if path.is_symlink() else path
+        staged = _temporary_path(target)
         try:
             _write_synced(staged, data)
-            staged.replace(path)
+            if before is not None:
+                staged.chmod(stat.S_IMODE(before.st_mode))
+            staged.replace(target)
         except BaseException:
             staged.unlink(missing_ok=True)
             raise
-        _sync(path.parent)
+        _sync(target.parent)
+
+
+def output_folder(path: str | Path, option: str = "--out") -> Path:
+    """Return a folder that the user named for results; refuse names that no folder can have, and files in its way."""
+    if not str(path):
+        raise UserError(f"{option} is empty: name a folder.")
+    folder = expand_user(path)
+    with machine_faults(folder), user_faults(folder):
+        refuse_file_in_the_way(folder, option)
+        _status(folder)
+    return folder
+
+
+def expand_user(path: str | Path) -> Path:
+    """Return a path that a user wrote, with `~` and `~name` replaced by home folders."""
+    if "\0" in str(path):
+        raise UserError(f"{str(path)!a}: the name has a NUL character: choose another.")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        name = Path(path).parts[0]
+        raise UserError(f"{path}: there is no home folder {name}: write the path of the folder instead.") from error
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return the status of a file, or of the file that a link points to; None if there is none."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _is_replaceable(path: Path, status: os.stat_result) -> bool:
+    """Whether a file can be replaced by a new one: it is a regular file, and not one that a device name leads to."""
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return stat.S_ISREG(status.st_mode) and path.parts[:2] not in _DEVICE_FOLDERS
 
 
 def write_json(path: Path, value: object) -> None:
@@ -95,7 +156,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append one line to a log; a crash may lose the last line, but never an earlier one."""
+    """Append one line to a log; a crash or a full disk may lose the last line, but never an earlier one."""
     with machine_faults(path), user_faults(path, WRITING_FAULTS), path.open("ab+") as log:
         torn = log.tell() > 0 and log.seek(-1, os.SEEK_END) >= 0 and log.read(1) != b"\n"
         log.write(f"{chr(10) if torn else ''}{line}\n".encode())
@@ -106,6 +167,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Yield a staging folder that is synced and renamed to `path` when the block ends, or removed when it fails."""
     if path.is_file():
         raise UserError(f"{path}: this is a file, but must be a folder.")
+    if path.is_symlink() and path.is_dir():
+        path = path.resolve()  # the folder that the link points to is replaced, and the link stays
     with machine_faults(path):
         staged = _temporary_path(path)
         with user_faults(path, WRITING_FAULTS):
@@ -128,9 +191,15 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder; it is renamed first, so that a half-removed folder is never mistaken for a whole one."""
+    """Remove a folder; it is renamed first, so that a half-removed folder is never mistaken for a whole one.
+
+    Of a symbolic link the link is removed, and what it points to stays.
+    """
     with machine_faults(path):
-        shutil.rmtree(path.rename(_temporary_path(path)))
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path.rename(_temporary_path(path)))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -154,10 +223,11 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def tolerate_closed_reader(stream: TextIO | None) -> TextIO:
+def tolerate_closed_reader(stream: TextIO | None, full_disk: bool = False) -> TextIO:
     """Return a stream with the same destination that silently discards output once its reader is gone.
 
-    A standard stream that was closed before Python started is None. A stream that is not a file is returned as it is.
+    With `full_disk`, output is discarded as well while the disk is full that it goes to. A standard stream that was
+    closed before Python started is None. A stream that is not a file is returned as it is.
     """
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
@@ -165,6 +235,7 @@ def tolerate_closed_reader(stream: TextIO | None) -> TextIO:
         return stream
     try:
         file = _ToleratesClosedReader(stream.fileno(), "w", closefd=False)
+        file.tolerated = (*_READER_GONE, *(_DISK_FULL if full_disk else ()))
     except io.UnsupportedOperation:  # in memory
         return stream
     return io.TextIOWrapper(
@@ -173,22 +244,31 @@ def tolerate_closed_reader(stream: TextIO | None) -> TextIO:
 
 
 class _ToleratesClosedReader(io.FileIO):
+    tolerated: tuple[int, ...] = _READER_GONE
+
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:
-            if error.errno not in _READER_GONE:
+            if error.errno not in self.tolerated:
                 raise
             return len(data)
 
 
-def find_leftovers(folder: Path) -> list[Path]:
-    """Return the temporary files and folders that killed processes left in a folder."""
-    return [path for path in folder.glob(".*.*") if re.fullmatch(r"\..+\.[0-9a-f]{32}", path.name)]
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files and folders that killed processes left in a folder."""
+    for path in folder.glob(".*.*"):
+        if not re.fullmatch(r"\..+\.[0-9a-f]{32}", path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _temporary_path(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    name = os.fsencode(path.name)[:200].decode(errors="ignore")  # a long name has no room for more
+    return path.with_name(f".{name}.{uuid.uuid4().hex}")
 
 
 def _exchange(path: Path, staged: Path) -> None:
@@ -220,11 +300,11 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def refuse_file_in_the_way(folder: Path) -> None:
+def refuse_file_in_the_way(folder: Path, option: str = "--out") -> None:
     """Refuse a folder that cannot be created because a file is in the way."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir():
-        raise UserError(f"{existing}: a file exists where a folder must be: choose another --out.")
+        raise UserError(f"{existing}: a file exists where a folder must be: choose another {option}.")
 
 
 def is_unicode(text: str) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.cli.messages import note
 from heedful.cli.options import flag
 from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.config.recipe import Recipe
@@ -148,4 +147,4 @@ def output_files(output: Path, models: Sequence[str], corpora: Sequence[str]) ->
 def record_figures(name: str, figures: Mapping[str, float], seeds: Sequence[int]) -> None:
     """Write benchmarks/results/NAME.json, and say so."""
     path = record(name, figures, command=shlex.join(["heedful", *sys.argv[1:]]), seeds=seeds)
-    note(f"recorded in {path}.")
+    print(f"heedful: recorded in {path}.", file=sys.stderr)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from heedful.config.corpora import SPLITS
+from heedful.config.model.size import check_size
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
 from heedful.config.tables import Tables
@@ -12,6 +13,7 @@ from heedful.errors import nearest
 
 def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     """Refuse tables that do not fit together."""
+    check_size(recipe.model)
     _check_names(recipe)
     _check_validation(recipe)
     _check_start(recipe)

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field
 
 from heedful.config.corpora import Corpora, Language
-from heedful.config.section import Section
+from heedful.config.section import BatchTokens, Positions, Section
 
 
 def _current_word(value: Any) -> Any:
@@ -36,16 +36,14 @@ class Data(Section):
     """Validation corpora."""
     test: Corpora = ()
     """Test corpora, which `heedful evaluate` scores by default."""
-    batch_tokens: PositiveInt = 4096
+    batch_tokens: BatchTokens = 4096
     """Maximum source tokens, and separately target tokens, of one micro-batch."""
-    max_length: PositiveInt = 256
+    max_length: Positions = 256
     """Maximum length in tokens.
 
     Training pairs with a longer side are dropped, and counted. Texts to classify are cut to this length, markers
     included; a masked language model splits them.
     """
-    max_line: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
-    """Maximum length of a line in characters; longer ones are dropped before tokenizing, and counted."""
     cut: Cut = "end"
     """Part that is removed from a text to classify that is too long."""
     max_ratio: Annotated[float, Field(ge=1)] | None = None

@@ -2,15 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat
 
-from heedful.config.section import Section
+from heedful.config.section import BatchTokens, Section
 
 
 class Decode(Section):
     """Settings of the search for translations; options of the command line take precedence."""
 
-    beam: PositiveInt = 4
+    beam: Annotated[int, Field(ge=1, le=10_000)] = 4
     """Beam size; 1 is greedy search."""
     length_penalty: NonNegativeFloat = 0.6
     """Alpha of the length penalty; higher values favour longer translations."""
@@ -20,13 +20,13 @@ class Decode(Section):
     """Shift of the "shifted" length penalty."""
     coverage: NonNegativeFloat = 0.0
     """Beta of the coverage penalty (Wu et al. 2016); 0 disables it."""
-    no_repeat: Annotated[int, Field(ge=0)] = 0
+    no_repeat: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Length of the n-grams that are never repeated; 0 allows repetition."""
-    min_length: Annotated[int, Field(ge=0)] = 0
+    min_length: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Minimum output length in tokens."""
-    max_extra: PositiveInt = 50
+    max_extra: Annotated[int, Field(ge=1, le=100_000)] = 50
     """Maximum output length: source length + max_extra."""
-    batch_tokens: PositiveInt = 4096
+    batch_tokens: BatchTokens = 4096
     """Budget of a batch: source tokens times the beam size."""
 
 

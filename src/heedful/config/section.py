@@ -1,10 +1,17 @@
 """The base class of every table of a recipe, and types of values that several tables share."""
 
-from typing import Annotated, Final, Self, TypeVar
+from functools import cache
+from typing import Annotated, Any, Final, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+# Sizes that no machine holds are refused here, before anything is built: the bounds are far above any model's.
+Layers = Annotated[int, Field(ge=1, le=1_000)]
+Width = Annotated[int, Field(ge=1, le=1_000_000)]
+Positions = Annotated[int, Field(ge=1, le=1_000_000)]
+VocabularySize = Annotated[int, Field(ge=1, le=10_000_000)]
+BatchTokens = Annotated[int, Field(ge=1, le=100_000_000)]
 _MOST: Final = 10**12
 
 
@@ -18,6 +25,15 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, strict=True, allow_inf_nan=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_whole_numbers(cls, values: Any) -> Any:
+        """Read 1e5, a float in TOML, as 100000 where a whole number is expected."""
+        if not isinstance(values, dict):
+            return values
+        whole = {key: value for key, value in values.items() if isinstance(value, float) and value.is_integer()}
+        return values | {key: int(value) for key, value in whole.items() if _expects_whole_number(cls, key)}
+
     @model_validator(mode="after")
     def _numbers_mean_something(self) -> Self:
         for key in self.model_fields_set - {"seed"}:
@@ -25,6 +41,19 @@ class Section(BaseModel):
             if isinstance(value, int) and value > _MOST:
                 raise ValueError(f"`{key}` must be at most {_MOST:,}, as no machine can hold more")
         return self
+
+
+@cache
+def _expects_whole_number(section: type[Section], key: str) -> bool:
+    """Whether the value of a key may be a whole number, and not any other number."""
+    field = section.model_fields.get(key)
+    kinds = _types(field.annotation) if field else set()
+    return int in kinds and float not in kinds
+
+
+def _types(annotation: Any) -> set[Any]:
+    """Return the plain types that an annotation consists of."""
+    return {annotation}.union(*map(_types, get_args(annotation))) if get_args(annotation) else {annotation}
 
 
 TableType = TypeVar("TableType", bound=Section)

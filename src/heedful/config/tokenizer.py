@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from heedful.config.section import Section
+from heedful.config.section import Section, VocabularySize
 
 SideName = Literal["source", "target"]
 
@@ -28,7 +28,7 @@ class ByteBpeSide(OneSide):
     """Byte-level byte-pair encoding: lossless for any text."""
 
     kind: Literal["byte_bpe"]
-    size: Annotated[int, Field(ge=260)] = 8000
+    size: Annotated[int, Field(ge=260, le=10_000_000)] = 8000
     """Maximum number of pieces, markers included."""
 
 
@@ -36,7 +36,7 @@ class BpeSide(OneSide):
     """Byte-pair encoding of characters inside words split at spaces (Sennrich et al. 2016), for tokenized text."""
 
     kind: Literal["bpe"]
-    size: PositiveInt = 10000
+    size: VocabularySize = 10000
     """Maximum number of pieces, markers included."""
 
 
@@ -44,7 +44,7 @@ class WordPieceSide(OneSide):
     """WordPiece (Schuster and Nakajima 2012), as BERT uses it."""
 
     kind: Literal["wordpiece"]
-    size: PositiveInt = 32000
+    size: VocabularySize = 32000
     """Maximum number of pieces, markers included."""
 
 
@@ -52,7 +52,7 @@ class UnigramSide(OneSide):
     """Pieces of a unigram language model (Kudo 2018)."""
 
     kind: Literal["unigram"]
-    size: PositiveInt = 8000
+    size: VocabularySize = 8000
     """Maximum number of pieces, markers included."""
 
 
@@ -60,7 +60,7 @@ class WordsSide(OneSide):
     """Whole words, split at spaces."""
 
     kind: Literal["word"]
-    size: PositiveInt = 50000
+    size: VocabularySize = 50000
     """Maximum number of words, markers included; the most frequent are kept."""
     min_count: PositiveInt = 1
     """Minimum number of occurrences of a word."""
@@ -70,7 +70,7 @@ class CharactersSide(OneSide):
     """Single characters."""
 
     kind: Literal["char"]
-    size: PositiveInt = 5000
+    size: VocabularySize = 5000
     """Maximum number of characters, markers included; the most frequent are kept."""
 
 

@@ -184,7 +184,7 @@ class Train(Section):
 
     steps: PositiveInt = 100_000
     """Number of updates."""
-    accumulate: PositiveInt = 1
+    accumulate: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Number of micro-batches in one update (gradient accumulation)."""
     optimizer: AnyOptimizer = Field(default_factory=Adam)
     """Kind of optimizer and its constants."""

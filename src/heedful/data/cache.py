@@ -1,24 +1,33 @@
-"""The cache of prepared data: each entry is built once, whole or not at all, however many processes ask for it."""
+"""The cache of prepared data: each entry is built once, whole or not at all, however many processes ask for it.
+
+An entry is a folder of files, and of their hashes, which are checked whenever it is loaded: a changed byte would train
+another model without a word. Hashing is fast beside everything that is done with the data.
+"""
 
 import hashlib
 import json
 import os
 import shutil
-import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
-
-try:
-    import fcntl
-except ImportError:  # not on this system: nothing tells that an entry is in use
-    fcntl = None  # type: ignore[assignment]
+from typing import Final, TypeVar
 
 from filelock import FileLock, Timeout
 
 from heedful.errors import MachineError, UserError
-from heedful.files import WRITING_FAULTS, machine_faults, new_folder, user_faults
+from heedful.files import (
+    WRITING_FAULTS,
+    expand_user,
+    json_bytes,
+    machine_faults,
+    new_folder,
+    read_json,
+    sha256_of_file,
+    user_faults,
+)
+
+HASHES: Final = "sha256.json"  # of the other files of an entry, by name
 
 Entry = TypeVar("Entry")
 Say = Callable[[str], None]
@@ -28,8 +37,8 @@ def cache_folder() -> Path:
     """Return `$HEEDFUL_CACHE`, or `heedful` in `$XDG_CACHE_HOME` or `~/.cache`."""
     chosen = os.environ.get("HEEDFUL_CACHE")
     if chosen:
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "heedful"
+        return expand_user(chosen)
+    return expand_user(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "heedful"
 
 
 def key_of(value: object) -> str:
@@ -38,56 +47,34 @@ def key_of(value: object) -> str:
 
 
 def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[Path], None], progress: Say) -> Entry:
-    """Load the entry in this folder; where `load` finds none or a damaged one, `build` it in a staging folder."""
+    """Load the entry in this folder; where there is none or a damaged one, `build` it in a staging folder."""
     with _elsewhere():
         entry = load(folder)
-    if entry is not None:
-        _mark_used(folder, entry)
-        return entry
+        if entry is not None and _is_sound(folder):
+            return entry
     with _lock(folder, progress):
         entry = load(folder)  # another process may have built it in the meantime
-        if entry is not None:
-            _mark_used(folder, entry)
+        if entry is not None and _is_sound(folder):
             return entry
+        if (folder / HASHES).exists():
+            progress(f"{folder} is damaged: preparing it again")
         _remove_leftovers(folder)
         with new_folder(folder) as staged:
             build(staged)
+            hashes = {path.name: sha256_of_file(path) for path in sorted(staged.iterdir())}
+            (staged / HASHES).write_bytes(json_bytes(hashes))
     entry = load(folder)
     assert entry is not None, f"{folder} was built and cannot be loaded"
-    _mark_used(folder, entry)
     return entry
 
 
-def in_use(folder: Path) -> bool:
-    """Whether a process, this one included, has the entry in this folder open."""
-    if fcntl is None or not folder.is_dir():
-        return False
-    descriptor = os.open(folder, os.O_RDONLY)
+def _is_sound(folder: Path) -> bool:
+    """Whether the files of an entry have the hashes that are stated in it; an earlier version stated none."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
+        stated = read_json(folder / HASHES)
+        return isinstance(stated, dict) and all(sha256_of_file(folder / name) == stated[name] for name in stated)
+    except UserError:  # missing or damaged
         return False
-    finally:
-        os.close(descriptor)
-    return False
-
-
-def _mark_used(folder: Path, entry: object) -> None:
-    """Lock the folder as long as the entry is in memory, so that nobody clears it, and set the time of its last use."""
-    with suppress(OSError):
-        os.utime(folder)
-    if fcntl is None:
-        return
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            weakref.finalize(entry, os.close, descriptor)
-        except TypeError:  # such an entry needs its folder no longer
-            os.close(descriptor)
-            return
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 @contextmanager

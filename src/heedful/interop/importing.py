@@ -8,7 +8,7 @@ from typing import Final
 from torch import nn
 
 from heedful.errors import UserError
-from heedful.files import new_folder, refuse_file_in_the_way
+from heedful.files import new_folder, output_folder
 from heedful.interop.bert.model import read_bert
 from heedful.interop.marian.model import read_marian
 from heedful.interop.model_folder import ModelFolder, open_folder
@@ -31,8 +31,7 @@ class ImportedModel:
 
 def import_model(path: str | Path, out: str | Path) -> ImportedModel:
     """Write the bundle of a model in a Hugging Face folder, of which no code is run and nothing is changed."""
-    folder, bundle_folder = open_folder(Path(path)), Path(out)
-    refuse_file_in_the_way(bundle_folder)
+    folder, bundle_folder = open_folder(Path(path)), output_folder(out)
     if bundle_folder.exists() and any(bundle_folder.iterdir()):
         what = "a model" if (bundle_folder / CONFIG).exists() else "files"
         raise UserError(f"{bundle_folder} already holds {what}: choose another --out.")

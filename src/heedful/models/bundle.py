@@ -4,12 +4,17 @@ config.json          the format's number, the resolved recipe, and a classifier'
 tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
 model.safetensors    the weights
 README.md            the model card
+
+The config states the sha256 of each tokenizer, and the weights that of what they are worth nothing without: the
+tokenizers, the labels and the recipe's [model]. Reading checks both.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 from torch import nn
 
@@ -21,7 +26,7 @@ from heedful.errors import UserError
 from heedful.files import read_bytes, read_json, write_bytes, write_json
 from heedful.models.build.network import build_network
 from heedful.models.networks import EncoderDecoder
-from heedful.models.weights import weights_from_bytes, weights_to_bytes
+from heedful.models.weights import config_of, state_config, weights_from_bytes, weights_to_bytes
 from heedful.version import __version__
 
 FORMAT: Final = 1
@@ -53,12 +58,45 @@ def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) 
         **({"labels": vocabularies.labels} if vocabularies.labels else {}),
         "recipe": recipe_to_json(recipe),
     }
-    write_json(folder / CONFIG, config)
+    formerly = [identity for identity in _identities(folder) if identity != _identity(config)]
+    write_json(folder / CONFIG, config | ({"formerly": formerly} if formerly else {}))
+
+
+def _identities(folder: Path) -> list[str]:
+    """Return the hashes that weights in this folder may state: its config's, and those of configs that it replaced.
+
+    A later version of Heedful may write the same recipe in other words when it resumes a run.
+    """
+    try:
+        config = read_json(folder / CONFIG)
+    except UserError:  # there is none yet
+        return []
+    if not isinstance(config, dict):
+        return []
+    formerly = config.get("formerly")
+    return [_identity(config), *(formerly if isinstance(formerly, list) else [])]
+
+
+def _identity(config: Mapping[str, Any]) -> str:
+    """Return the sha256 of what decides what weights mean, as it is written."""
+    recipe = config.get("recipe")
+    model = recipe.get("model") if isinstance(recipe, dict) else None
+    parts = {"tokenizers": config.get("tokenizers"), "labels": config.get("labels") or [], "model": model}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def write_weights(folder: Path, model: nn.Module) -> None:
-    """Write the weights: one rename, so that a reader finds the old model or the new one."""
-    write_bytes(folder / WEIGHTS, weights_to_bytes(model))
+    """Write the weights: one rename, so that a reader finds the old model or the new one.
+
+    They state which config they belong to, if it is there already.
+    """
+    write_bytes(folder / WEIGHTS, weights_to_bytes(model, next(iter(_identities(folder)), None)))
+
+
+def copy_weights(source: Path, folder: Path) -> None:
+    """Copy the weights of a bundle to another one with the same recipe and vocabularies."""
+    data, identities = read_bytes(source / WEIGHTS), _identities(folder)
+    write_bytes(folder / WEIGHTS, state_config(data, identities[0]) if identities else data)
 
 
 @overload
@@ -81,7 +119,13 @@ def read_bundle(
             f"{folder} holds no {WEIGHTS} yet: training has not reached its first validation. "
             "Continue it with `heedful train --resume`."
         )
-    weights_from_bytes(model, read_bytes(folder / WEIGHTS), folder / WEIGHTS)
+    data = read_bytes(folder / WEIGHTS)
+    weights_from_bytes(model, data, folder / WEIGHTS)
+    if config_of(data) not in (None, *_identities(folder)):
+        raise UserError(
+            f"{folder / WEIGHTS} and {folder / CONFIG} belong to different models (their hashes differ): restore both "
+            "from a copy of the model."
+        )
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
     return Bundle(recipe, vocabularies, model)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import torch
 from safetensors import SafetensorError
@@ -13,14 +14,37 @@ from torch import Tensor, nn
 
 from heedful.errors import UserError
 
-_HEADER_SIZE = 8  # bytes of the length of a safetensors header
+_HEADER_SIZE: Final = 8  # bytes of the length of a safetensors header
+_CONFIG: Final = "config"  # an entry of the header's metadata
 
 
-def weights_to_bytes(model: nn.Module) -> bytes:
-    """Serialize the parameters by name; the header holds their sha256."""
+def weights_to_bytes(model: nn.Module, belongs_to: str | None = None) -> bytes:
+    """Serialize the parameters by name; the header holds their sha256, and that of the config they belong to."""
     tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
     # One entry only: the order of several is arbitrary, and equal weights would not be equal bytes.
-    return save_tensors(tensors, metadata={"sha256": _digest(tensors)})
+    data = save_tensors(tensors, metadata={"sha256": _digest(tensors)})
+    return data if belongs_to is None else state_config(data, belongs_to)
+
+
+def state_config(data: bytes, belongs_to: str) -> bytes:
+    """Return weights that state the hash of the config they belong to, whatever they stated before."""
+    start, header = _header(data)
+    header["__metadata__"] = {**header.get("__metadata__", {}), _CONFIG: belongs_to}
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    written = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    written += b" " * (-len(written) % _HEADER_SIZE)
+    return b"".join((len(written).to_bytes(_HEADER_SIZE, "little"), written, memoryview(data)[start:]))
+
+
+def config_of(data: bytes) -> str | None:
+    """Return the hash of the config that sound weights state they belong to; None if they state none."""
+    return _header(data)[1].get("__metadata__", {}).get(_CONFIG)
+
+
+def _header(data: bytes) -> tuple[int, dict[str, Any]]:
+    """Return where the tensors start, and the header before them."""
+    start = _HEADER_SIZE + int.from_bytes(data[:_HEADER_SIZE], "little")
+    return start, json.loads(data[_HEADER_SIZE:start])
 
 
 def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
@@ -32,6 +56,13 @@ def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
         raise UserError(
             f"{where} does not fit its config.json: `{name}` is {found.get(name, 'missing')} there, but must be "
             f"{expected.get(name, 'absent')}."
+        )
+    whole = sorted(name for name, tensor in tensors.items() if not tensor.is_floating_point())
+    if whole:
+        kind = str(tensors[whole[0]].dtype).removeprefix("torch.")
+        raise UserError(
+            f"{where}: `{whole[0]}` holds {kind}, but weights are floating-point numbers: restore it from a copy or "
+            "train again."
         )
     set_weights(model, tensors)
 
@@ -56,8 +87,8 @@ def tensors_from_bytes(data: bytes, where: Path) -> dict[str, Tensor]:
     """Read parameters by name, or raise what is wrong with the file."""
     try:
         tensors = load_tensors(data)
-        header = json.loads(data[_HEADER_SIZE : _HEADER_SIZE + int.from_bytes(data[:_HEADER_SIZE], "little")])
-    except (SafetensorError, ValueError) as error:
+        _, header = _header(data)
+    except (SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"{where} is damaged ({error}): restore it from a copy or train again.") from error
     stated = header.get("__metadata__", {}).get("sha256")
     if stated is not None and stated != _digest(tensors):

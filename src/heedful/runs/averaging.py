@@ -10,7 +10,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.train import Average
 from heedful.errors import UserError, counted
-from heedful.files import new_folder, refuse_file_in_the_way
+from heedful.files import expand_user, new_folder, output_folder
 from heedful.models.build.network import build_network
 from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
 from heedful.models.weights import first_difference, mean_weights, set_weights, shapes_of
@@ -30,8 +30,7 @@ def average(
     task: Task | None = None,
 ) -> list[Path]:
     """Average several models, or the last or best n checkpoints of one run; return the averaged folders."""
-    folder = Path(out)
-    refuse_file_in_the_way(folder)
+    folder = output_folder(out)
     if folder.exists() and any(folder.iterdir()):
         raise UserError(
             f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another --out."
@@ -83,7 +82,7 @@ def are_strangers(models: Sequence[str | Path]) -> bool:
     """
     folders = [Path(model).resolve() for model in models]
     trains = [read_description(folder)[0].train for folder in folders]
-    starts = [Path(train.start_from).expanduser().resolve() if train.start_from else None for train in trains]
+    starts = [expand_user(train.start_from).resolve() if train.start_from else None for train in trains]
     began = {
         start or (folder if folder in starts else train.seed)
         for folder, train, start in zip(folders, trains, starts, strict=True)

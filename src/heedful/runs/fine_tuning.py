@@ -16,6 +16,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.section import Section, merge_tables
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
+from heedful.files import expand_user
 from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle, read_bundle, read_description
 from heedful.models.weights import set_weights, shapes_of
@@ -45,7 +46,7 @@ class StartModel:
 
 def read_start(recipe: Recipe) -> StartModel:
     """Read the model that a recipe starts from; refuse one with other shapes, or that computes something else."""
-    folder = Path(recipe.train.start_from).expanduser()
+    folder = expand_user(recipe.train.start_from)
     if not folder.exists():
         raise UserError(f"`train.start_from` is {folder}, which is not a folder: train that model first.")
     bundle = read_bundle(folder, nn.Module)
@@ -57,7 +58,7 @@ def read_start(recipe: Recipe) -> StartModel:
 
 def with_start(recipe: Recipe) -> Recipe:
     """Return the recipe with the keys that it takes from the model that it starts from."""
-    folder = Path(recipe.train.start_from).expanduser()
+    folder = expand_user(recipe.train.start_from)
     return _together(recipe, read_description(folder)[0], folder)
 
 

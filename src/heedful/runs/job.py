@@ -1,9 +1,11 @@
 """The parts of a run, built from a recipe before its first step."""
 
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -21,11 +23,13 @@ from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress
 from heedful.tasks.protocol import Task
 from heedful.tasks.table import find_task
-from heedful.training.checkpoints import Position, load_checkpoint
+from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
 from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Objective
 from heedful.training.optimizers import build_optimizer
 from heedful.training.seeding import seed_for
+
+_MOST_THREADS: Final = 4096
 
 
 @dataclass
@@ -79,6 +83,7 @@ class Job:
         """Restore weights, optimizer, position, precision and threads from a checkpoint."""
         position = load_checkpoint(checkpoint, self.model, self.optimizer, self.objective)
         facts = position.facts
+        _refuse_odd_facts(facts, checkpoint)
         if facts["data"] != self._facts()["data"]:
             raise UserError(
                 f"The training data is not the data that {checkpoint} was trained on: its order would be different. "
@@ -143,6 +148,28 @@ def set_up(recipe: Recipe) -> None:
         torch.set_num_threads(min(usable_cores(), torch.get_num_threads()))  # torch knows no container's quota
     if recipe.train.deterministic:
         make_deterministic()
+
+
+def _refuse_odd_facts(facts: Mapping[str, Any], checkpoint: Path) -> None:
+    """Refuse facts of a checkpoint that no run of ours records."""
+    data, precision, threads = facts.get("data"), facts.get("precision"), facts.get("threads")
+    odd = {
+        "data": not isinstance(data, list) or not all(isinstance(key, str) for key in data),
+        "precision": not isinstance(precision, str) or precision not in PRECISIONS,
+        "threads": type(threads) is not int or not 1 <= threads <= _MOST_THREADS,
+    }
+    key = next((key for key in odd if odd[key]), None)
+    if key:
+        must = {
+            "data": "a list of hashes",
+            "precision": f"one of {', '.join(PRECISIONS)}",
+            "threads": f"a whole number from 1 to {_MOST_THREADS:,}",
+        }
+        here = json.dumps(facts[key])[:40] if key in facts else "missing"
+        raise UserError(
+            f"{checkpoint / 'position.json'}: `facts.{key}` is {here}, but must be {must[key]}: the checkpoint is "
+            f"damaged, {way_out_of_resuming(checkpoint)}"
+        )
 
 
 def _name(precision: torch.dtype) -> str:

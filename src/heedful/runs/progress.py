@@ -3,9 +3,8 @@
 import json
 import math
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -14,28 +13,28 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from heedful.errors import MachineError
 from heedful.files import append_line, read_bytes, tolerate_closed_reader, write_bytes
 from heedful.training.trainer import StepMetrics
 
 METRICS: Final = "metrics.jsonl"  # in a run's folder
-_STAYS_EVERY: Final = 60.0  # seconds between two progress lines that stay on a terminal
-_MUCH_WAITING: Final = 0.05  # share of the time from which waiting for data is worth a word
 
 
 class RunProgress:
     """Shows training metrics and validations on standard error, and appends them to the run's metrics file.
 
-    A run continues when nobody reads standard error any more: its pipe was closed, or its terminal hung up.
+    A run continues when nobody reads standard error any more: its pipe was closed, or its terminal hung up. It
+    continues, too, when the disk is full that its metrics or messages go to.
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(file=tolerate_closed_reader(sys.stderr), highlight=False)
+        self.console = console or Console(file=tolerate_closed_reader(sys.stderr, full_disk=True), highlight=False)
         self._live = (
             Live(console=self.console, transient=True, auto_refresh=False) if self.console.is_terminal else None
         )
-        self._stayed = time.monotonic()
         self._metrics: Path | None = None
         self._board: Any = None
+        self._lost = False  # metrics could not be written
 
     def __enter__(self) -> Self:
         if self._live:
@@ -48,7 +47,8 @@ class RunProgress:
         if self._live:
             self._live.stop()
         if self._board:
-            self._board.close()
+            with suppress(OSError):
+                self._board.close()
 
     def begin(self, run: Path, step: int) -> None:
         """Record from this step on; drop what an interrupted run recorded after it."""
@@ -60,29 +60,12 @@ class RunProgress:
         """Print a line above the live one."""
         self.console.print(message, soft_wrap=True, markup=False)
 
-    @contextmanager
-    def showing(self, work: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Show on the live line how much of some work is done: "validating 400 / 1,014"."""
-        finished = 0
-
-        def advance(count: int) -> None:
-            nonlocal finished
-            finished += count
-            self._show(f"{work} {finished:,} / {total:,}")
-
-        advance(0)
-        yield advance
-
-    def _show(self, line: str) -> None:
-        if self._live:
-            self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
-
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show the metrics; record them too if they are `logged`."""
-        line, now = describe(metrics), time.monotonic()
-        self._show(line)
-        if logged and (self._live is None or now - self._stayed >= _STAYS_EVERY):
-            self._stayed = now
+        line = describe(metrics)
+        if self._live:
+            self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+        elif logged:
             self.say(line)
         if logged:
             self._record(
@@ -111,20 +94,29 @@ class RunProgress:
     def _record(self, step: int, part: str, values: dict[str, Any]) -> None:
         if self._metrics:
             finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in values.items()}
-            append_line(self._metrics, json.dumps({"step": step, "part": part, **finite}))
+            try:
+                append_line(self._metrics, json.dumps({"step": step, "part": part, **finite}))
+            except MachineError as error:
+                self._tell_once(self._metrics, error)
         if self._board:
-            for name, value in values.items():
-                self._board.add_scalar(f"{part}/{name}", value, step)
+            with suppress(OSError):
+                for name, value in values.items():
+                    self._board.add_scalar(f"{part}/{name}", value, step)
+
+    def _tell_once(self, metrics: Path, error: MachineError) -> None:
+        if not self._lost:
+            reason = getattr(error.__cause__, "strerror", error)
+            self.say(f"{metrics} cannot be written ({reason}): training continues without recording metrics")
+        self._lost = True
 
 
 def describe(metrics: StepMetrics) -> str:
-    """Return a line about the last steps: step, epoch, loss, learning rate, speed, time left, and what is unusual."""
-    waiting = f"  waiting for data {metrics.data_wait:.0%}" if metrics.data_wait >= _MUCH_WAITING else ""
-    skipped = f"  skipped updates {metrics.skipped}" if metrics.skipped else ""
+    """Return a line of at most 80 columns: step, loss, learning rate, tokens per second, data wait, time left."""
+    skipped = f"  skipped {metrics.skipped}" if metrics.skipped else ""
     return (
-        f"step {metrics.step:,}/{metrics.steps:,}  epoch {metrics.epoch + 1:,}  loss {metrics.loss:.3f}  "
-        f"lr {metrics.learning_rate:.1e}  {metrics.tokens_per_second:,.0f} tok/s  "
-        f"{duration(metrics.seconds_left)} left{waiting}{skipped}"
+        f"step {metrics.step:,}/{metrics.steps:,}  loss {metrics.loss:.3f}  lr {metrics.learning_rate:.1e}  "
+        f"{metrics.tokens_per_second:,.0f} tok/s  wait {metrics.data_wait:.0%}{skipped}  "
+        f"{duration(metrics.seconds_left)} left"
     )
 
 

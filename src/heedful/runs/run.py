@@ -10,15 +10,14 @@ import torch
 from heedful.config.recipe import Recipe
 from heedful.config.train import Average
 from heedful.errors import UserError, counted
-from heedful.files import new_folder, read_bytes, remove_folder, write_bytes
-from heedful.models.bundle import WEIGHTS, Bundle, write_description, write_weights
+from heedful.files import new_folder, remove_folder
+from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
 from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration
-from heedful.tasks.protocol import ShowsProgress
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
@@ -44,13 +43,11 @@ MEAN: Final = "mean"  # the mean, where it is not better than the best single mo
 class RunObserver:
     """The observer of the trainer in a run: validates, saves and reports."""
 
-    def __init__(self, job: Job, run: Path, progress: RunProgress) -> None:
-        self.job, self.run, self.progress = job, run, progress
+    def __init__(self, job: Job, run: Path, progress: RunProgress, stop: StopRequest) -> None:
+        self.job, self.run, self.progress, self.stop = job, run, progress, stop
         on_cpu = job.device.type == "cpu"
         self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
-        if isinstance(self.validator, ShowsProgress):
-            self.validator.show = progress.showing
 
     def to_the_end(self, position: Position) -> None:
         """Train, and report where the model is."""
@@ -60,8 +57,12 @@ class RunObserver:
             self._average(position)  # a run that was killed after its last step has not averaged yet
             return
         began = time.perf_counter()
-        with StopRequest() as stop:
-            end = build_trainer(self.job, self).run(position, stop)
+        trainer = build_trainer(self.job, self)
+        with self.stop.during_training():
+            end = trainer.run(position, self.stop)
+        self.stop.at_once = (
+            "Stopped after the last step, checkpoint saved. Run the same command with --resume to continue."
+        )
         took = duration(time.perf_counter() - began)
         best = self.run / SINGLE if (self.run / SINGLE).exists() else self.run  # averaged before, and none better since
         worse = counted(end.worse_since, "validation")
@@ -69,7 +70,6 @@ class RunObserver:
         which = "The last model" if end.best_score is None else f"The best model, of step {end.best_step:,},"
         self.progress.say(f"Trained {end.step:,} steps in {took}{early}. {which} is in {best}")
         self._average(end)
-        self.progress.say(f"Next: {self.job.task.usage(self.job.recipe, self.run)[0]}")
 
     def _average(self, end: Position) -> None:
         """Average checkpoints, if the recipe requests it; the mean becomes the run's model if it is better."""
@@ -99,7 +99,7 @@ class RunObserver:
         if not single.exists():
             with new_folder(single) as staged:  # atomic: the run folder's own weights are replaced below
                 write_description(staged, self.job.recipe, self.job.vocabularies)
-                write_bytes(staged / WEIGHTS, read_bytes(self.run / WEIGHTS))
+                copy_weights(self.run, staged)
                 self._write_card_of_best(staged, end, named=single)
         self._write_card(self.run, made, scores)
         write_weights(self.run, self.job.model)
@@ -116,7 +116,7 @@ class RunObserver:
             write_weights(staged, self.job.model)
             self._write_card(staged, made, scores, named=mean)
         if single.exists():  # an earlier mean is the run's model
-            write_bytes(self.run / WEIGHTS, read_bytes(single / WEIGHTS))
+            copy_weights(single, self.run)
             self._write_card_of_best(self.run, end, named=self.run)
             remove_folder(single)
         metric, score = next(iter(scores.items()))
@@ -159,6 +159,8 @@ class RunObserver:
         retention = retention_of(self.job.recipe)
         job = self.job
         save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
+        if self.stop.saving:
+            self.progress.say(f"Checkpoint saved at step {position.step:,}, as SIGUSR1 requested")
 
 
 def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:

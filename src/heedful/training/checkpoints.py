@@ -2,29 +2,32 @@
 
     checkpoints/step-00001000/model.safetensors optimizer.safetensors position.json manifest.json
                               objective.safetensors      only if the objective carries a state from batch to batch
-    checkpoints/last.json     {"folder": "step-00001000"}, written last
+    checkpoints/last.json     {"folder": "step-00001000"}, written last; {"folder": null} in a run that has begun and
+                              has not saved yet
+
+Other files and folders there are the user's, and stay: copies such as step-00001000-copy, links, notes.
 
 No random state is saved: generators are seeded from the position (see `seeding`).
 """
 
 import hashlib
 import json
+import math
 import re
-import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import torch
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from heedful.errors import UserError
-from heedful.files import json_bytes, read_bytes, read_json, remove_folder, write_folder, write_json
+from heedful.files import json_bytes, read_bytes, read_json, remove_folder, remove_leftovers, write_folder, write_json
 from heedful.models.weights import tensors_from_bytes, weights_from_bytes, weights_to_bytes
 from heedful.training.objectives import Objective, StatefulObjective
+from heedful.training.optimizers import check_optimizer_state, load_optimizer_state, optimizer_state
 
 _FILES: Final = ("model.safetensors", "optimizer.safetensors", "position.json")
 _OBJECTIVE: Final = "objective.safetensors"
@@ -44,6 +47,38 @@ _POSITION_KEYS: Final[Mapping[str, str]] = {
     "facts": "facts",
 }
 _REQUIRED_KEYS: Final = ("step", "epoch", "micro_batch")
+_LARGEST: Final = 2**53  # what a whole number in JSON may be
+_NAME: Final = re.compile(r"step-(?:\d{8}|[1-9]\d{8,})")  # as we write it
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) <= _LARGEST)
+
+
+def _is_duration(value: object) -> bool:
+    return _is_number(value) and math.isfinite(value) and value >= 0  # type: ignore[arg-type, operator]  # a number
+
+
+# What the values of position.json must be, in words and as a test.
+_COUNT: Final = ("a whole number from 0", _is_count)
+_SCORE: Final = ("a number or null", lambda value: value is None or _is_number(value))
+_POSITION_VALUES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
+    "step": _COUNT,
+    "epoch": _COUNT,
+    "micro_batch": _COUNT,
+    "target_tokens": _COUNT,
+    "best_step": ("a whole number from 0 or null", lambda value: value is None or _is_count(value)),
+    "best_score": _SCORE,
+    "worse_since": _COUNT,
+    "score": _SCORE,
+    "regular": ("true or false", lambda value: isinstance(value, bool)),
+    "seconds": ("a number from 0", _is_duration),
+    "facts": ("an object", lambda value: isinstance(value, dict)),
+}
 
 
 @dataclass
@@ -69,14 +104,18 @@ class Position:
     @classmethod
     def from_json(cls, content: object, file: Path) -> "Position":
         """Read the content of position.json; keys that an earlier version did not write get their defaults."""
+        damaged = f"the checkpoint is damaged, {way_out_of_resuming(file.parent)}"
         if not isinstance(content, dict):
-            raise UserError(f"{file} does not hold a JSON object: the checkpoint is damaged.")
+            raise UserError(f"{file} does not hold a JSON object: {damaged}")
         if missing := [key for key in _REQUIRED_KEYS if key not in content]:
-            raise UserError(f"{file} does not have the key `{missing[0]}`: the checkpoint is damaged.")
+            raise UserError(f"{file} does not have the key `{missing[0]}`: {damaged}")
+        for key, (words, holds) in _POSITION_VALUES.items():
+            if key in content and not holds(content[key]):
+                raise UserError(f"{file}: `{key}` is {_short(content[key])}, but must be {words}: {damaged}")
         if unknown := content.keys() - set(_POSITION_KEYS.values()):
             raise UserError(
-                f"{file} has the key `{min(unknown)}`, which this version of Heedful does not know: resume with the "
-                "version that wrote it, or a later one."
+                f"{file} has the key `{min(unknown)[:40]}`, which this version of Heedful does not know: resume with "
+                "the version that wrote it, or a later one."
             )
         return cls(**{name: content[key] for name, key in _POSITION_KEYS.items() if key in content})
 
@@ -107,28 +146,40 @@ def save_checkpoint(
     position.regular = position.step % retention.every == 0
     files = {
         "model.safetensors": weights_to_bytes(model),
-        "optimizer.safetensors": save_tensors(_optimizer_tensors(model, optimizer)),
+        "optimizer.safetensors": save_tensors(optimizer_state(model, optimizer)),
         "position.json": json_bytes(position.to_json()),
     }
     if isinstance(objective, StatefulObjective) and (carried := objective.state_dict()):
         files[_OBJECTIVE] = save_tensors({name: _to_cpu(tensor) for name, tensor in carried.items()})
     files["manifest.json"] = json_bytes({name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
-    for leftover in folder.glob(".step-*"):  # from a run that was killed while saving
-        shutil.rmtree(leftover, ignore_errors=True)
+    remove_leftovers(folder)  # of a run that was killed while saving
     path = folder / f"step-{position.step:08d}"
+    if path.is_symlink():
+        path.unlink()  # what it points to is the user's, and stays
     write_folder(path, files)
     write_json(folder / "last.json", {"folder": path.name})
-    for old in folder.glob("step-*"):
+    for old in _own_checkpoints(folder):
         if old != path and not _is_regular(old):
             remove_folder(old)
-    kept = {*last_checkpoints(folder, retention.last), path}
+    own = _own_checkpoints(folder)
+    kept = {*own[-retention.last :], path}
     if retention.best:
         room = retention.best + (not position.regular)  # an irregular one is temporary: it must not displace another
-        kept.update(best_checkpoints(folder, room, retention.higher_is_better))
-    for old in folder.glob("step-*"):
+        kept.update(_best(own, room, retention.higher_is_better))
+    for old in own:
         if old not in kept:
             remove_folder(old)
     return path
+
+
+def begin_checkpoints(folder: Path) -> None:
+    """Note that a run begins here which has saved nothing yet."""
+    write_json(folder / "last.json", {"folder": None})
+
+
+def has_only_begun(folder: Path) -> bool:
+    """Whether a run began with these checkpoints and ended before it saved the first one."""
+    return (folder / "last.json").exists() and last_checkpoint(folder) is None
 
 
 def step_of(path: Path) -> int:
@@ -138,22 +189,34 @@ def step_of(path: Path) -> int:
 
 def last_checkpoints(folder: Path, count: int) -> list[Path]:
     """Return the last `count` checkpoints, or all of them if there are fewer, oldest first."""
-    return sorted(folder.glob("step-*"))[-count:]
+    return _checkpoints(folder)[-count:]
 
 
 def best_checkpoints(folder: Path, count: int, higher_is_better: bool) -> list[Path]:
     """Return the `count` best of the checkpoints with a validation score, best first; of equal ones the later first."""
-    scored = [
-        (score, path) for path in sorted(folder.glob("step-*"), reverse=True) if (score := _score(path)) is not None
-    ]
+    return _best(_checkpoints(folder), count, higher_is_better)
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints, oldest first: folders that have our names and a manifest, or links to such folders."""
+    named = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
+    return sorted((path for path in named if (path / "manifest.json").is_file()), key=step_of)
+
+
+def _own_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints that may be removed, oldest first: links are the user's."""
+    return [path for path in _checkpoints(folder) if not path.is_symlink()]
+
+
+def _best(checkpoints: Sequence[Path], count: int, higher_is_better: bool) -> list[Path]:
+    scored = [(score, path) for path in reversed(checkpoints) if (score := _score(path)) is not None]
     return [path for _, path in sorted(scored, key=lambda entry: entry[0], reverse=higher_is_better)][:count]
 
 
 def seconds_trained(folder: Path) -> float | None:
     """Return how long a run had trained at its last checkpoint, or None if that is not recorded."""
     path = last_checkpoint(folder)
-    position = read_json(path / "position.json") if path and (path / "position.json").exists() else None
-    seconds = position.get("seconds") if isinstance(position, dict) else None
+    seconds = _recorded(path).get("seconds") if path else None
     return seconds if isinstance(seconds, float) else None
 
 
@@ -165,13 +228,16 @@ def checkpoint_weights(path: Path) -> dict[str, Tensor]:
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """Return the checkpoint that `last.json` names, or None if nothing has been saved yet."""
+    """Return the checkpoint to resume from: the one that `last.json` names, or None if nothing has been saved yet.
+
+    A run that was killed before it wrote `last.json`, but after the checkpoint, has saved it.
+    """
     pointer = folder / "last.json"
-    if not pointer.exists():
-        return None
-    value = read_json(pointer)
-    name = value.get("folder") if isinstance(value, dict) else None
-    if not isinstance(name, str) or not re.fullmatch(r"step-\d+", name):
+    value = read_json(pointer) if pointer.exists() else {"folder": None}
+    name = value.get("folder", "") if isinstance(value, dict) else ""
+    if name is None:
+        return next(iter(last_checkpoints(folder, 1)), None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UserError(
             f"{pointer} does not name a checkpoint: the file is damaged. Restore it, or delete the run folder."
         )
@@ -182,19 +248,22 @@ def load_checkpoint(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, objective: Objective[Any] | None = None
 ) -> Position:
     """Load a checkpoint into a model, its optimizer and its objective, after verifying every file."""
-    way_out = _way_out_of_resuming(path)
+    way_out = way_out_of_resuming(path)
     manifest = _manifest(path, way_out)
     files = {name: _verified(path / name, manifest, way_out) for name in manifest}
-    position = Position.from_json(json.loads(files["position.json"]), path / "position.json")
+    position = Position.from_json(_parsed(files["position.json"]), path / "position.json")
+    state = tensors_from_bytes(files["optimizer.safetensors"], path / "optimizer.safetensors")
+    check_optimizer_state(model, optimizer, state, path / "optimizer.safetensors", way_out)
+    carried = tensors_from_bytes(files[_OBJECTIVE], path / _OBJECTIVE) if _OBJECTIVE in files else {}
     weights_from_bytes(model, files["model.safetensors"], path / "model.safetensors")
-    _load_optimizer(model, optimizer, load_tensors(files["optimizer.safetensors"]), path / "optimizer.safetensors")
+    load_optimizer_state(model, optimizer, state)
     if isinstance(objective, StatefulObjective):
-        objective.load_state_dict(load_tensors(files[_OBJECTIVE]) if _OBJECTIVE in files else {})
+        _load_objective(objective, carried, path / _OBJECTIVE, way_out)
     return position
 
 
-def _way_out_of_resuming(path: Path) -> str:
-    """Say what to do if this checkpoint cannot be read: resume from the newest other one, if there is one."""
+def way_out_of_resuming(path: Path) -> str:
+    """Say what to do if this checkpoint cannot be used: resume from the newest other one, if there is one."""
     others = [other for other in last_checkpoints(path.parent, 2) if other != path]
     if not others:
         return "train again into another folder."
@@ -202,13 +271,31 @@ def _way_out_of_resuming(path: Path) -> str:
     return f"delete {path}, write {pointer} into {path.parent / 'last.json'} and resume from there."
 
 
+def _load_objective(objective: StatefulObjective, carried: Mapping[str, Tensor], file: Path, way_out: str) -> None:
+    try:
+        objective.load_state_dict(carried)
+    except (KeyError, ValueError, TypeError) as error:
+        raise UserError(f"{file} is not the state of this objective ({error}): {way_out}") from error
+
+
+def _parsed(data: bytes) -> object:
+    """Return a JSON value; None, which no file of ours holds, if it is not JSON."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _short(value: object) -> str:
+    """Return a value as JSON, cut off where it is long."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
 def _manifest(path: Path, way_out: str) -> dict[str, str]:
     file = path / "manifest.json"
     _refuse_missing(file, way_out)
-    try:
-        manifest = json.loads(read_bytes(file))
-    except (ValueError, RecursionError):
-        manifest = None
+    manifest = _parsed(read_bytes(file))
     if not isinstance(manifest, dict) or manifest.keys() - {_OBJECTIVE} != set(_FILES):
         raise UserError(f"{file} is damaged: {way_out}")
     return manifest
@@ -229,54 +316,19 @@ def _refuse_missing(file: Path, way_out: str) -> None:
 
 def _is_regular(path: Path) -> bool:
     """Return what was recorded when it was saved: a resumed run may save regular checkpoints at other steps."""
-    position = read_json(path / "position.json")
-    return not isinstance(position, dict) or position.get("regular") is not False
+    return _recorded(path).get("regular") is not False
 
 
 def _score(path: Path) -> float | None:
-    position = read_json(path / "position.json")
-    score = position.get("score") if isinstance(position, dict) else None
+    score = _recorded(path).get("score")
     return score if isinstance(score, float) else None
 
 
-# --- optimizer state, by parameter name -------------------------------------------------------------------------------
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimizer state as `parameter name.state name`, such as `decoder.output.bias.exp_avg`."""
-    names, state = _names_in_order(model, optimizer), optimizer.state_dict()["state"]
-    return {
-        f"{names[index]}.{part}": _to_cpu(tensor)
-        for index, tensors in state.items()
-        for part, tensor in tensors.items()
-    }
-
-
-def _load_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], file: Path) -> None:
-    """Load optimizer state by parameter name, or by number from files that earlier versions wrote.
-
-    Those number the parameters in the order of the optimizer's groups.
-    """
-    indices = {name: index for index, name in enumerate(_names_in_order(model, optimizer))}
-    owners = {key.rpartition(".")[0] for key in tensors}
-    if all(owner.isdecimal() and owner not in indices for owner in owners):
-        indices = {str(index): index for index in range(len(indices))}
-    if unknown := owners - indices.keys():
-        raise UserError(
-            f"{file} has the state of `{min(unknown)}`, which is not a parameter of this model: resume with the recipe "
-            "and the version of Heedful that wrote it."
-        )
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        owner, _, part = key.rpartition(".")
-        state.setdefault(indices[owner], {})[part] = tensor
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _names_in_order(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[str]:
-    """Return the name of each parameter in the order in which the optimizer numbers them."""
-    names = {parameter: name for name, parameter in model.named_parameters()}
-    return [names[cast(nn.Parameter, parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+def _recorded(path: Path) -> Mapping[str, object]:
+    """Return the content of position.json; empty if it is missing or damaged, which matters when it is resumed from."""
+    file = path / "position.json"
+    position = _parsed(read_bytes(file)) if file.is_file() else None
+    return position if isinstance(position, dict) else {}
 
 
 def _to_cpu(tensor: Tensor) -> Tensor:

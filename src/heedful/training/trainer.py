@@ -148,7 +148,8 @@ class Trainer(Generic[BatchType]):
         with meter.paused():
             if step % settings.validate_every == 0 or last:
                 self._validate(position)
-            if step % settings.checkpoint_every == 0 or last or stop.signal or self._out_of_patience(position):
+            saves = stop.take_save() or stop.signal or self._out_of_patience(position)
+            if step % settings.checkpoint_every == 0 or last or saves:
                 position.seconds = time.perf_counter() - began
                 self.observer.checkpoint(position)
         if stop.signal and not last:

@@ -1,6 +1,8 @@
 """`heedful config` and `heedful recipes` as a user sees them."""
 
+import gzip
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -24,13 +26,46 @@ def heedful(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 
 def test_a_correct_recipe_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert heedful(capsys, "config", "check", NAME) == (0, f"{NAME}: a correct recipe.\n", "")
+    assert heedful(capsys, "config", "check", "demo-en-es") == (0, "demo-en-es: a correct recipe.\n", "")
+
+
+def test_a_recipe_whose_files_can_be_read_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile("pairs.zip", "w") as archive:
+        archive.writestr("train.en", "a dog\n")
+    Path("train.de.gz").write_bytes(gzip.compress(b"ein Hund\n"))
+    Path("my.toml").write_text('[data]\ntrain = { source = "pairs.zip:train.en", target = "train.de.gz" }')
+    line = "my.toml: a correct recipe, and its 2 files can be read.\n"
+    assert heedful(capsys, "config", "check", "my.toml") == (0, line, "")
+
+
+def test_every_file_that_is_not_there_is_one_line_with_its_key_and_path(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("here").mkdir()
+    Path("here/a.en").write_text("a dog\n")
+    with zipfile.ZipFile("here/pairs.zip", "w") as archive:
+        archive.writestr("train.en", "a dog\n")
+    Path("my.toml").write_text(
+        """
+        [data]
+        folder = "here"
+        train = [{ source = "a.en", target = "a.de" }, { tsv = "b.tsv.gz" }]
+        valid = { source = "pairs.zip:train.en", target = "pairs.zip:train.de" }
+        """
+    )
+    code, out, err = heedful(capsys, "config", "check", "my.toml")
+    assert (code, out) == (2, "")
+    first, *lines = err.splitlines()
+    assert first == "heedful: 3 errors:"
+    assert lines[0].startswith("  my.toml: `data.train.0.target`: here/a.de: no such file")
+    assert lines[1].startswith("  my.toml: `data.train.1.tsv`: here/b.tsv.gz: no such file")
+    assert lines[2] == (
+        "  my.toml: `data.valid.target`: here/pairs.zip has no member `train.de`. Its members: train.en."
+    )
 
 
 def test_a_start_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = heedful(capsys, "config", "check", "imdb-few")
-    told = ", but `train.start_from` names runs/bert-reviews, which does not exist"
-    assert (code, out, err) == (0, f"imdb-few: a correct recipe{told}.\n", "")
+    assert (code, out) == (2, "")
+    assert "  imdb-few: `train.start_from` names runs/bert-reviews, which does not exist.\n" in err
     code, out, err = heedful(capsys, "config", "show", "imdb-few")
     assert (code, 'start_from = "runs/bert-reviews"' in out) == (0, True)
     assert err == (

@@ -193,9 +193,9 @@ def test_a_missing_test_file_is_told_and_training_goes_on(
 @pytest.mark.skipif(not Path("/proc").exists(), reason="a folder in which nobody can make another")
 def test_a_run_folder_that_cannot_be_made_is_named(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", str(recipe), "--out", "/proc/x/run", "--set", "train.steps=2"]) == 2
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("heedful: error: /proc/x/run/")
-    assert error.endswith(": cannot be written: there is no such folder, choose another.")
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "heedful: error: /proc/x/run: cannot be written: there is no such folder, choose another."
+    )
 
 
 def test_a_run_folder_that_is_not_utf_8_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,23 +205,35 @@ def test_a_run_folder_that_is_not_utf_8_is_refused(recipe: Path, capsys: pytest.
     )
 
 
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("", "--out is empty: name a folder."),
+        ("x" * 300, f"{'x' * 300}: the name is too long."),
+        (
+            "~nobody-here/run",
+            "~nobody-here/run: there is no home folder ~nobody-here: write the path of the folder instead.",
+        ),
+    ],
+)
+def test_a_run_folder_that_no_folder_can_be_is_one_line(
+    out: str, words: str, recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", str(recipe), "--out", out]) == 2
+    assert capsys.readouterr().err == f"heedful: error: {words}\n"
+
+
+def test_a_model_whose_name_is_too_long_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", "x" * 300]) == 2
+    assert capsys.readouterr().err.endswith("xxx/config.json: the name is too long.\n")
+
+
 def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", str(recipe), "--dry-run", "--out", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
     assert "target tokens/s" in printed
     assert "60 updates" in printed
     assert not (tmp_path / "run").exists()
-    assert run(["train", str(recipe), "--dry-run", "--json", "--quiet"]) == 0
-    out, err = capsys.readouterr()
-    assert set(json.loads(out)) >= {"parameters", "tokens_per_second", "seconds", "epochs"}
-    assert err == ""
-
-
-def test_json_is_for_the_estimate(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["train", str(recipe), "--json"]) == 2
-    assert capsys.readouterr().err == (
-        "heedful: error: --json is for the estimate of --dry-run: a run writes its figures to metrics.jsonl.\n"
-    )
 
 
 def test_a_folder_that_holds_a_run_is_refused(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

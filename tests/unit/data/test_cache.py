@@ -38,7 +38,33 @@ def test_a_damaged_entry_is_built_again(cache: Path) -> None:
     (cache / "key").mkdir(parents=True)
     (cache / "key" / "rubbish").touch()
     assert cached(cache / "key", load, build, quiet) == "built"
-    assert [file.name for file in (cache / "key").iterdir()] == ["text"]
+    assert sorted(file.name for file in (cache / "key").iterdir()) == ["sha256.json", "text"]
+
+
+def test_an_entry_with_a_changed_byte_is_built_again_and_said(cache: Path) -> None:
+    cached(cache / "key", load, build, quiet)
+    (cache / "key/text").write_text("buiLt")
+    said: list[str] = []
+    assert cached(cache / "key", load, build, said.append) == "built"
+    assert said == [f"{cache / 'key'} is damaged: preparing it again"]
+    assert cached(cache / "key", load, refuse, quiet) == "built"
+
+
+@pytest.mark.parametrize("hashes", ["{", "[]", '{"text": 1}', '{"text": "00", "more": "11"}', '{"more": "11"}'])
+def test_an_entry_with_other_hashes_is_built_again(cache: Path, hashes: str) -> None:
+    cached(cache / "key", load, build, quiet)
+    (cache / "key/sha256.json").write_text(hashes)
+    cached(cache / "key", load, build, quiet)
+    assert cached(cache / "key", load, refuse, quiet) == "built"
+
+
+def test_an_entry_of_an_earlier_version_is_built_again(cache: Path) -> None:
+    """It states no hashes: whether a byte has changed cannot be known."""
+    (cache / "key").mkdir(parents=True)
+    (cache / "key/text").write_text("something else")
+    said: list[str] = []
+    assert cached(cache / "key", load, build, said.append) == "built"
+    assert said == []
 
 
 def test_a_failure_half_way_leaves_nothing(cache: Path) -> None:

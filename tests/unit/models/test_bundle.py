@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load, save
 
 from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data
@@ -18,7 +19,9 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
-from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
+from heedful.models.bundle import copy_weights, read_bundle, read_description, write_description, write_weights
+from heedful.models.networks import EncoderDecoder
+from heedful.models.weights import weights_to_bytes
 from heedful.version import __version__
 
 
@@ -162,3 +165,54 @@ def test_a_model_that_diverged_is_refused(folder: Path) -> None:
     assert refusal(folder) == (
         f"{folder} holds weights that are not finite: its training diverged. Train again, more gently."
     )
+
+
+# --- what belongs together --------------------------------------------------------------------------------------------
+
+
+def test_weights_say_which_config_they_belong_to(folder: Path) -> None:
+    """A recipe that says the same but for what weights do not depend on is still theirs."""
+    change_config(folder, lambda config: config["recipe"]["decode"].update(beam=7))
+    assert read_bundle(folder).recipe.decode.beam == 7
+
+
+def test_weights_of_another_config_are_refused(folder: Path) -> None:
+    """The shapes are the same, and only the hash tells them apart."""
+    other = shutil.copytree(folder, folder.with_name("other"))
+    change_config(other, lambda config: config["recipe"]["model"].update(dropout=0.55))
+    write_weights(other, read_bundle(folder).model)
+    shutil.copy(other / "model.safetensors", folder / "model.safetensors")
+    assert refusal(folder) == (
+        f"{folder}/model.safetensors and {folder}/config.json belong to different models (their hashes differ): "
+        "restore both from a copy of the model."
+    )
+
+
+def test_weights_that_state_no_config_are_read(folder: Path) -> None:
+    """Those of earlier versions, and of other tools."""
+    model = read_bundle(folder).model
+    (folder / "model.safetensors").write_bytes(weights_to_bytes(model))
+    assert read_bundle(folder).recipe.model.width == 32
+
+
+def test_a_config_that_says_the_same_in_other_words_keeps_its_weights(folder: Path) -> None:
+    """A later version may know more keys of [model] when it resumes a run."""
+    recipe, vocabularies = read_description(folder)
+    change_config(folder, lambda config: config["recipe"]["model"].pop("dropout_attention", None))
+    write_weights(folder, read_bundle_unchecked(folder))
+    write_description(folder, recipe, vocabularies)
+    assert len(json.loads((folder / "config.json").read_text())["formerly"]) == 1
+    read_bundle(folder)
+    write_description(folder, recipe, vocabularies)
+    read_bundle(folder)
+    copy = folder.with_name("copy")
+    write_description(copy, recipe, vocabularies)
+    copy_weights(folder, copy)
+    assert "formerly" not in json.loads((copy / "config.json").read_text())
+    read_bundle(copy)
+
+
+def read_bundle_unchecked(folder: Path) -> EncoderDecoder:
+    """The model of a bundle whose config was changed."""
+    (folder / "model.safetensors").write_bytes(save(load((folder / "model.safetensors").read_bytes())))
+    return read_bundle(folder).model

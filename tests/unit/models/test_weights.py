@@ -14,7 +14,7 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.errors import UserError
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder
-from heedful.models.weights import weights_from_bytes, weights_to_bytes
+from heedful.models.weights import config_of, state_config, weights_from_bytes, weights_to_bytes
 
 WHERE = Path("runs/m30k/model.safetensors")
 TINY: dict[str, Any] = {"width": 8, "heads": 2, "layers": 1, "inner": 12}
@@ -179,3 +179,24 @@ def test_nothing_but_tensors_and_text_is_in_the_file() -> None:
     header = json.loads(GOOD[8 : 8 + size])
     assert set(header.pop("__metadata__")) == {"sha256"}
     assert max(entry["data_offsets"][1] for entry in header.values()) == len(GOOD) - 8 - size
+
+
+def test_the_config_that_weights_belong_to_is_in_the_header_and_can_be_changed() -> None:
+    model = model_of()
+    data = weights_to_bytes(model, "aa")
+    assert config_of(data) == "aa"
+    assert config_of(weights_to_bytes(model)) is None
+    assert state_config(weights_to_bytes(model), "aa") == state_config(weights_to_bytes(model, "bb"), "aa") == data
+    for _ in range(8):  # with its metadata in an order of chance it would differ soon
+        assert weights_to_bytes(model, "aa") == data
+    assert (int.from_bytes(data[:8], "little")) % 8 == 0  # tensors start where a machine likes to read them
+    read = model_of(seed=2)
+    weights_from_bytes(read, data, WHERE)
+    assert equal(values_of(read), values_of(model))
+
+
+def test_weights_that_are_no_floating_point_numbers_are_refused() -> None:
+    whole = {name: value.to(torch.int32) for name, value in values_of(SMALL).items()}
+    assert refusal(nn.Linear(3, 2), save(whole)) == (
+        f"{WHERE}: `bias` holds int32, but weights are floating-point numbers: restore it from a copy or train again."
+    )

@@ -162,7 +162,7 @@ def files(run: Path) -> dict[str, bytes]:
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("model.safetensors")}
 
 
-@pytest.mark.parametrize("moment", ["checkpoints_to_average", "write_bytes", "mean_weights"])
+@pytest.mark.parametrize("moment", ["checkpoints_to_average", "copy_weights", "mean_weights"])
 def test_killed_while_averaging_and_resumed_gives_the_model_of_an_undisturbed_run(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -202,7 +202,7 @@ def test_a_better_model_replaces_the_mean_at_once(make: Make, tmp_path: Path, mo
     scored_by_hand(monkeypatch, {14: 2.0, 16: 1.9, 18: 1.8, 20: 1.7})
     train(make(**OFTEN, steps=20), run, resume=True, console=silent())
     assert not (run / "single").exists()
-    assert files(run)["model.safetensors"] == files(run)["checkpoints/step-00000020/model.safetensors"]
+    same_bits(run / "model.safetensors", run / "checkpoints/step-00000020/model.safetensors")
 
 
 def test_a_run_that_goes_on_and_finds_no_better_model_keeps_the_single_one(
@@ -287,7 +287,7 @@ def test_without_validation_the_last_are_averaged_all_the_same(make: Make, tmp_p
     run = train(recipe, tmp_path / "run", console=console)
     assert is_mean_of(run, [10, 12])
     assert f"It is now the model in {run}; the best single one is in {run / 'single'}\n" in told(console)
-    assert files(run)["single/model.safetensors"] == files(run)["checkpoints/step-00000012/model.safetensors"]
+    same_bits(run / "single/model.safetensors", run / "checkpoints/step-00000012/model.safetensors")
 
 
 def test_a_forecast_counts_the_checkpoints_that_are_kept_to_be_averaged(make: Make) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 
 from heedful.config.train import Adam, AdamW, AnyOptimizer
@@ -150,6 +150,45 @@ def test_optimizer_state_of_an_unknown_parameter_is_refused(owner: str, tmp_path
         load_checkpoint(path, model, build_optimizer(Adam(), model))
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (
+            {"first.weight.exp_avg": torch.zeros(2, 3)},
+            "`first.weight.exp_avg` is (2, 3) of float32, but must be (3, 3)",
+        ),
+        (
+            {"first.bias.exp_avg_sq": torch.zeros(3, dtype=torch.int8)},
+            "`first.bias.exp_avg_sq` is (3,) of int8, but mu",
+        ),
+        ({"second.bias.step": torch.zeros(4)}, "`second.bias.step` is (4,) of float32, but must be () of float32: tra"),
+        ({"second.bias.momentum": torch.zeros(3)}, "`second.bias.momentum` is (3,) of float32, but must be absent: tr"),
+        ({"second.bias.step": None}, "`second.bias.step` is missing, but must be () of float32: train again into ano"),
+    ],
+)
+def test_optimizer_state_of_another_shape_type_or_part_is_refused_and_nothing_changes(
+    changed: dict[str, Tensor | None], words: str, tmp_path: Path
+) -> None:
+    model, other = Pair(), Pair()
+    path = save_checkpoint(tmp_path, model, trained(Adam(), model), Position(step=3), Retention())
+    tensors = load_file(path / "optimizer.safetensors") | changed
+    rewrite(path, "optimizer.safetensors", save({key: value for key, value in tensors.items() if value is not None}))
+    before = {name: parameter.clone() for name, parameter in other.named_parameters()}
+    with pytest.raises(UserError, match=f"optimizer.safetensors: {re.escape(words)}"):
+        load_checkpoint(path, other, build_optimizer(Adam(), other))
+    assert equal(dict(other.named_parameters()), before)
+
+
+def test_optimizer_state_that_is_not_safetensors_is_refused(tmp_path: Path) -> None:
+    model = Pair()
+    path = save_checkpoint(tmp_path, model, trained(Adam(), model), Position(step=3), Retention())
+    rewrite(path, "optimizer.safetensors", b"\xff" * 100)
+    with pytest.raises(
+        UserError, match=r"optimizer.safetensors is damaged \(.+\): restore it from a copy or train agai"
+    ):
+        load_checkpoint(path, model, build_optimizer(Adam(), model))
+
+
 # --- position.json ----------------------------------------------------------------------------------------------------
 
 WRITTEN = {
@@ -165,6 +204,7 @@ WRITTEN = {
     "seconds": 4.5,
     "facts": {"threads": 2},
 }
+DAMAGED = "the checkpoint is damaged, train again into another folder."
 
 
 def read(tmp_path: Path, content: Any) -> Position:
@@ -195,8 +235,8 @@ def test_keys_that_an_earlier_version_did_not_write_have_defaults(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ([1, 2], "does not hold a JSON object: the checkpoint is damaged."),
-        ({"epoch": 0, "micro_batch": 0}, "does not have the key `step`: the checkpoint is damaged."),
+        ([1, 2], f"does not hold a JSON object: {DAMAGED}"),
+        ({"epoch": 0, "micro_batch": 0}, f"does not have the key `step`: {DAMAGED}"),
         (
             {**WRITTEN, "temperature": 1},
             "has the key `temperature`, which this version of Heedful does not know: resume with the version that "
@@ -207,6 +247,49 @@ def test_keys_that_an_earlier_version_did_not_write_have_defaults(tmp_path: Path
 def test_a_position_that_cannot_be_understood_is_refused(content: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"^{re.escape(str(tmp_path))}.*position.json {re.escape(words)}$"):
         read(tmp_path, content)
+
+
+WHOLE = "a whole number from 0"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "here", "must"),
+    [
+        ("step", -1, "-1", WHOLE),
+        ("step", "3", '"3"', WHOLE),
+        ("epoch", 2.5, "2.5", WHOLE),
+        ("epoch", 10**30, "1000000000000000000000000000000", WHOLE),
+        ("micro_batch", True, "true", WHOLE),
+        ("target_tokens", None, "null", WHOLE),
+        ("best_step", [], "[]", f"{WHOLE} or null"),
+        ("best_score", "good", '"good"', "a number or null"),
+        ("worse_since", -2, "-2", WHOLE),
+        ("score", {}, "{}", "a number or null"),
+        ("regular", 1, "1", "true or false"),
+        ("seconds", -0.5, "-0.5", "a number from 0"),
+        ("seconds", float("inf"), "Infinity", "a number from 0"),
+        ("facts", ["x" * 100], '["' + "x" * 38 + "...", "an object"),
+    ],
+)
+def test_a_value_of_a_position_that_no_run_writes_is_refused(
+    key: str, value: Any, here: str, must: str, tmp_path: Path
+) -> None:
+    words = f"position.json: `{key}` is {here}, but must be {must}: {DAMAGED}"
+    with pytest.raises(UserError, match=f"{re.escape(words)}$"):
+        read(tmp_path, {**WRITTEN, key: value})
+
+
+def test_scores_may_be_whole_numbers_or_none_at_all(tmp_path: Path) -> None:
+    assert read(tmp_path, {**WRITTEN, "best_score": 0, "score": None}).best_score == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[" * 100_000])
+def test_a_position_that_is_not_json_is_refused(data: bytes, tmp_path: Path) -> None:
+    model = Pair()
+    path = save_checkpoint(tmp_path, model, build_optimizer(Adam(), model), Position(step=3), Retention())
+    rewrite(path, "position.json", data)
+    with pytest.raises(UserError, match=f"position.json does not hold a JSON object: {DAMAGED}$"):
+        load_checkpoint(path, model, build_optimizer(Adam(), model))
 
 
 # --- the state of an objective ----------------------------------------------------------------------------------------
@@ -253,3 +336,17 @@ def test_a_damaged_state_of_an_objective_is_refused(tmp_path: Path) -> None:
         UserError, match=r"objective.safetensors is damaged \(its sha256 is not the manifest's\): train"
     ):
         load_checkpoint(path, model, optimizer, Counting())
+
+
+def test_the_state_of_another_objective_is_refused(tmp_path: Path) -> None:
+    class Other(Counting):
+        def load_state_dict(self, tensors: Any) -> None:
+            self.count = tensors["hidden"]
+
+    model = Pair()
+    optimizer = build_optimizer(Adam(), model)
+    path = save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention(), Counting(7))
+    with pytest.raises(
+        UserError, match=r"objective.safetensors is not the state of this objective \('hidden'\): train again into ano"
+    ):
+        load_checkpoint(path, model, optimizer, Other())

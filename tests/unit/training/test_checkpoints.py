@@ -14,8 +14,10 @@ from heedful.errors import UserError
 from heedful.training.checkpoints import (
     Position,
     Retention,
+    begin_checkpoints,
     best_checkpoints,
     checkpoint_weights,
+    has_only_begun,
     last_checkpoint,
     last_checkpoints,
     load_checkpoint,
@@ -137,6 +139,58 @@ def refuse(path: Path, model: nn.Module, words: str) -> None:
         load_checkpoint(path, model, build_optimizer(Adam(), model))
 
 
+def test_a_run_that_begins_says_so_before_it_saves(tmp_path: Path) -> None:
+    assert not has_only_begun(tmp_path)
+    begin_checkpoints(tmp_path)
+    assert (tmp_path / "last.json").read_text() == '{\n  "folder": null\n}\n'
+    assert has_only_begun(tmp_path)
+    assert last_checkpoint(tmp_path) is None
+    save(tmp_path, Retention(), None)
+    assert not has_only_begun(tmp_path)
+
+
+# --- what is not ours ---------------------------------------------------------------------------------------------
+
+
+def test_only_what_we_wrote_is_removed(tmp_path: Path) -> None:
+    """Copies, notes and links stay, whatever they are called."""
+    save(tmp_path, Retention(1), None)
+    shutil.copytree(tmp_path / "step-00000001", tmp_path / "step-00000001-copy")
+    shutil.copytree(tmp_path / "step-00000001", tmp_path / "step-1")
+    (tmp_path / "step-00000500").mkdir()
+    (tmp_path / "step-00000500" / "mine").touch()
+    (tmp_path / "step-notes").touch()
+    (tmp_path / ".step-notes").touch()
+    shutil.copytree(tmp_path / "step-00000001", tmp_path / "elsewhere")
+    (tmp_path / "step-00000002").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "step-00000900").symlink_to(tmp_path / "nowhere")
+    save(tmp_path, Retention(1), None, first=5)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        "step-00000001-copy", "step-1", "step-00000500", "step-notes", ".step-notes", "elsewhere", "step-00000002",
+        "step-00000900", "step-00000005", "last.json",
+    }  # fmt: skip
+    assert (tmp_path / "elsewhere/manifest.json").exists()
+    assert last_checkpoints(tmp_path, 9) == [tmp_path / "step-00000002", tmp_path / "step-00000005"]
+
+
+def test_a_link_where_a_checkpoint_goes_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/mine").touch()
+    (tmp_path / "step-00000001").symlink_to(tmp_path / "elsewhere")
+    save(tmp_path, Retention(1), None)
+    assert not (tmp_path / "step-00000001").is_symlink()
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["mine"]
+
+
+def test_a_checkpoint_whose_position_is_damaged_does_not_end_a_run(tmp_path: Path) -> None:
+    save(tmp_path, Retention(3), 1.0, 2.0)
+    (tmp_path / "step-00000001/position.json").write_text("{")
+    (tmp_path / "step-00000002/position.json").unlink()
+    save(tmp_path, Retention(1, 2), 3.0, first=3)
+    assert best(tmp_path, 2, higher_is_better=False) == [3]
+
+
 # --- which stay, and which are the best -------------------------------------------------------------------------------
 
 
@@ -146,7 +200,7 @@ def save(folder: Path, retention: Retention, *scores: float | None, first: int =
     optimizer = build_optimizer(Adam(), model)
     for step, score in enumerate(scores, start=first):
         save_checkpoint(folder, model, optimizer, Position(step=step, score=score), retention)
-    return sorted(map(step_of, folder.glob("step-*")))
+    return list(map(step_of, last_checkpoints(folder, 99)))
 
 
 def best(folder: Path, count: int, higher_is_better: bool) -> list[int]:

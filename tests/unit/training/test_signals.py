@@ -1,4 +1,4 @@
-"""Signals inside a StopRequest are wishes; outside they are what they were."""
+"""Signals inside a StopRequest are requests; outside they are what they were."""
 
 import os
 import signal
@@ -6,17 +6,43 @@ import threading
 
 import pytest
 
+from heedful.errors import Stopped
 from heedful.training.signals import StopRequest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_noted_and_the_old_handler_comes_back(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with StopRequest() as stop:
+    with StopRequest() as stop, stop.during_training():
         assert stop.signal is None
         signal.raise_signal(number)
         assert stop.signal == number
     assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_or_after_training_ends_the_work_at_once(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(Stopped, match=r"^Nothing to save\.$") as stopped, StopRequest("Nothing to save.") as stop:  # noqa: PT012
+        with stop.during_training():
+            pass
+        os.kill(os.getpid(), number)
+        pytest.fail("the work went on")
+    assert stopped.value.exit_code == 128 + number
+    assert signal.getsignal(number) == before
+
+
+def test_a_signal_to_save_is_taken_once_and_stops_nothing() -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    with StopRequest() as stop:
+        assert not stop.take_save()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        with stop.during_training():
+            os.kill(os.getpid(), signal.SIGUSR1)
+        assert stop.take_save()
+        assert not stop.take_save()
+        assert stop.signal is None
+    assert signal.getsignal(signal.SIGUSR1) == before
 
 
 def test_a_hang_up_that_is_ignored_already_stays_ignored() -> None:
@@ -34,7 +60,8 @@ def test_a_hang_up_that_is_ignored_already_stays_ignored() -> None:
 def test_where_there_is_no_hang_up_the_other_signals_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows."""
     monkeypatch.delattr(signal, "SIGHUP")
-    with StopRequest() as stop:
+    monkeypatch.delattr(signal, "SIGUSR1")
+    with StopRequest() as stop, stop.during_training():
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.signal == signal.SIGTERM
 
@@ -53,6 +80,6 @@ def test_outside_the_main_thread_signals_are_left_alone() -> None:
 
 
 def test_a_second_interrupt_stops_at_once() -> None:
-    with StopRequest(), pytest.raises(KeyboardInterrupt):  # noqa: PT012  # both signals belong to the case
+    with StopRequest() as stop, pytest.raises(KeyboardInterrupt), stop.during_training():  # noqa: PT012  # both signals
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)

@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import RecipeArgument, SetOption
+from heedful.config.corpora import SPLITS
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
+from heedful.data.corpora.lines import check_exists, locate, read_lines
+from heedful.errors import UserError, counted
 
 app = typer.Typer(help="Check a recipe, show it with every default, or explain its keys.")
 
@@ -19,13 +22,18 @@ _TAKEN_OVER = ("model", "tokenizer", "data.lowercase", "data.nfc", "data.tokeniz
 
 @app.command()
 def check(recipe: RecipeArgument, overrides: SetOption = None) -> None:
-    """Check a recipe, and report everything that is wrong with it at once.
+    """Check a recipe and whether its files exist, and report everything that is wrong at once.
 
     If it starts from an existing model, what it takes over from that model is checked too.
     """
-    _, missing = _with_start(load_recipe(recipe, overrides or []))
-    note = f", but `train.start_from` names {missing}, which does not exist" if missing else ""
-    print(f"{recipe}: a correct recipe{note}.")
+    checked, missing = _with_start(load_recipe(recipe, overrides or []))
+    files = _data_files(checked)
+    faults = [f"`{key}`: {fault}" for key, name in files if (fault := _fault_of(name, checked.data.folder))]
+    faults += [f"`train.start_from` names {missing}, which does not exist."] if missing else []
+    if faults:
+        raise UserError("\n".join(f"{recipe}: {fault}" for fault in faults))
+    readable = f", and its {counted(len(files), 'file')} can be read" if files else ""
+    print(f"{recipe}: a correct recipe{readable}.")
 
 
 @app.command()
@@ -75,3 +83,25 @@ def _with_start(recipe: Recipe) -> tuple[Recipe, str]:
     from heedful.runs.fine_tuning import with_start  # importing torch takes seconds
 
     return with_start(recipe), ""
+
+
+def _data_files(recipe: Recipe) -> list[tuple[str, str]]:
+    """Return the names of the files of all corpora, each with the key that names it."""
+    found = []
+    for split in SPLITS:
+        corpora = getattr(recipe.data, split)
+        for number, corpus in enumerate(corpora):
+            table = f"data.{split}.{number}" if len(corpora) > 1 else f"data.{split}"
+            found += [(f"{table}.{key}", name) for key, name in zip(corpus.file_keys, corpus.files(), strict=True)]
+    return found
+
+
+def _fault_of(name: str, folder: str) -> str:
+    """Return why a file, or a member of an archive, cannot be read; an empty text where it can."""
+    file = locate(name, folder)
+    try:
+        check_exists(file)
+        next(read_lines(file), None)
+    except UserError as error:
+        return str(error)
+    return ""

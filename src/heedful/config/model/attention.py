@@ -6,9 +6,9 @@ stated next to it in `nn` too, and a test compares the two.
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 
-from heedful.config.section import Section
+from heedful.config.section import Positions, Section
 
 AlignmentName = Literal[
     "content", "dot", "scaled_dot", "general", "biased_general", "activated_general", "kernel", "additive", "deep",
@@ -60,11 +60,11 @@ class Attending(Section):
     """
     temperature: PositiveFloat = 1.0
     """Temperature of the choice "gumbel"."""
-    features: PositiveInt = 256
+    features: Annotated[int, Field(ge=1, le=100_000)] = 256
     """Number of random features of the alignment "kernel"."""
-    area: PositiveInt = 3
+    area: Annotated[int, Field(ge=1, le=100)] = 3
     """Maximum number of adjacent positions of the alignment "area"."""
-    max_places: PositiveInt | None = None
+    max_places: Positions | None = None
     """Maximum source length of the alignment "location", `</s>` included; required by it."""
 
     def check_attention(self, alignment: str) -> None:

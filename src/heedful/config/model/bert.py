@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from heedful.config.model.transformer import TransformerStack, filled
-from heedful.config.section import Share
+from heedful.config.section import Layers, Positions, Share, Width
 
 BERT_PRESETS: Final[dict[str, dict[str, Any]]] = {
     "tiny": {"width": 128, "heads": 2, "layers": 2, "inner": 512},  # these three: Turc et al. 2019
@@ -22,18 +22,18 @@ class BertModel(TransformerStack):
     family: Literal["bert"]
     preset: Literal["tiny", "mini", "small", "base", "large"] | None = None
     """Defaults of the keys that define the shape: `width`, `heads`, `layers` and `inner`."""
-    width: PositiveInt = 768
-    heads: PositiveInt = 12
-    layers: PositiveInt = 12
-    inner: PositiveInt = 3072
+    width: Width = 768
+    heads: Annotated[int, Field(ge=1, le=10_000)] = 12
+    layers: Layers = 12
+    inner: Width = 3072
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "gelu"
     norm_epsilon: PositiveFloat = 1e-12
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
-    max_positions: PositiveInt = 512
+    max_positions: Positions = 512
     embedding_scale: bool = False
     embedding_norm: bool = True
     dropout_attention: Share = 0.1
-    segments: Annotated[int, Field(ge=0)] = 2
+    segments: Annotated[int, Field(ge=0, le=1_000)] = 2
     """Number of segment embeddings, which tell the texts of a pair apart."""
     next_sentence: bool = True
     """Whether a head is trained that predicts whether the second text follows the first."""

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
-from heedful.config.section import Section, Share
+from heedful.config.section import Layers, Positions, Section, Share, Width
 
 PoolName = Literal["first", "mean", "max", "last", "attention", "multi_dimensional"]
 
@@ -16,7 +16,7 @@ class TransformerEncoderTable(TransformerStack):
     family: Literal["transformer"] = "transformer"
     preset: Literal["small", "base", "big"] | None = None
     """Defaults of the keys that define the shape, and of `dropout`."""
-    segments: Annotated[int, Field(ge=0)] = 0
+    segments: Annotated[int, Field(ge=0, le=1_000)] = 0
     """Number of segment embeddings; 2 tells the texts of a pair apart."""
 
     @model_validator(mode="before")
@@ -31,15 +31,15 @@ class RecurrentEncoderTable(Section):
     family: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
     """Kind of recurrent cell."""
-    width: PositiveInt = 256
+    width: Width = 256
     """Width of states in one direction."""
-    layers: PositiveInt = 1
+    layers: Layers = 1
     """Number of layers."""
     bidirectional: bool = True
     """Whether the text is read in both directions."""
-    embedding: PositiveInt | None = None
+    embedding: Width | None = None
     """Width of embeddings; by default that of states."""
-    embeddings: PositiveInt = 1
+    embeddings: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
     dropout: Share = 0.2
     """Dropout of embeddings and between layers."""
@@ -76,7 +76,7 @@ class HierarchicalEncoderTable(Section):
     """Pool of the words of a sentence."""
     sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)
     """Encoder of the vectors of sentences."""
-    max_sentence: PositiveInt = 100
+    max_sentence: Positions = 100
     """Maximum tokens of a sentence; longer sentences are split."""
 
     @property

@@ -1,8 +1,8 @@
 """The [model] table of a recurrent encoder and decoder."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from heedful.config.model.attention import (
     EQUAL_WIDTHS,
@@ -13,7 +13,7 @@ from heedful.config.model.attention import (
     Attending,
     Tie,
 )
-from heedful.config.section import Share
+from heedful.config.section import Layers, Positions, Share, Width
 
 
 class RecurrentModel(Attending):
@@ -30,15 +30,15 @@ class RecurrentModel(Attending):
     """Connection of encoder and decoder, by the paper that it is from."""
     cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
     """Kind of recurrent cell."""
-    width: PositiveInt = 512
+    width: Width = 512
     """Width of the decoder's states."""
-    encoder_width: PositiveInt | None = None
+    encoder_width: Width | None = None
     """Width of the encoder's states in one direction; by default `width`."""
-    embedding: PositiveInt | None = None
+    embedding: Width | None = None
     """Width of embeddings; by default that of states."""
-    layers: PositiveInt = 1
+    layers: Layers = 1
     """Number of layers of the encoder, and by default of the decoder."""
-    decoder_layers: PositiveInt | None = None
+    decoder_layers: Layers | None = None
     """Number of layers of the decoder; by default `layers`."""
     bidirectional: bool = True
     """Whether the encoder reads the source in both directions."""
@@ -48,11 +48,11 @@ class RecurrentModel(Attending):
     """Score of a state and a source position; by default the paper's: "additive" for bahdanau, "general" for luong."""
     window: Literal["global", "monotone", "predicted"] = "global"
     """Source positions that a step attends to: all, local-m or local-p (Luong et al. 2015)."""
-    half_width: PositiveInt = 10
+    half_width: Positions = 10
     """Number of positions on each side of the centre of a local window."""
     input_feeding: bool = True
     """Whether the wiring "luong" feeds the attention's result to the next step."""
-    embeddings: PositiveInt = 1
+    embeddings: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
     tie: Tie = "none"
     """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""

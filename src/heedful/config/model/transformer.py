@@ -1,12 +1,12 @@
 """The [model] table of a Transformer, and of a stack of its blocks."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, model_validator
 
 from heedful.config.model.attention import FIXED_LENGTH, SCORES_BY_PLACE, SEVERAL_PLACES, AlignmentName, Attending, Tie
-from heedful.config.section import Share
+from heedful.config.section import Layers, Positions, Share, Width
 
 TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
     "small": {"width": 256, "heads": 4, "layers": 3, "inner": 1024, "dropout": 0.1},
@@ -24,13 +24,13 @@ def filled(value: Any, presets: Mapping[str, Mapping[str, Any]]) -> Any:
 class TransformerStack(Attending):
     """Blocks of self-attention and feed-forward networks, with the embedding below them."""
 
-    width: PositiveInt = 512
+    width: Width = 512
     """Width of embeddings and states."""
-    heads: PositiveInt = 8
+    heads: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Number of attention heads."""
-    layers: PositiveInt = 6
+    layers: Layers = 6
     """Number of blocks."""
-    inner: PositiveInt = 2048
+    inner: Width = 2048
     """Width inside the feed-forward networks."""
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     """Activation of the feed-forward networks."""
@@ -46,15 +46,15 @@ class TransformerStack(Attending):
     The first three are added to embeddings, the others are part of self-attention: Su et al. 2021, Press et al. 2022,
     Shaw et al. 2018.
     """
-    max_positions: PositiveInt = 1024
+    max_positions: Positions = 1024
     """Number of learned positions; the other kinds have no limit."""
-    max_distance: PositiveInt = 16
+    max_distance: Annotated[int, Field(ge=1, le=10_000)] = 16
     """Maximum distance of relative positions; greater ones are clipped to it."""
     alignment: AlignmentName = "scaled_dot"
     """Score of a query and a key, in all heads."""
     backend: Literal["auto", "fused", "explicit"] = "auto"
     """Kernel of attention; explicit is the equation as written."""
-    embeddings: PositiveInt = 1
+    embeddings: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
     embedding_scale: bool = True
     """Whether embeddings are multiplied by sqrt(width) before positions are added."""
@@ -133,7 +133,7 @@ class TransformerModel(TransformerStack):
     family: Literal["transformer"] = "transformer"
     preset: Literal["small", "base", "big"] | None = None
     """Defaults of the keys that define the shape, and of `dropout`."""
-    decoder_layers: PositiveInt | None = None
+    decoder_layers: Layers | None = None
     """Number of blocks of the decoder; by default `layers`."""
     tie: Tie = "all"
     """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""

@@ -7,14 +7,15 @@ from functools import reduce
 from typing import Any
 
 from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
+from heedful.config.reading.recipe_file import MOST_LEVELS
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 from heedful.errors import UserError
 
 Table = Mapping[str, Any]
 
-# The key that a corpus has decides its form; without one, it is two files.
-_CORPUS_FORMS = ("tsv", "csv", "jsonl", "builtin")
+_CORPUS_FORMS = ("tsv", "jsonl", "builtin")  # the key that a corpus has decides its form; without one, it is two files
+_LONGEST_LABEL = 60
 _SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name
 
 
@@ -143,11 +144,18 @@ def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, 
     values, applied, lines = draft.values, [], []
     for override in sorted(overrides, key=lambda override: override.rank):
         try:
+            _check_depth(override)
             values = with_tables(_assigned(values, override, 0))
             applied.append(override)
         except UserError as error:
             lines.append(str(error))
     return replace(draft, values=with_kinds(values), overrides=applied), lines
+
+
+def _check_depth(override: Override) -> None:
+    if len(override.path) > MOST_LEVELS:
+        label = override.label if len(override.label) <= _LONGEST_LABEL else f"{override.label[:_LONGEST_LABEL]}…"
+        raise UserError(f"{label}: a key has at most {MOST_LEVELS} parts, but this one has {len(override.path):,}.")
 
 
 def _value_of(text: str) -> Any:

@@ -1,6 +1,5 @@
 """Recipes from TOML and JSON, and back. All errors of a recipe are reported at once, before torch is imported."""
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,12 @@ from pydantic import ValidationError
 from heedful import files
 from heedful.config.reading.complaints import complaints
 from heedful.config.reading.draft import Draft, Table, draft_of, overrides_of, with_overrides
+from heedful.config.reading.recipe_file import read_recipe_file
 from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
 from heedful.config.reading.toml import toml_document
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.errors import UserError, suggestion
-
-_PLAINER = {  # messages of tomllib in plainer words
-    "Cannot overwrite a value": "a key is set twice",
-    "Invalid value": "a value is expected here; a text needs quotes, true and false are lower-case",
-}
 
 
 def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = (), rules: TaskRules | None = None) -> Recipe:
@@ -28,7 +23,7 @@ def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = (), rules: 
     `rules` are those of a task from outside Heedful.
     """
     path = find_recipe(path_or_name)
-    values = _read_toml(path)
+    values = read_recipe_file(path)
     base = _base_of(path, values.pop("extends")) if "extends" in values else None
     draft = draft_of(str(path), values, base)
     parsed, unread = overrides_of(overrides)
@@ -80,7 +75,7 @@ def _base_of(path: Path, extends: object) -> tuple[str, Table]:
     if not isinstance(extends, str):
         raise UserError(f"{path}: `extends` must be a text in quotes: a file next to this one, or a shipped recipe.")
     base = _base_file(path, extends)
-    values = _read_toml(base)
+    values = read_recipe_file(base)
     if "extends" in values:
         raise UserError(f"{path}: `extends` names {base}, which extends another recipe: only one level is possible.")
     return str(base), values
@@ -95,22 +90,3 @@ def _base_file(path: Path, extends: str) -> Path:
         what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"
         raise UserError(f"{path}: {what}.{suggestion(extends, list(shipped))}")
     return shipped[extends]
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    data = files.read_bytes(path)
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}, line {line}: byte {data[error.start]:#04x} is not UTF-8: save it as UTF-8.") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(_syntax_error(path, str(error))) from None
-
-
-def _syntax_error(path: Path, message: str) -> str:
-    """Move the position in tomllib's message from its end to its start."""
-    reason, found, place = message.rpartition(" (at ")
-    where = f"{path}, {place.removesuffix(')')}" if found else str(path)
-    reason = _PLAINER.get(reason, reason) if found else message
-    return f"{where}: this is not TOML: {reason[:1].lower()}{reason[1:]}."

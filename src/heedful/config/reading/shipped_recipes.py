@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from heedful.errors import UserError, suggestion
+from heedful.errors import UserError, nearest, suggestion
 from heedful.files import user_faults
 
 
@@ -22,12 +22,20 @@ def find_recipe(path_or_name: str | Path) -> Path:
     with user_faults(path):
         if path.is_file():
             return path
-    name = path.name.removesuffix(".toml")
-    if str(path_or_name) == name:
-        return _file_of(name, "neither a file nor a shipped recipe")
-    if not path.exists() and name in shipped_recipes():
+        if path.exists():
+            return path  # the reader of the file reports what is wrong with it
+    name, shipped = path.name.removesuffix(".toml"), shipped_recipes()
+    is_name = str(path_or_name) == name
+    if is_name and name in shipped:
+        return shipped[name]
+    if name in shipped:
         raise UserError(f"{path}: no such file. A recipe of that name ships with Heedful: write `{name}`.")
-    return path  # the reader of the file reports what is wrong with it
+    what = f"`{name}` is neither a file nor a shipped recipe." if is_name else f"{path}: no such file."
+    files = _recipes_beside(path)
+    near = nearest(path.stem, [*files, *(shipped if is_name else [])])
+    if near:
+        raise UserError(f"{what} Did you mean `{files.get(near, near)}`?")
+    raise UserError(what + (suggestion(name, list(shipped)) if is_name else ""))
 
 
 def summary(path: Path) -> str:
@@ -35,6 +43,12 @@ def summary(path: Path) -> str:
     with path.open(encoding="utf-8") as lines:
         header = next((line for line in lines if line.startswith("#")), "")
     return header.lstrip("# ").partition("Run:")[0].strip()
+
+
+def _recipes_beside(path: Path) -> dict[str, Path]:
+    """Return the recipes in the folder of a path, by name."""
+    with user_faults(path):
+        return {other.stem: other for other in sorted(path.parent.glob("*.toml"))} if path.parent.is_dir() else {}
 
 
 def _file_of(name: str, otherwise: str) -> Path:

@@ -48,6 +48,24 @@ def test_a_missing_file_is_named() -> None:
         load_recipe("recipes/mine.toml")
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("my", "`my` is neither a file nor a shipped recipe. Did you mean `my.toml`?"),
+        ("my.tml", "`my.tml` is neither a file nor a shipped recipe. Did you mean `my.toml`?"),
+        ("mine/first.toml", "mine/first.toml: no such file. Did you mean `mine/frist.toml`?"),
+        ("mine/other.toml", "mine/other.toml: no such file."),
+    ],
+)
+def test_a_recipe_that_is_not_there_gets_the_nearest_file(given: str, line: str) -> None:
+    recipe_file(DATA, "my.toml")
+    Path("mine").mkdir()
+    Path("mine/frist.toml").write_text(DATA)
+    with pytest.raises(UserError) as caught:
+        load_recipe(given)
+    assert str(caught.value) == line
+
+
 def test_a_missing_file_with_a_shipped_recipes_name_says_how_to_get_that() -> None:
     with pytest.raises(UserError) as caught:
         load_recipe(f"recipes/{SHIPPED}.toml")
@@ -73,7 +91,27 @@ def test_a_name_too_long_for_a_file_is_one_line() -> None:
         ("[data]\ntrain { }", "my.toml, line 2, column 7: this is not TOML: expected '=' after a key"),
         ("[data", "my.toml, end of document: this is not TOML: expected ']'"),
         ("x = y\n", "my.toml, line 1, column 5: this is not TOML: a value is expected here; a text needs quotes,"),
-        ("x = " + "[" * 9999, "my.toml: this is not TOML: maximum recursion depth exceeded"),
+        (
+            "x = " + "[" * 9999,
+            "my.toml: tables or lists are nested more than 8 levels deep, which no key of a recipe is.",
+        ),
+        (
+            f"[{'a.' * 5000}a]",
+            "my.toml: tables or lists are nested more than 8 levels deep, which no key of a recipe is.",
+        ),
+        (
+            "[train]\nsteps = 1\n[model]\n[train]\nseed = 2",
+            "my.toml, line 4, column 7: this is not TOML: the table [train] is declared twice: put all its keys under "
+            "one heading.",
+        ),
+        (
+            "[train]\noptimizer = { beta1 = 0.8 }\n[train.optimizer]\nbeta2 = 0.9",
+            "my.toml, line 3, column 17: this is not TOML: the table [train.optimizer] is",
+        ),
+        (
+            "x = { a = 1, a = 2 }",
+            "my.toml, line 1, column 19: this is not TOML: the key 'a' is set twice in one table.",
+        ),
         ("steps = 1\nsteps = 2\n", "my.toml, line 2, column 10: this is not TOML: a key is set twice."),
     ],
 )
@@ -81,6 +119,23 @@ def test_a_syntax_error_has_its_line_and_column(text: str, line: str) -> None:
     lines = complaints(text)
     assert len(lines) == 1
     assert lines[0].startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "language"),
+    [
+        ("my.toml", "# ours\ntrain:\n  steps: 100\n", "YAML"),
+        ("my.yaml", "train: {steps: 100}\n", "YAML"),
+        ("my.toml", '{"train": {"steps": 100}}', "JSON"),
+        ("config.json", '{\n  "train": {"steps": 100}\n}', "JSON"),
+    ],
+)
+def test_a_file_of_another_language_is_called_so(name: str, text: str, language: str) -> None:
+    recipe_file(text, name)
+    with pytest.raises(UserError) as caught:
+        load_recipe(name)
+    assert str(caught.value).startswith(f"{name}: this is {language}, but a recipe is TOML: ")
+    assert str(caught.value).endswith(" written [train] and steps = 9.")
 
 
 def test_a_file_that_is_not_utf8_has_its_line_and_byte() -> None:
@@ -92,6 +147,50 @@ def test_a_file_that_is_not_utf8_has_its_line_and_byte() -> None:
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm() -> None:
     Path("my.toml").write_bytes(b"\xef\xbb\xbf" + DATA.replace("\n", "\r\n").encode())
     assert load_recipe(Path("my.toml")) == load(DATA)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_float_that_is_whole_is_a_whole_number() -> None:
+    recipe = load(f"{DATA}[train]\nsteps = 1e5\nfreeze = 2.0\nstart_from = 'x'\nclip_norm = 1", "data.batch_tokens=4e3")
+    assert (recipe.train.steps, recipe.train.freeze, recipe.data.batch_tokens) == (100_000, 2, 4000)
+    assert {type(number) for number in (recipe.train.steps, recipe.train.freeze)} == {int}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[model]\nlayers = 1000000000", "`model.layers` is 1000000000, but must be a whole number of at most 1,000."),
+        (
+            "[model]\nwidth = 1000000000",
+            "`model.width` is 1000000000, but must be a whole number of at most 1,000,000.",
+        ),
+        ("[model]\nmax_positions = 1e9", "`model.max_positions` is 1000000000, but must be a whole number of at most"),
+        (
+            "[decode]\nmax_extra = 1e9",
+            "`decode.max_extra` is 1000000000, but must be a whole number of at most 100,000.",
+        ),
+        ("[decode]\nbeam = 1e9", "`decode.beam` is 1000000000, but must be a whole number of at most 10,000."),
+        (
+            "[tokenizer]\nsize = 1e9",
+            "`tokenizer.size` is 1000000000, but must be a whole number of at most 10,000,000.",
+        ),
+        (
+            "[train]\nsteps = 1e300",
+            "in `train`, `steps` must be at most 1,000,000,000,000, as no machine can hold more.",
+        ),
+        (
+            "[model]\nlayers = 1000\nwidth = 100000\ninner = 400000",
+            "`model` has at least 160,000,000,000,000 parameters, but no machine holds more than 100,000,000,000: "
+            "lower its layers and widths.",
+        ),
+    ],
+)
+def test_sizes_that_no_machine_holds_are_refused(text: str, line: str) -> None:
+    lines = complaints(DATA + text)
+    assert len(lines) == 1
+    assert lines[0].startswith(f"my.toml: {line}")
 
 
 # --- kinds ------------------------------------------------------------------------------------------------------------

@@ -101,6 +101,12 @@ def test_a_bad_override_is_named(override: str, line: str) -> None:
     assert lines[0].startswith(f"--set {override}: {line}")
 
 
+def test_a_key_of_a_thousand_parts_is_one_line() -> None:
+    assert complaints(DATA, f"{'a.' * 1000}a=1") == [
+        f"--set {'a.' * 27}…: a key has at most 8 parts, but this one has 1,001."
+    ]
+
+
 def test_the_name_of_a_kind_stands_for_a_table_of_that_kind() -> None:
     adamw = load(f"{DATA}[train]\noptimizer = {{ kind = 'adamw' }}")
     assert load(f"{DATA}[train]\noptimizer = 'adamw'") == adamw
@@ -140,7 +146,7 @@ def test_an_override_is_not_blamed_for_keys_of_the_file_that_do_not_fit_together
 
 def test_an_override_is_not_blamed_for_what_the_file_lacks() -> None:
     assert complaints("[data]\nnfc = true", "data.batch_tokens=10") == [
-        "my.toml: `data.train` is missing: it must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, "
+        "my.toml: `data.train` is missing: it must be a table with `source` and `target`, `tsv`, `jsonl`, "
         "`builtin` or `text`, or a list of them."
     ]
 

@@ -13,10 +13,10 @@ from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, RUNNING, 
          "text is read as `<s> A </s>`."),
         ("", "max_length = 64\nbatch_tokens = 63", "`data.batch_tokens` (63) must be at least `data.max_length` (64), "
          "the longest input."),
-        ("", "batch_tokens = 10000000000000", "in `data`, `batch_tokens` must be at most 1,000,000,000,000, as no "
-         "machine can hold more."),
-        ("inner = 10000000000000", "", "in `model`, `inner` must be at most 1,000,000,000,000, as no machine can hold "
-         "more."),
+        ("", "batch_tokens = 10000000000000", "`data.batch_tokens` is 10000000000000, but must be a whole number of at "
+         "most 100,000,000."),
+        ("inner = 10000000000000", "", "`model.inner` is 10000000000000, but must be a whole number of at most "
+         "1,000,000."),
     ],
 )  # fmt: skip
 def test_numbers_that_nothing_can_be_made_of(model: str, data: str, line: str) -> None:

@@ -1,0 +1,138 @@
+"""The folder of a run: who trains in it, what it holds, and how a run begins in it.
+
+Whatever moment a run ends at, its folder is in one of these states:
+
+    nothing, or files that are not ours     a run begins
+    last.json names no checkpoint           a run began and saved nothing: it begins again
+    there is a checkpoint                   a run resumes from it
+    a model, and no last.json               a finished, averaged or imported model: never trained over
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from filelock import FileLock, Timeout
+
+from heedful.config.reading.load import flat, recipe_to_json
+from heedful.config.reading.toml import shown
+from heedful.config.recipe import Recipe
+from heedful.errors import UserError
+from heedful.files import WRITING_FAULTS, machine_faults, remove_leftovers, user_faults
+from heedful.models.bundle import CONFIG, WEIGHTS, read_description
+from heedful.runs.fine_tuning import adapt
+from heedful.runs.run import CHECKPOINTS
+from heedful.training.checkpoints import begin_checkpoints, has_only_begun, last_checkpoint
+
+LOCK: Final = ".lock"  # held by the process that trains; the system releases it when the process ends, however it ends
+
+# Keys that may differ in a resumed run: where and how long it runs, what it reports, how it translates.
+_FREE_KEYS: Final = (
+    "data.folder",
+    "train.steps",
+    "train.device",
+    "train.compile",
+    "train.capture",
+    "train.log_every",
+    "train.checkpoint_every",
+    "train.keep_checkpoints",
+    "train.average",
+    "train.validation.patience",
+    "decode",
+    "evaluate",
+)
+
+
+class RunLock:
+    """The right to train into a folder, which one process has at a time.
+
+    A folder that is there is locked when the block begins; a new one is created, and locked, by `take`, so that a run
+    that is refused leaves no folder behind.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._lock = FileLock(run / LOCK, thread_local=False)
+
+    def __enter__(self) -> Self:
+        if self._run.is_dir():
+            self.take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+    def take(self) -> bool:
+        """Lock the folder, and create it if it is not there; return whether this process did not have it already."""
+        if self._lock.is_locked:
+            return False
+        with machine_faults(self._run), user_faults(self._run, WRITING_FAULTS):
+            self._run.mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout as error:
+                raise UserError(
+                    f"{self._run} is in use: another process is training there. Wait for its end, or choose another "
+                    "--out."
+                ) from error
+        return True
+
+
+def find_checkpoint(run: Path, recipe: Recipe, resume: bool) -> Path | None:
+    """Return the checkpoint to resume from; refuse to overwrite a model, or to resume a run with another recipe."""
+    checkpoint = last_checkpoint(run / CHECKPOINTS)
+    begun = has_only_begun(run / CHECKPOINTS)
+    if checkpoint is None and not (run / WEIGHTS).exists():
+        return None
+    if checkpoint is None and not begun:
+        raise UserError(f"{run} already holds a model, but no checkpoint to resume from: choose another --out.")
+    if not resume:
+        again = "start it again" if begun else "continue it"
+        raise UserError(f"{run} already holds a run: add --resume to {again}, or choose another --out.")
+    _refuse_other_recipe(run, recipe)
+    return checkpoint
+
+
+def begin_run(run: Path) -> None:
+    """Prepare a folder for a run that starts from the beginning; whenever this ends, it can be called again."""
+    begin_checkpoints(run / CHECKPOINTS)  # first: what is removed and written from here on is known to be a beginning
+    with machine_faults(run):
+        for name in (WEIGHTS, CONFIG):  # the config last: it says what the weights are
+            (run / name).unlink(missing_ok=True)
+
+
+def clear(run: Path) -> None:
+    """Remove the partial files of a run that was killed while writing."""
+    for folder in (run, run / CHECKPOINTS):
+        remove_leftovers(folder)
+
+
+def resumed_recipe(run: Path, recipe: Recipe) -> Recipe:
+    """Return the recipe of a run that is resumed: keys that it leaves to `start_from` are in the run's own recipe."""
+    return adapt(recipe, read_description(run, recipe.given_rules)[0]) if recipe.train.start_from else recipe
+
+
+def _refuse_other_recipe(run: Path, recipe: Recipe) -> None:
+    old, new = map(_keys, (read_description(run, recipe.given_rules)[0], resumed_recipe(run, recipe)))
+    changed = sorted(
+        key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _within(key, _FREE_KEYS)
+    )
+    if changed:
+        key = changed[0]
+        raise UserError(
+            f"{run} was trained with `{key}` = {shown(old.get(key))}, but the recipe says {shown(new.get(key))}"
+            + (f" (and {len(changed) - 1} more keys differ)" if len(changed) > 1 else "")
+            + ": resume with the same recipe, or train into another folder."
+        )
+
+
+def _keys(recipe: Recipe) -> dict[str, object]:
+    """Return the values of a recipe by their paths, with the label smoothing that its task provides."""
+    return {**flat(recipe_to_json(recipe)), "train.label_smoothing": recipe.label_smoothing}
+
+
+def _within(key: str, keys: Sequence[str]) -> bool:
+    return any(key == other or key.startswith(other + ".") for other in keys)
