@@ -70,7 +70,7 @@ def hear_hang_ups() -> None:
 
 
 def wait_for_checkpoint(out: Path, process: subprocess.Popen[str]) -> None:
-    while process.poll() is None and not (out / "checkpoints/last.json").exists():
+    while process.poll() is None and not any((out / "checkpoints").glob("step-*")):
         time.sleep(0.01)
 
 

@@ -119,9 +119,11 @@ def test_a_folder_that_another_process_created_in_the_meantime_is_refused(
 def test_a_signal_during_start_up_ends_at_once_and_leaves_no_folder(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr(
-        "heedful.runs.training_run.first_job", lambda *_: os.kill(os.getpid(), number) or pytest.fail("it went on")
-    )
+    def signalled(*_: object) -> None:
+        os.kill(os.getpid(), number)
+        pytest.fail("it went on")
+
+    monkeypatch.setattr("heedful.runs.training_run.first_job", signalled)
     with pytest.raises(Stopped, match=r"^Stopped before the first step: there was nothing to save\.$") as stopped:
         train(make(), tmp_path / "run", console=silent())
     assert stopped.value.exit_code == 128 + number
