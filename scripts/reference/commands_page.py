@@ -13,7 +13,9 @@ from heedful.cli.main import VERBS
 _INTRODUCTION = """\
 # Command reference
 
-Every command of `heedful` with its arguments and options. `heedful COMMAND --help` says the same in a terminal.
+Every command of `heedful` with its arguments and options. `heedful COMMAND -h` says the same in a terminal.
+Every command also takes `-h` (`--help`), `-q` (`--quiet`: no notes and no progress) and `-v` (`--verbose`: also times,
+memory and tracebacks).
 
 | exit code | |
 |---|---|
@@ -89,6 +91,7 @@ def _row(shown: str, parameter: inspect.Parameter) -> str:
     default = parameter.default
     written = "required" if _is_required(parameter) else "" if default in (None, False, "") else f"`{default}`"
     meaning = " ".join((_info(parameter).help or "").split()).replace("|", "\\|")
+    shown = shown.replace("|", "\\|")
     return f"| {shown} | {written} | {meaning} |"
 
 

@@ -1,11 +1,15 @@
 """Lines as they arrive, and the texts and pairs on them."""
 
 import os
+import pty
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from heedful.cli.input import ArrivingLines, pairs_of
+from heedful.cli import messages
+from heedful.cli.input import ArrivingLines, count_lines, open_inputs, pairs_of
 from heedful.data.corpora.texts import Text, text_of_line
 from heedful.errors import UserError
 
@@ -75,3 +79,86 @@ def test_pairs_come_before_the_line_that_is_not_one() -> None:
     assert str(caught.value) == (
         "in.txt, line 3 has 1 column, but must have two: a source and its translation, separated by a tab."
     )
+
+
+# --- files and texts on the command line ------------------------------------------------------------------------------
+
+
+def opened(*arguments: str, texts: list[str] | None = None) -> list[tuple[str, list[str]]]:
+    return [(entry.name, list(entry.lines())) for entry in open_inputs(arguments, texts)]
+
+
+def test_an_argument_is_a_file_if_there_is_one_and_else_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two words").write_text("of a file\n")
+    assert opened("two words", "three more words", "a [MASK]", "[MASK]", texts=["word", "two words"]) == [
+        ("two words", ["of a file"]),
+        ("texts", ["three more words", "a [MASK]", "[MASK]", "word", "two words"]),
+    ]
+    assert opened("x " * 5000, "~no-such-user else", "nul \0 in it") == [
+        ("texts", ["x " * 5000, "~no-such-user else", "nul \0 in it"])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("word", "word: no such file (a text of one word is given with --text)."),
+        ("test.en", "test.en: no such file."),
+        ("my texts.txt", "my texts.txt: no such file."),
+        ("my texts.zip:part", "my texts.zip: no such file."),
+        (
+            "~no-such-user/x",
+            "~no-such-user/x: there is no home folder ~no-such-user: write the path of the folder instead.",
+        ),
+    ],
+)
+def test_what_can_only_be_a_files_name_is_not_taken_as_a_text(argument: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        open_inputs([argument])
+    assert str(caught.value) == message
+
+
+def test_the_number_of_lines_is_known_of_files_and_texts(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    assert count_lines(open_inputs([str(tmp_path / "in.txt"), "a text"], ["another"])) == 4
+
+
+def test_a_pipe_is_read_once_as_it_arrives(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    thread = threading.Thread(target=(tmp_path / "pipe").write_text, args=("one\ntwo\n",))
+    (entry,) = open_inputs([str(tmp_path / "pipe")])
+    assert count_lines([entry]) is None
+    thread.start()
+    assert list(entry.lines()) == ["one", "two"]
+    thread.join()
+
+
+def test_who_types_is_told_so_and_prompted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, closefd=False) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        (entry,) = open_inputs(None)
+        assert capsys.readouterr().err == "heedful: reading from the terminal, one text per line; Ctrl-D ends.\n"
+        os.write(ours, b"hello\n\x04")
+        assert list(entry.lines()) == ["hello"]
+    assert capsys.readouterr().err == "> > \n"
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_quiet_does_not_prompt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    messages.reset()
+    messages.choose(quiet=True, verbose=False)
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, closefd=False) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        (entry,) = open_inputs(None)
+        os.write(ours, b"hello\n\x04")
+        assert list(entry.lines()) == ["hello"]
+    messages.reset()
+    assert capsys.readouterr().err == ""
+    os.close(ours)
+    os.close(theirs)

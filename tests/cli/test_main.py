@@ -14,7 +14,7 @@ import pytest
 import typer
 
 import heedful
-from heedful.cli import main
+from heedful.cli import main, messages
 from heedful.errors import MachineError, Stopped, UserError
 
 PROBE = "heedful.cli.probe"
@@ -114,7 +114,7 @@ def test_a_verb_may_say_its_exit_code(probe: Callable[..., None]) -> None:
 
 @pytest.mark.parametrize("verb", main.VERBS)
 def test_every_verb_of_the_table_has_a_command_or_an_app(verb: str) -> None:
-    assert main._command_of(verb).name == verb
+    assert main.command_of(verb).name == verb
 
 
 def test_the_paragraphs_of_a_help_flow_at_any_width(
@@ -134,6 +134,63 @@ def test_the_paragraphs_of_a_help_flow_at_any_width(
         assert "One, two, three, four, five." in [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
+def test_h_is_help_for_every_verb(probe: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    probe(raising(typer.Exit(0)))
+    for arguments in ([], ["probe"], ["config"], ["config", "show"]):
+        assert main.run([*arguments, "-h"]) == 0
+        short = plain(capsys.readouterr().out)
+        assert main.run([*arguments, "--help"]) == 0
+        assert plain(capsys.readouterr().out) == short
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_flags_are_shown_without_a_type(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run([verb, "--help"]) == 0
+    shown = plain(capsys.readouterr().out)
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+
+
+@pytest.mark.parametrize("arguments", [["-q", "probe"], ["probe", "-q"], ["--quiet", "probe"], ["probe", "--quiet"]])
+def test_quiet_drops_notes_but_no_warnings(
+    probe: Callable[..., None], capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    def command() -> None:
+        messages.note("a note.")
+        messages.warn("a warning.")
+        print("a result")
+
+    probe(command)
+    assert main.run(["probe"]) == 0
+    assert capsys.readouterr() == ("a result\n", "heedful: a note.\nheedful: a warning.\n")
+    assert main.run(arguments) == 0
+    assert capsys.readouterr() == ("a result\n", "heedful: a warning.\n")
+
+
+@pytest.mark.parametrize("arguments", [["-v", "probe"], ["probe", "--verbose"]])
+def test_verbose_shows_time_memory_and_the_traceback_of_an_error(
+    probe: Callable[..., None], capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    probe(lambda: None)
+    assert main.run(arguments) == 0
+    assert re.fullmatch(r"heedful: [\d.]+ s in all, [\d,]+ MiB of memory at the peak\.\n", capsys.readouterr().err)
+    probe(raising(UserError("a.txt: no such file.")))
+    assert main.run(arguments) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("Traceback (most recent call last):\n")
+    assert shown.endswith("heedful: error: a.txt: no such file.\n")
+
+
+def test_quiet_and_verbose_contradict_each_other(
+    probe: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    probe(lambda: None)
+    assert main.run(["-q", "probe", "-v"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "heedful: error: --quiet and --verbose contradict each other: leave one out.\n"
+    )
+
+
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--version"]) == 0
     assert capsys.readouterr().out == f"heedful {heedful.__version__}\n"
@@ -147,13 +204,13 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["trian"], "`trian` is not a verb of heedful. Did you mean `train`?"),
         (["--", "-x"], "`-x` is not a verb of heedful. Known: train, translate,"),
-        (["--versoin"], "No such option: --versoin (Possible options: --version). See `heedful --help`."),
+        (["--versoin"], "No such option: --versoin (Possible options: --verbose, --version). See `heedful --help`."),
         (["config"], "Missing command. See `heedful config --help`."),
-        (["config", "chek"], "No such command 'chek'. Did you mean 'check'? See `heedful config --help`."),
+        (["config", "chek"], "No such command 'chek'. Did you mean 'check', 'schema'? See `heedful config --help`."),
         (["config", "check"], "Missing argument 'RECIPE'. See `heedful config check --help`."),
         (
             ["config", "check", "x", "--sett", "a=1"],
-            "No such option: --sett (Possible options: --set). See `heedful config check --help`.",
+            "No such option: --sett (Possible options: --quiet, --set). See `heedful config check --help`.",
         ),
     ],
 )
@@ -197,17 +254,17 @@ def test_a_mistyped_command_line_is_one_line_with_the_way_out(
         (
             MemoryError(),
             3,
-            "heedful: error: the machine's memory is full: make the batches (`batch_tokens`) or the model smaller.\n",
+            "heedful: error: the machine's memory is full: split long texts, or use a machine with more memory.\n",
         ),
         (
             RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried"),
             3,
-            "heedful: error: the machine's memory is full: make the batches (`batch_tokens`) or the model smaller.\n",
+            "heedful: error: the machine's memory is full: split long texts, or use a machine with more memory.\n",
         ),
         (
             OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
             3,
-            "heedful: error: the GPU's memory is full: make the batches (`batch_tokens`) or the model smaller.\n",
+            "heedful: error: the GPU's memory is full: split long texts, or use a machine with more memory.\n",
         ),
     ],
 )
@@ -217,6 +274,26 @@ def test_an_error_that_is_no_bug_is_its_line_and_its_exit_code(
     probe(raising(error))
     assert main.run(["probe"]) == code
     assert capsys.readouterr() == ("", text)
+
+
+@pytest.mark.parametrize(
+    ("verb", "way_out"),
+    [
+        ("train", "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model"),
+        ("translate", "lower --batch-tokens or --beam."),
+    ],
+)
+def test_a_full_memory_names_the_option_that_fills_it(
+    probe: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+    way_out: str,
+) -> None:
+    probe(raising(OutOfMemoryError("CUDA out of memory.")))
+    monkeypatch.setattr(main, "VERBS", {verb: (PROBE, "Probe.")})
+    assert main.run([verb]) == 3
+    assert f"heedful: error: the GPU's memory is full: {way_out}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), RuntimeError("x"), FileNotFoundError(errno.ENOENT, "x", "y")])

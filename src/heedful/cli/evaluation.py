@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heedful.cli.messages import note
 from heedful.cli.options import flag
 from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.config.recipe import Recipe
@@ -147,4 +148,4 @@ def output_files(output: Path, models: Sequence[str], corpora: Sequence[str]) ->
 def record_figures(name: str, figures: Mapping[str, float], seeds: Sequence[int]) -> None:
     """Write benchmarks/results/NAME.json, and say so."""
     path = record(name, figures, command=shlex.join(["heedful", *sys.argv[1:]]), seeds=seeds)
-    print(f"heedful: recorded in {path}.", file=sys.stderr)
+    note(f"recorded in {path}.")

@@ -1,20 +1,26 @@
-"""What verbs read: lines of files or of standard input, as they arrive, and texts or pairs of texts on them."""
+"""What verbs read: files, texts and standard input, lines as they arrive, and texts or pairs of texts on them."""
 
 import io
 import os
+import re
 import select
 import stat
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import Final
 
-from heedful.data.corpora.lines import TextFile, check_exists, decode_lines, locate, read_lines
+from heedful.cli import messages
+from heedful.data.corpora.lines import TextFile, check_exists, decode_lines, locate, read_lines, split_member
 from heedful.errors import UserError, counted
 
 _STANDARD_INPUT: Final = "-"
-_HINT: Final = " (texts are read from files or from standard input, not from the command line)"
+_TEXTS: Final = "texts"  # the name of texts on the command line, in messages
+_HINT: Final = " (a text of one word is given with --text)"
+_LIKE_A_TEXT: Final = re.compile(r"\s|\[MASK\]|<mask>")
+_LIKE_A_FILE: Final = re.compile(r"(?i)\.(txt|tsv|csv|jsonl?|gz|xz|zip)(:\S+)?\Z")
 _PATIENCE: Final = 0.02  # seconds in which a writer that is not waiting for an answer sends its next line
 _READ: Final = 1 << 16  # bytes
 
@@ -29,28 +35,66 @@ class InputLines:
     name: str
     lines: Callable[[], Iterable[str]]
     ready: Callable[[], bool] = lambda: True
-    file: TextFile | None = None  # set if it can be read twice
+    count: Callable[[], int | None] = lambda: None  # the number of lines, if it can be known before they are read
 
 
-def input_lines(files: Sequence[str] | None) -> list[InputLines]:
-    """Open files, or standard input if none is named; refuse a file that is not there."""
-    return [_of_file(name) if name != _STANDARD_INPUT else standard_input() for name in files or [_STANDARD_INPUT]]
+def open_inputs(
+    arguments: Sequence[str] | None, texts: Sequence[str] | None = None, on_each_line: str = "one text per line"
+) -> list[InputLines]:
+    """Open what a command line names, in its order: files, texts, and standard input for `-` or for nothing at all.
+
+    An argument that names a file is that file. Any other that has white space or a mask in it is a text, unless it ends
+    like the name of a file. `texts` are texts whatever they look like. `on_each_line` tells who types what to type.
+    """
+    named = [(argument, not _is_file(argument)) for argument in arguments or ()]
+    named += [(text, True) for text in texts or ()]
+    opened: list[InputLines] = []
+    for is_text, group in groupby(named or [(_STANDARD_INPUT, False)], key=lambda entry: entry[1]):
+        names = [name for name, _ in group]
+        if is_text:
+            opened.append(_of_texts(names))
+        else:
+            opened += [standard_input(on_each_line) if name == _STANDARD_INPUT else _of_file(name) for name in names]
+    return opened
 
 
 def count_lines(inputs: Sequence[InputLines]) -> int | None:
     """Return the number of lines, if it can be known before they are answered."""
-    known = [entry.file for entry in inputs if entry.file]
-    return None if len(known) < len(inputs) else sum(1 for file in known for _ in read_lines(file))
+    counts = [entry.count() for entry in inputs]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def joined(inputs: Sequence[InputLines]) -> InputLines:
+    """Return several inputs as one; a single one as it is."""
+    if len(inputs) == 1:
+        return inputs[0]
+    return InputLines("input", lambda: chain.from_iterable(entry.lines() for entry in inputs))
+
+
+def _is_file(argument: str) -> bool:
+    """Whether an argument is, or must be meant as, the name of a file."""
+    path = os.path.expanduser(split_member(argument)[0])  # noqa: PTH111 - a text may begin with "~" or be very long
+    if argument == _STANDARD_INPUT or os.path.lexists(path):
+        return True
+    return not _LIKE_A_TEXT.search(argument) or bool(_LIKE_A_FILE.search(argument))
+
+
+def _of_texts(texts: Sequence[str]) -> InputLines:
+    return InputLines(_TEXTS, lambda: texts, count=lambda: len(texts))
 
 
 def _of_file(name: str) -> InputLines:
-    file = replace(locate(name), hint=_HINT if " " in name else "")  # instead of a hint about recipes
+    bare = "/" not in name and "." not in name
+    file = replace(locate(name), hint=_HINT if bare else "", stream=True)  # instead of a hint about recipes
     check_exists(file)
-    again = file if file.path.is_file() else None
-    return InputLines(file.name, lambda: read_lines(file), file=again)
+    return InputLines(file.name, lambda: read_lines(file), count=lambda: _count(file))
 
 
-def standard_input() -> InputLines:
+def _count(file: TextFile) -> int | None:
+    return sum(1 for _ in read_lines(file)) if file.path.is_file() else None
+
+
+def standard_input(on_each_line: str = "one text per line") -> InputLines:
     """Open standard input; lines of a pipe or a terminal are taken as they arrive."""
     name = "standard input"
     try:
@@ -59,15 +103,18 @@ def standard_input() -> InputLines:
         return InputLines(name, lambda: decode_lines(sys.stdin.buffer, name))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return InputLines(name, lambda: decode_lines(sys.stdin.buffer, name))
-    arriving = ArrivingLines(descriptor)
+    typed = sys.stdin.isatty() and sys.stderr.isatty() and not messages.is_quiet()
+    if typed:
+        messages.note(f"reading from the terminal, {on_each_line}; Ctrl-D ends.")
+    arriving = ArrivingLines(descriptor, prompt="> " if typed else "")
     return InputLines(name, lambda: decode_lines(arriving, name), arriving.ready)
 
 
 class ArrivingLines:
     """The lines of a file descriptor, each with its newline, and whether the next one has arrived."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptor: int, prompt: str = "") -> None:
+        self._descriptor, self._prompt = descriptor, prompt
         self._lines: deque[bytes] = deque()
         self._partial = b""  # the start of a line whose end has not arrived
         self._ended = False
@@ -77,7 +124,9 @@ class ArrivingLines:
             while self._lines:
                 yield self._lines.popleft()
             if self._ended:
+                print(end="\n" if self._prompt else "", file=sys.stderr, flush=True)
                 return
+            print(end=self._prompt, file=sys.stderr, flush=True)  # whoever types sees that it is their turn
             self._receive()
 
     def ready(self) -> bool:

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,8 @@ import typer.core
 import typer.main
 
 import heedful
+from heedful.cli import messages
+from heedful.cli.options import QuietOption, VerboseOption, with_verbosity
 from heedful.errors import HeedfulError, MachineError, Stopped, UserError, suggestion
 from heedful.files import impossible_name, machine_error, tolerate_closed_reader
 
@@ -33,12 +36,26 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "compare": ("heedful.cli.verbs.compare", "Compare two translators: scores, significance, examples."),
     "score": ("heedful.cli.verbs.score", "Score given translations: log probability of each pair."),
     "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
+    "embed": ("heedful.cli.verbs.embed", "Write texts as vectors, for search, clustering and other models."),
+    "tokens": ("heedful.cli.verbs.tokens", "Show the pieces and ids of texts, or a batch as the model sees it."),
     "import": ("heedful.cli.verbs.import_", "Import MarianMT or BERT from a local Hugging Face folder."),
     "demo": ("heedful.cli.verbs.demo", "Train a small translator in minutes and try it out."),
     "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
     "recipes": ("heedful.cli.verbs.recipes", "List, show and copy the recipes that ship with Heedful."),
     "config": ("heedful.cli.verbs.config", "Check a recipe, or show it with every default filled in."),
+    "cache": ("heedful.cli.verbs.cache", "List or clear the cache of prepared data."),
+    "completion": ("heedful.cli.verbs.completion", "Print a script that completes commands in your shell."),
 }
+# What to do about a full memory, by verb: the option that decides how much is needed.
+_MEMORY: Mapping[str, str] = {
+    "train": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
+    "doctor": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
+    "translate": "lower --batch-tokens or --beam",
+    "evaluate": "lower --batch-tokens or --beam, or split long texts",
+    "compare": "lower --batch-tokens or --beam",
+}
+_MEMORY_OF_OTHERS = "split long texts, or use a machine with more memory"
+_HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # from the click that this typer depends on
 
@@ -53,9 +70,11 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; only a bug raises."""
+    messages.reset()
     try:
         code = _invoke(list(arguments) or ["--help"])
         sys.stdout.flush()
+        messages.show_cost()
     except HeedfulError as error:
         return _report(error)
     except _UsageError as error:
@@ -71,9 +90,10 @@ def run(arguments: Sequence[str]) -> int:
             return 141
         raise
     except (MemoryError, RuntimeError, OSError) as error:
-        fault = _machine_fault(error)
+        fault = _machine_fault(error, next((word for word in arguments if word in VERBS), ""))
         if fault is None:
             raise
+        fault.__cause__ = error
         return _report(fault)
     return code
 
@@ -91,19 +111,40 @@ def _invoke(arguments: list[str]) -> int:
 # --- verbs --------------------------------------------------------------------------------------------------------
 
 
-class _Verbs(typer.core.TyperGroup):
+class _Verb(typer.core.TyperCommand):
+    """A command whose help shows a flag without a type."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _bare_flags(super().get_params(ctx))
+
+
+class _VerbGroup(typer.core.TyperGroup):
+    """A verb that has verbs of its own."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _bare_flags(super().get_params(ctx))
+
+
+def _bare_flags(parameters: Any) -> Any:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class _Verbs(_VerbGroup):
     """The verbs of the table: placeholders for `--help`, and the real command of the verb that is used."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         verb = args[0]
         if verb not in VERBS:
             raise UserError(f"`{verb}` is not a verb of heedful.{suggestion(verb, list(VERBS))}")
-        self.commands[verb] = _command_of(verb)
+        self.commands[verb] = command_of(verb)
         return super().resolve_command(ctx, args)
 
 
 def _app() -> typer.Typer:
-    app = typer.Typer(name="heedful", cls=_Verbs, add_completion=False)
+    app = typer.Typer(name="heedful", cls=_Verbs, add_completion=False, context_settings=_HELP_OPTIONS)
     app.callback(help=(heedful.__doc__ or "").partition("\n")[0])(_options)
     for verb, (_, line) in VERBS.items():
         app.command(verb, help=line)(_placeholder)
@@ -120,27 +161,34 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Take the options that come before a verb."""
+    messages.choose(quiet, verbose)
 
 
 def _placeholder() -> None:
     raise AssertionError("a verb ran without being loaded")
 
 
-def _command_of(verb: str) -> Any:
+def command_of(verb: str) -> Any:
     """Import a verb's module and build its command."""
     module = import_module(VERBS[verb][0])
     holder = typer.Typer(add_completion=False)
     holder.callback()(_placeholder)
     if hasattr(module, "app"):
-        for registered in module.app.registered_commands:
-            registered.help = _flowing(registered.callback)
-        holder.add_typer(module.app, name=verb)
+        group = typer.Typer(help=module.app.info.help)
+        for registered in map(copy, module.app.registered_commands):
+            registered.help, registered.cls = _flowing(registered.callback), _Verb
+            registered.name = registered.name or registered.callback.__name__.replace("_", "-")
+            registered.callback = with_verbosity(registered.callback)
+            group.registered_commands.append(registered)
+        holder.add_typer(group, name=verb, cls=_VerbGroup)
     else:
-        holder.command(verb, help=_flowing(module.command))(module.command)
-    group: Any = typer.main.get_command(holder)
-    return group.commands[verb]
+        holder.command(verb, help=_flowing(module.command), cls=_Verb)(with_verbosity(module.command))
+    built: Any = typer.main.get_command(holder)
+    return built.commands[verb]
 
 
 def _flowing(command: Any) -> str:
@@ -153,6 +201,7 @@ def _flowing(command: Any) -> str:
 
 def _report(error: HeedfulError) -> int:
     """Print the message of an error; one of several lines is several errors."""
+    messages.show_traceback(error)
     lines = str(error).splitlines()
     if isinstance(error, Stopped):
         print("heedful:", *lines, file=sys.stderr)
@@ -170,7 +219,7 @@ def _usage_message(error: Any) -> str:
     return f"{message}{stop} See `{error.ctx.command_path if error.ctx else 'heedful'} --help`."
 
 
-def _machine_fault(error: Exception) -> HeedfulError | None:
+def _machine_fault(error: Exception, verb: str) -> HeedfulError | None:
     """Return what the machine lacks, or a name that no file can have; None if the error is a bug of ours."""
     if isinstance(error, OSError) and error.filename is None:
         _forget_standard_output()
@@ -178,7 +227,7 @@ def _machine_fault(error: Exception) -> HeedfulError | None:
         return impossible_name(error) or machine_error(error, Path(error.filename or "standard output"))
     if _is_out_of_memory(error):
         where = "the GPU's" if type(error).__name__ == "OutOfMemoryError" else "the machine's"
-        return MachineError(f"{where} memory is full: make the batches (`batch_tokens`) or the model smaller.")
+        return MachineError(f"{where} memory is full: {_MEMORY.get(verb, _MEMORY_OF_OTHERS)}.")
     return None
 
 

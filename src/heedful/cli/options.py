@@ -4,10 +4,12 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_type_hints
 
 import typer
 
+from heedful.cli import messages
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,10 +23,21 @@ ModelArgument = Annotated[
 RecipeArgument = Annotated[
     str, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
 ]
-FilesArgument = Annotated[
+InputsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="FILES", help="Text files, plain, .gz, .xz or members of a .zip; `-`, or no file, is standard input."
+        metavar="FILE|TEXT",
+        help="Files (plain, .gz, .xz, members of a .zip), or texts of several words; `-` or nothing: standard input.",
+    ),
+]
+TextOption = Annotated[
+    list[str] | None,
+    typer.Option("--text", "-t", metavar="TEXT", help="A text, even one that could be a file's name; repeatable."),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to this file, once everything is done, not to standard output."
     ),
 ]
 SetOption = Annotated[
@@ -48,6 +61,13 @@ DeviceOption = Annotated[
 ]
 PrecisionOption = Annotated[
     str, typer.Option("--precision", help="auto, float32 or bfloat16; auto uses bfloat16 on a GPU.")
+]
+
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only: no notes, no progress.")
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also show times, memory, and the traceback of an error.")
 ]
 
 # --- decoding: the keys of a recipe's [decode] --------------------------------------------------------------------
@@ -182,3 +202,21 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return spread
+
+
+def with_verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --quiet and --verbose to a command, after its own options."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+        for name, annotation in (("quiet", QuietOption), ("verbose", VerboseOption))
+    ]
+
+    @wraps(command)
+    def told(**values: Any) -> Any:
+        messages.choose(values.pop("quiet"), values.pop("verbose"))
+        return command(**values)
+
+    keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    told.__signature__ = inspect.Signature([*keyword_only, *added])  # type: ignore[attr-defined]
+    return told

@@ -1,13 +1,18 @@
-"""What verbs write: lines of results, and a progress bar on standard error."""
+"""What verbs write: results on standard output or in a file, and a progress bar on standard error."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Final
 
+from heedful.cli import messages
 from heedful.cli.input import InputLines, count_lines
 from heedful.errors import UserError
 from heedful.files import write_bytes
+
+_STANDARD_OUTPUT: Final = Path("-")
 
 Progress = AbstractContextManager[Callable[[int], None]]  # gives a function that counts what has been done
 
@@ -17,7 +22,7 @@ Progress = AbstractContextManager[Callable[[int], None]]  # gives a function tha
 @contextmanager
 def line_writer(output: Path | None = None) -> Iterator[Callable[[str], None]]:
     """Give a function that writes a line: to standard output at once, or to a file when all lines are there."""
-    if output is None:
+    if output is None or output == _STANDARD_OUTPUT:
         yield _write_now
         return
     kept: list[str] = []
@@ -30,10 +35,23 @@ def _write_now(line: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def refuse_folder(output: Path | None) -> None:
-    """Refuse an output file that is a folder."""
-    if output and output.is_dir():
+def write_result(result: str, output: Path | None = None) -> None:
+    """Write a result of one or several lines to standard output, or to a file."""
+    with line_writer(output) as write:
+        write(result)
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse, before anything long begins, an output file that is a folder, or whose folder does not exist."""
+    if output is None or output == _STANDARD_OUTPUT:
+        return
+    if output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
+    if not output.parent.exists():
+        make = shlex.join(["mkdir", "-p", str(output.parent)])
+        raise UserError(
+            f"{output}: there is no folder {output.parent}: create it with `{make}`, or choose another file."
+        )
 
 
 # --- progress -----------------------------------------------------------------------------------------------------
@@ -42,7 +60,7 @@ def refuse_folder(output: Path | None) -> None:
 @contextmanager
 def progress_bar(doing: str, total: int, shown: bool = True) -> Iterator[Callable[[int], None]]:
     """Give a function that counts what has been done; the bar, labelled `doing`, is shown only on a terminal."""
-    if not (shown and sys.stderr.isatty()):
+    if not (shown and sys.stderr.isatty()) or messages.is_quiet():
         yield lambda done: None
         return
     from rich.console import Console
@@ -62,6 +80,6 @@ def sentence_progress(total: int, shown: bool = True) -> Progress:
 
 def line_progress(doing: str, inputs: Sequence[InputLines], output: Path | None = None) -> Progress:
     """Show how many lines are done, if their number is known and the results do not go to the same terminal."""
-    in_the_way = output is None and sys.stdout.isatty()
+    in_the_way = output in (None, _STANDARD_OUTPUT) and sys.stdout.isatty()
     lines = count_lines(inputs) if sys.stderr.isatty() and not in_the_way else None
     return progress_bar(doing, lines or 0, shown=lines is not None)

@@ -13,6 +13,10 @@ Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a languag
 Part = Annotated[str, Field(pattern=r"^(\d+(-\d+)?/\d+)?$", description='a part such as "0/10" or "1-9/10"')]
 
 
+Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
+Separator = Literal[",", ";", "|", "\t"]
+
+
 class Corpus(Section):
     """Keys of every corpus, and the facts that each form of corpus declares about itself."""
 
@@ -77,17 +81,48 @@ class TextCorpus(Corpus):
 
 
 class TsvCorpus(Corpus):
-    """Tab-separated columns of one file, counted from 1."""
+    """Tab-separated columns of one file, by their numbers from 1 on, or by their names in the first line."""
 
     frozen_kind = "TsvCorpus"
     file_keys = ("tsv",)
+    later_keys: ClassVar[tuple[str, ...]] = ("header",)
 
     tsv: str
     """File of tab-separated columns."""
-    source: PositiveInt = 1
-    """Column of the source sentences."""
-    target: PositiveInt = 2
-    """Column of the target sentences."""
+    source: Column = 1
+    """Column of the source sentences, by number or name."""
+    target: Column = 2
+    """Column of the target sentences, by number or name."""
+    header: bool = False
+    """Whether the first line has the names of columns; it always has where a column is given by name."""
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line is not data."""
+        return _has_header(self)
+
+
+class CsvCorpus(Corpus):
+    """Columns of one CSV file, by their numbers from 1 on, or by their names in the first line."""
+
+    frozen_kind = "CsvCorpus"
+    file_keys = ("csv",)
+
+    csv: str
+    """File of columns separated by commas; texts with commas, quotes or line breaks are in quotes."""
+    source: Column = 1
+    """Column of the source sentences, by number or name."""
+    target: Column = 2
+    """Column of the target sentences, by number or name."""
+    header: bool = False
+    """Whether the first line has the names of columns; it always has where a column is given by name."""
+    separator: Separator = ","
+    """Character between columns."""
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line is not data."""
+        return _has_header(self)
 
 
 class JsonlCorpus(Corpus):
@@ -160,19 +195,58 @@ class TextsCorpus(Corpus):
 
 
 class TsvTexts(TextsCorpus):
-    """Texts in a column of a tab-separated file, optionally with a second text and labels; columns count from 1."""
+    """Texts in a column of a tab-separated file, optionally with a second text and labels.
+
+    Columns are given by their numbers from 1 on, or by their names in the first line.
+    """
 
     frozen_kind = "TsvTexts"
     file_keys = ("tsv",)
+    later_keys: ClassVar[tuple[str, ...]] = ("header",)
 
     tsv: str
     """File of tab-separated columns."""
-    text: PositiveInt
-    """Column of the texts."""
-    second: PositiveInt | None = None
+    text: Column
+    """Column of the texts, by number or name."""
+    second: Column | None = None
     """Column of the second texts, for models that read pairs of texts."""
-    label: PositiveInt | None = None
+    label: Column | None = None
     """Column of the labels; several labels are separated by commas."""
+    header: bool = False
+    """Whether the first line has the names of columns; it always has where a column is given by name."""
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line is not data."""
+        return _has_header(self)
+
+
+class CsvTexts(TextsCorpus):
+    """Texts in a column of a CSV file, optionally with a second text and labels.
+
+    Columns are given by their numbers from 1 on, or by their names in the first line.
+    """
+
+    frozen_kind = "CsvTexts"
+    file_keys = ("csv",)
+
+    csv: str
+    """File of columns separated by commas; texts with commas, quotes or line breaks are in quotes."""
+    text: Column
+    """Column of the texts, by number or name."""
+    second: Column | None = None
+    """Column of the second texts, for models that read pairs of texts."""
+    label: Column | None = None
+    """Column of the labels; several labels are separated by commas."""
+    header: bool = False
+    """Whether the first line has the names of columns; it always has where a column is given by name."""
+    separator: Separator = ","
+    """Character between columns."""
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line is not data."""
+        return _has_header(self)
 
 
 class JsonlTexts(TextsCorpus):
@@ -205,12 +279,17 @@ class PlainTexts(TextsCorpus):
     """How sentences are found: split at punctuation, or one per line."""
 
 
+def _has_header(table: Corpus) -> bool:
+    columns = (getattr(table, key, None) for key in ("source", "target", "text", "second", "label"))
+    return bool(getattr(table, "header", False)) or any(isinstance(column, str) for column in columns)
+
+
 def _corpus_form(value: Any) -> str:
     def has(key: str) -> bool:
         return key in value if isinstance(value, dict) else hasattr(value, key)
 
-    form = next((form for form in ("tsv", "jsonl", "builtin") if has(form)), "")
-    if form in ("tsv", "jsonl"):
+    form = next((form for form in ("tsv", "csv", "jsonl", "builtin") if has(form)), "")
+    if form in ("tsv", "csv", "jsonl"):
         return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
     if not form and has("label"):
         return "tsv_texts"  # the usual form of texts with labels, so that the message names the missing key
@@ -222,16 +301,19 @@ def _as_tuple(value: Any) -> Any:
 
 
 SPLITS: Final = ("train", "valid", "test")  # keys of [data]
-PAIRS = (TextCorpus, TsvCorpus, JsonlCorpus, BuiltinCorpus)
-TEXTS = (TsvTexts, JsonlTexts, PlainTexts)
-PairCorpus = TextCorpus | TsvCorpus | JsonlCorpus | BuiltinCorpus
-AnyTexts = TsvTexts | JsonlTexts | PlainTexts
+PAIRS = (TextCorpus, TsvCorpus, CsvCorpus, JsonlCorpus, BuiltinCorpus)
+TEXTS = (TsvTexts, CsvTexts, JsonlTexts, PlainTexts)
+PairCorpus = TextCorpus | TsvCorpus | CsvCorpus | JsonlCorpus | BuiltinCorpus
+RowTexts = TsvTexts | CsvTexts | JsonlTexts
+AnyTexts = RowTexts | PlainTexts
 AnyCorpus = Annotated[
     Annotated[TextCorpus, Tag("pairs")]
     | Annotated[TsvCorpus, Tag("tsv")]
+    | Annotated[CsvCorpus, Tag("csv")]
     | Annotated[JsonlCorpus, Tag("jsonl")]
     | Annotated[BuiltinCorpus, Tag("builtin")]
     | Annotated[TsvTexts, Tag("tsv_texts")]
+    | Annotated[CsvTexts, Tag("csv_texts")]
     | Annotated[JsonlTexts, Tag("jsonl_texts")]
     | Annotated[PlainTexts, Tag("text")],
     Discriminator(_corpus_form),

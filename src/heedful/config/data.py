@@ -44,6 +44,8 @@ class Data(Section):
     Training pairs with a longer side are dropped, and counted. Texts to classify are cut to this length, markers
     included; a masked language model splits them.
     """
+    max_line: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
+    """Maximum length of a line in characters; longer ones are dropped before tokenizing, and counted."""
     cut: Cut = "end"
     """Part that is removed from a text to classify that is too long."""
     max_ratio: Annotated[float, Field(ge=1)] | None = None

@@ -8,10 +8,16 @@ import hashlib
 import json
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
+
+try:
+    import fcntl
+except ImportError:  # not on this system: nothing tells that an entry is in use
+    fcntl = None  # type: ignore[assignment]
 
 from filelock import FileLock, Timeout
 
@@ -51,10 +57,12 @@ def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[
     with _elsewhere():
         entry = load(folder)
         if entry is not None and _is_sound(folder):
+            _mark_used(folder, entry)
             return entry
     with _lock(folder, progress):
         entry = load(folder)  # another process may have built it in the meantime
         if entry is not None and _is_sound(folder):
+            _mark_used(folder, entry)
             return entry
         if (folder / HASHES).exists():
             progress(f"{folder} is damaged: preparing it again")
@@ -65,6 +73,7 @@ def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[
             (staged / HASHES).write_bytes(json_bytes(hashes))
     entry = load(folder)
     assert entry is not None, f"{folder} was built and cannot be loaded"
+    _mark_used(folder, entry)
     return entry
 
 
@@ -75,6 +84,38 @@ def _is_sound(folder: Path) -> bool:
         return isinstance(stated, dict) and all(sha256_of_file(folder / name) == stated[name] for name in stated)
     except UserError:  # missing or damaged
         return False
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a process, this one included, has the entry in this folder open."""
+    if fcntl is None or not folder.is_dir():
+        return False
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _mark_used(folder: Path, entry: object) -> None:
+    """Lock the folder as long as the entry is in memory, so that nobody clears it, and set the time of its last use."""
+    with suppress(OSError):
+        os.utime(folder)
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            weakref.finalize(entry, os.close, descriptor)
+        except TypeError:  # such an entry needs its folder no longer
+            os.close(descriptor)
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 @contextmanager

@@ -3,12 +3,21 @@
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from heedful.config.data import Data
 
 if TYPE_CHECKING:
     from sacremoses import MosesDetokenizer, MosesTokenizer
+
+
+class TooLong(str):
+    """A blank text in place of a line that is longer than `data.max_line`."""
+
+    __slots__ = ()
+
+
+TOO_LONG: Final = TooLong()
 
 
 @dataclass(frozen=True)
@@ -17,15 +26,25 @@ class TextForm:
 
     nfc: bool = False
     lowercase: bool = False
+    max_line: int | None = None  # the most characters of a line of a corpus; None is any number
 
     @classmethod
     def of(cls, data: Data) -> "TextForm":
         """Return the form that a recipe asks for."""
-        return cls(data.nfc, data.lowercase)
+        return cls(data.nfc, data.lowercase, data.max_line)
 
-    def key(self) -> dict[str, bool]:
+    def key(self) -> dict[str, object]:
         """Return the form as a part of cache keys; a key added later may enter only where it is not at its default."""
-        return {"nfc": self.nfc, "lowercase": self.lowercase}
+        usual = self.max_line in (None, Data.model_fields["max_line"].default)
+        return {"nfc": self.nfc, "lowercase": self.lowercase, **({} if usual else {"max_line": self.max_line})}
+
+    def of_line(self, line: str) -> str:
+        """Bring a line of a corpus into the form; one that is too long becomes TOO_LONG, which is blank."""
+        return TOO_LONG if self.too_long(line) else self(line)
+
+    def too_long(self, line: str) -> bool:
+        """Whether a line of a corpus is longer than the recipe allows."""
+        return self.max_line is not None and len(line) > self.max_line
 
     def __call__(self, text: str) -> str:
         """Bring a text into the form."""

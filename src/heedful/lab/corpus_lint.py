@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from heedful.config.corpora import (
     AnyCorpus,
     BuiltinCorpus,
+    CsvCorpus,
+    CsvTexts,
     JsonlCorpus,
     JsonlTexts,
     PlainTexts,
@@ -273,11 +275,13 @@ def _file(corpus: AnyCorpus, side: Side) -> str:
             return {"source": corpus.source, "target": corpus.target}.get(side, f"{corpus.source}, {corpus.target}")
         case TsvCorpus():
             return f"{corpus.tsv}{of_side}"
+        case CsvCorpus():
+            return f"{corpus.csv}{of_side}"
         case JsonlCorpus():
             return f"{corpus.jsonl}{of_side}"
         case BuiltinCorpus():
             return f"{corpus.title}{of_side}"
-        case TsvTexts() | JsonlTexts() | PlainTexts():
+        case TsvTexts() | CsvTexts() | JsonlTexts() | PlainTexts():
             return corpus.title
         case _:
             assert_never(corpus)

@@ -3,8 +3,9 @@
 import json
 import math
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,6 +19,8 @@ from heedful.files import append_line, read_bytes, tolerate_closed_reader, write
 from heedful.training.trainer import StepMetrics
 
 METRICS: Final = "metrics.jsonl"  # in a run's folder
+_STAYS_EVERY: Final = 60.0  # seconds between two progress lines that stay on a terminal
+_MUCH_WAITING: Final = 0.05  # share of the time from which waiting for data is worth a word
 
 
 class RunProgress:
@@ -32,6 +35,7 @@ class RunProgress:
         self._live = (
             Live(console=self.console, transient=True, auto_refresh=False) if self.console.is_terminal else None
         )
+        self._stayed = time.monotonic()
         self._metrics: Path | None = None
         self._board: Any = None
         self._lost = False  # metrics could not be written
@@ -60,12 +64,29 @@ class RunProgress:
         """Print a line above the live one."""
         self.console.print(message, soft_wrap=True, markup=False)
 
-    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
-        """Show the metrics; record them too if they are `logged`."""
-        line = describe(metrics)
+    @contextmanager
+    def showing(self, work: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Show on the live line how much of some work is done: "validating 400 / 1,014"."""
+        finished = 0
+
+        def advance(count: int) -> None:
+            nonlocal finished
+            finished += count
+            self._show(f"{work} {finished:,} / {total:,}")
+
+        advance(0)
+        yield advance
+
+    def _show(self, line: str) -> None:
         if self._live:
             self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
-        elif logged:
+
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
+        """Show the metrics; record them too if they are `logged`."""
+        line, now = describe(metrics), time.monotonic()
+        self._show(line)
+        if logged and (self._live is None or now - self._stayed >= _STAYS_EVERY):
+            self._stayed = now
             self.say(line)
         if logged:
             self._record(
@@ -111,12 +132,13 @@ class RunProgress:
 
 
 def describe(metrics: StepMetrics) -> str:
-    """Return a line of at most 80 columns: step, loss, learning rate, tokens per second, data wait, time left."""
-    skipped = f"  skipped {metrics.skipped}" if metrics.skipped else ""
+    """Return a line about the last steps: step, epoch, loss, learning rate, speed, time left, and what is unusual."""
+    waiting = f"  waiting for data {metrics.data_wait:.0%}" if metrics.data_wait >= _MUCH_WAITING else ""
+    skipped = f"  skipped updates {metrics.skipped}" if metrics.skipped else ""
     return (
-        f"step {metrics.step:,}/{metrics.steps:,}  loss {metrics.loss:.3f}  lr {metrics.learning_rate:.1e}  "
-        f"{metrics.tokens_per_second:,.0f} tok/s  wait {metrics.data_wait:.0%}{skipped}  "
-        f"{duration(metrics.seconds_left)} left"
+        f"step {metrics.step:,}/{metrics.steps:,}  epoch {metrics.epoch + 1:,}  loss {metrics.loss:.3f}  "
+        f"lr {metrics.learning_rate:.1e}  {metrics.tokens_per_second:,.0f} tok/s  "
+        f"{duration(metrics.seconds_left)} left{waiting}{skipped}"
     )
 
 

@@ -18,6 +18,7 @@ from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration
+from heedful.tasks.protocol import ShowsProgress
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
@@ -48,6 +49,8 @@ class RunObserver:
         on_cpu = job.device.type == "cpu"
         self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
+        if isinstance(self.validator, ShowsProgress):
+            self.validator.show = progress.showing
 
     def to_the_end(self, position: Position) -> None:
         """Train, and report where the model is."""
@@ -70,6 +73,7 @@ class RunObserver:
         which = "The last model" if end.best_score is None else f"The best model, of step {end.best_step:,},"
         self.progress.say(f"Trained {end.step:,} steps in {took}{early}. {which} is in {best}")
         self._average(end)
+        self.progress.say(f"Next: {self.job.task.usage(self.job.recipe, self.run)[0]}")
 
     def _average(self, end: Position) -> None:
         """Average checkpoints, if the recipe requests it; the mean becomes the run's model if it is better."""

@@ -42,6 +42,7 @@ def train(
         if checkpoint:
             job = Job.prepare(resumed_recipe(run, resolved), read_description(run, rules)[1], progress, task)
             position = job.resume(checkpoint, progress)
+            progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
         else:
             job = first_job(resolved, progress, task)
             position = job.begin()

@@ -7,7 +7,7 @@ and `heedful.load`; the others are in `tasks.table`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -32,6 +32,13 @@ ShowProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]
 def show_nothing(work: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
     """Show no progress."""
     return nullcontext(lambda finished: None)
+
+
+@runtime_checkable
+class ShowsProgress(Protocol):
+    """A validator that shows how much of its work is done, by a function that the run sets."""
+
+    show: ShowProgress
 
 
 class Evaluation(Protocol):

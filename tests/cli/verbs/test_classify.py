@@ -128,6 +128,13 @@ def read_line(descriptor: int, seconds: float = PATIENCE) -> bytes:
     return seen
 
 
+def test_texts_on_the_command_line_are_answered_like_lines(films: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert classify(films, PRAISE, "--text", "awful", file_of(tmp_path / "in", [BLAME]), "-o", tmp_path / "out") == 0
+    labels = [line.split("\t")[0] for line in (tmp_path / "out").read_text().splitlines()]
+    assert labels == ["pos", "neg", "neg"]
+    assert capsys.readouterr().out == ""
+
+
 # --- forms ------------------------------------------------------------------------------------------------------------
 
 
@@ -223,9 +230,12 @@ def test_quick_mistakes_are_told_before_the_model_is_loaded(tmp_path: Path, caps
     )
     missing = tmp_path / "missing.txt"
     assert refused(capsys, "classify", "no-model", missing) == f"{missing}: no such file."
-    assert refused(capsys, "classify", "no-model", "The film was great.") == (
-        "The film was great.: no such file (texts are read from files or from standard input, not from the command "
-        "line)."
+    assert refused(capsys, "classify", "no-model", "great") == (
+        "great: no such file (a text of one word is given with --text)."
+    )
+    assert refused(capsys, "classify", "no-model", "-t", PRAISE, "-o", tmp_path / "new" / "out") == (
+        f"{tmp_path}/new/out: there is no folder {tmp_path}/new: create it with `mkdir -p {tmp_path}/new`, or choose "
+        "another file."
     )
 
 

@@ -131,7 +131,7 @@ def refused(capsys: Capture, model: Path, *arguments: str) -> str:
 
 def test_a_text_without_a_mask(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     way_out = "has no mask: write [MASK] where a piece is to be filled in."
-    assert refused(capsys, folder, "monday") == f"texts, line 1 {way_out}"
+    assert refused(capsys, folder, "--text", "monday") == f"texts, line 1 {way_out}"
     given(monkeypatch, "monday [MASK] wednesday\nfriday [mask]\n")
     assert fill(folder, "--top", "1") == 2
     out, error = capsys.readouterr()
@@ -139,11 +139,14 @@ def test_a_text_without_a_mask(folder: Path, capsys: Capture, monkeypatch: pytes
     assert error == f"heedful: error: standard input, line 2 {way_out}\n"
 
 
-def test_a_file_instead_of_a_text(folder: Path, tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "texts.txt").write_text("the [MASK]\n")
-    assert refused(capsys, folder, str(tmp_path / "texts.txt")) == (
-        f"{tmp_path}/texts.txt is a file, but must be a text: to read the file, use `< {tmp_path}/texts.txt`."
-    )
+def test_files_and_texts_are_answered_in_their_order(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "texts.txt").write_text("tuesday [MASK] thursday\n")
+    out = tmp_path / "out"
+    texts = ("monday [MASK] wednesday", str(tmp_path / "texts.txt"), "--text", "[MASK]")
+    assert fill(folder, *texts, "--top", "1", "-o", str(out)) == 0
+    assert capsys.readouterr().out == ""
+    first, _, second, _, _, _ = out.read_text().splitlines()
+    assert (first, second) == ("monday tuesday wednesday", "tuesday wednesday thursday")
 
 
 def test_a_text_that_is_too_long(folder: Path, capsys: Capture) -> None:

@@ -1,5 +1,6 @@
 """`heedful import` as a user sees it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,22 @@ def test_a_model_of_several_languages_is_asked_for_one(tmp_path: Path, capsys: C
     assert capsys.readouterr().out.count("\n") == 1
     assert run(translate) == 2
     assert "begin it with one of <2fr>, <2it>, or use `--to`" in capsys.readouterr().err
+
+
+def test_the_name_of_a_model_on_the_hub_is_to_be_downloaded_first(capsys: Capture) -> None:
+    assert run(["import", "Helsinki-NLP/opus-mt-en-de"]) == 2
+    assert capsys.readouterr().err == (
+        "heedful: error: Helsinki-NLP/opus-mt-en-de is not a folder. If it is the name of a model on the Hugging Face "
+        "hub, download it first with `hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de`, then "
+        "`heedful import opus-mt-en-de`.\n"
+    )
+
+
+def test_an_import_may_be_told_as_json(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert run(["import", str(folder), "-o", str(tmp_path / "out"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["model"], told["type"]) == (str(tmp_path / "out"), "marian")
+    assert told["parameters"] > 0
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,19 @@ def test_pairs_from_standard_input(
     assert capsys.readouterr().out == from_files
 
 
+def test_pairs_from_files_of_two_columns_and_from_texts(
+    reversing_folder: Path, pair: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    assert score(reversing_folder, *pair) == 0
+    expected = capsys.readouterr().out
+    (tmp_path / "pairs.tsv").write_text("cat\then\n")
+    assert score(reversing_folder, "ant bee\tbee ant", str(tmp_path / "pairs.tsv"), "-o", str(tmp_path / "out")) == 0
+    assert (tmp_path / "out").read_text() == expected
+    assert refused(capsys, reversing_folder, *pair, "ant\tant") == (
+        "--source and --target are the pairs to score: leave out the other files and texts."
+    )
+
+
 def test_each_pair_is_answered_before_the_next_is_written(reversing_folder: Path, reversing: Translator) -> None:
     pairs = [("ant bee", "bee ant"), ("", ""), ("cat", "hen")]
     with conversation("score", str(reversing_folder), "--device", "cpu") as ask:

@@ -234,6 +234,17 @@ def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pyt
     assert "target tokens/s" in printed
     assert "60 updates" in printed
     assert not (tmp_path / "run").exists()
+    assert run(["train", str(recipe), "--dry-run", "--json", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert set(json.loads(out)) >= {"parameters", "tokens_per_second", "seconds", "epochs"}
+    assert err == ""
+
+
+def test_json_is_for_the_estimate(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", str(recipe), "--json"]) == 2
+    assert capsys.readouterr().err == (
+        "heedful: error: --json is for the estimate of --dry-run: a run writes its figures to metrics.jsonl.\n"
+    )
 
 
 def test_a_folder_that_holds_a_run_is_refused(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

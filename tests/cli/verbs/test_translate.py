@@ -71,6 +71,14 @@ def test_a_regular_file_may_be_standard_input(
     assert capsys.readouterr().out == "bee ant\ncat\n"
 
 
+def test_texts_on_the_command_line_are_answered_like_lines(
+    reversing_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path = file_of(tmp_path / "in", ["cat dog"])
+    assert translate(reversing_folder, "ant bee", path, "-t", "hen", "-o", "-") == 0
+    assert capsys.readouterr().out == "bee ant\ndog cat\nhen\n"
+
+
 def test_no_lines_give_no_lines(reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
     assert translate(reversing_folder, file_of(tmp_path / "in", [])) == 0
     assert capsys.readouterr().out == ""
@@ -155,7 +163,7 @@ def test_a_tab_that_the_model_writes_makes_no_column(
 
 
 def test_output_goes_to_a_file_when_all_is_there(reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
-    path, out = file_of(tmp_path / "in", ["ant bee", "", "cat"]), tmp_path / "new" / "out"
+    path, out = file_of(tmp_path / "in", ["ant bee", "", "cat"]), tmp_path / "out"
     assert translate(reversing_folder, path, "--output", out) == 0
     assert out.read_text() == "bee ant\n\ncat\n"
     assert capsys.readouterr().out == ""
@@ -248,6 +256,10 @@ def test_invalid_utf8_is_refused_with_its_place_after_what_came_before(
         (["--device", "tpu"], "`tpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
         (["--precision", "int8"], "`int8` is not a precision: use `auto`, `float32` or `bfloat16`."),
         (["--output", "."], ".: this is a folder, but must be a file."),
+        (
+            ["-o", "no/where/out"],
+            "no/where/out: there is no folder no/where: create it with `mkdir -p no/where`, or choose another file.",
+        ),
     ],
 )
 def test_wrong_options_are_refused(

@@ -10,6 +10,8 @@ from heedful.config.corpora import (
     AnyCorpus,
     BuiltinCorpus,
     Corpus,
+    CsvCorpus,
+    CsvTexts,
     JsonlTexts,
     PlainTexts,
     TextCorpus,
@@ -19,6 +21,8 @@ from heedful.config.corpora import (
 CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (TextCorpus(source="a.en", target="a.de"), ("a.en", "a.de"), "a.en + a.de"),
     (TsvCorpus(tsv="a.tsv"), ("a.tsv",), "a.tsv"),
+    (CsvCorpus(csv="a.csv", source="en", target="de"), ("a.csv",), "a.csv"),
+    (CsvTexts(csv="a.csv", text="review", label=2), ("a.csv",), "a.csv"),
     (JsonlTexts(jsonl="a.jsonl", text="x", label="y"), ("a.jsonl",), "a.jsonl"),
     (PlainTexts(text="a.txt"), ("a.txt",), "a.txt"),
     (BuiltinCorpus(builtin="english-spanish", part="valid"), (), "english-spanish valid"),
@@ -39,7 +43,7 @@ def test_every_form_has_a_frozen_kind_of_its_own() -> None:
 
 @pytest.mark.parametrize(("corpus", "files", "title"), CORPORA)
 def test_options_are_what_decides_the_rows(corpus: Corpus, files: tuple[str, ...], title: str) -> None:
-    own = set(type(corpus).model_fields) - {"name", "weight", *corpus.file_keys}
+    own = set(type(corpus).model_fields) - {"name", "weight", *corpus.file_keys, *corpus.later_keys}
     assert set(corpus.options()) == own
     assert corpus.model_copy(update={"name": "mine", "weight": 2.0}).options() == corpus.options()
     assert corpus.model_copy(update={"lines": "1-2"}).options() != corpus.options()
@@ -47,7 +51,7 @@ def test_options_are_what_decides_the_rows(corpus: Corpus, files: tuple[str, ...
 
 def test_a_key_added_later_enters_the_options_only_where_it_says_something() -> None:
     class Quoted(TsvCorpus):
-        later_keys: ClassVar[tuple[str, ...]] = ("quote",)
+        later_keys: ClassVar[tuple[str, ...]] = (*TsvCorpus.later_keys, "quote")
         quote: str = ""
 
     assert Quoted(tsv="a.tsv").options() == TsvCorpus(tsv="a.tsv").options()

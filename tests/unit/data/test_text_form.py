@@ -10,14 +10,29 @@ from hypothesis import strategies as st
 from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data
 from heedful.data.corpora.pairs import read_pairs
-from heedful.data.text_form import TextForm, join_words, split_words
+from heedful.data.text_form import TOO_LONG, TextForm, join_words, split_words
 
 # --- the form ---------------------------------------------------------------------------------------------------------
 
 
 def test_text_stands_as_it_is_unless_a_form_is_asked_for() -> None:
     assert TextForm()("E\u0301 ÀB") == "E\u0301 ÀB"
-    assert TextForm.of(Data(train=(TextCorpus(source="a", target="b"),))) == TextForm()
+    assert TextForm.of(Data(train=(TextCorpus(source="a", target="b"),))) == TextForm(max_line=1_000_000)
+
+
+def test_a_line_that_is_too_long_becomes_blank() -> None:
+    data = Data(train=(TextCorpus(source="a", target="b"),), max_line=5, lowercase=True)
+    form = TextForm.of(data)
+    assert form.of_line("FIVE!") == "five!"
+    assert form.of_line("SIX!!!") is TOO_LONG
+    assert form("SIX!!!") == "six!!!"  # a text to translate is not a line of a corpus
+    assert not TOO_LONG.strip()
+
+
+def test_the_usual_limit_of_lines_is_not_part_of_cache_keys() -> None:
+    usual = {"nfc": False, "lowercase": False}
+    assert TextForm().key() == TextForm(max_line=1_000_000).key() == usual
+    assert TextForm(max_line=5).key() == {**usual, "max_line": 5}
 
 
 def test_text_is_composed_and_then_lowercased() -> None:

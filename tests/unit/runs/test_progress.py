@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import sys
+import time
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -28,11 +30,15 @@ READING = StepMetrics(
 )
 
 
-def test_the_line_says_step_loss_rate_speed_wait_and_time_left() -> None:
+def test_the_line_says_step_epoch_loss_rate_speed_and_time_left() -> None:
     line = describe(READING)
-    for part in ("step 1,500/8,000", "loss 2.346", "lr 1.2e-03", "12,346 tok/s", "wait 2%", "62 min left"):
-        assert part in line
+    assert line == "step 1,500/8,000  epoch 4  loss 2.346  lr 1.2e-03  12,346 tok/s  62 min left"
     assert len(line) <= 80
+
+
+def test_what_is_unusual_is_spelled_out_at_the_end_of_the_line() -> None:
+    unusual = describe(replace(READING, data_wait=0.31, skipped=2))
+    assert unusual == f"{describe(READING)}  waiting for data 31%  skipped updates 2"
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(45, "45 s"), (720, "12 min"), (12000, "3 h 20 min")])
@@ -55,6 +61,36 @@ def test_a_terminal_has_one_live_line_that_disappears() -> None:
         progress.say("a line above it")
     assert "step 1,500" in out.getvalue()
     assert "a line above it" in out.getvalue()
+
+
+def test_on_a_terminal_a_line_stays_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 10.0, 61.0, 62.0, 130.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    said: list[str] = []
+    monkeypatch.setattr(RunProgress, "say", lambda self, message: said.append(message))
+    progress = RunProgress(Console(file=StringIO(), width=200, force_terminal=True))
+    for step in (1, 2, 3, 4):
+        progress.step_metrics(replace(READING, step=step), logged=True)
+    assert [line.split("/")[0] for line in said] == ["step 2", "step 4"]
+
+
+def test_the_live_line_says_how_much_of_a_validation_is_done() -> None:
+    out = StringIO()
+    with (
+        RunProgress(Console(file=out, width=200, force_terminal=True)) as progress,
+        progress.showing("validating", 1014) as advance,
+    ):
+        advance(250)
+        advance(150)
+    for line in ("validating 0 / 1,014", "validating 250 / 1,014", "validating 400 / 1,014"):
+        assert line in out.getvalue()
+
+
+def test_a_validation_in_progress_is_not_shown_elsewhere() -> None:
+    out = StringIO()
+    with RunProgress(Console(file=out, width=200)) as progress, progress.showing("validating", 3) as advance:
+        advance(3)
+    assert out.getvalue() == ""
 
 
 def test_metrics_go_on_where_nobody_reads_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,12 +25,15 @@ def test_a_run_folder_holds_the_bundle_the_checkpoint_and_the_metrics(make: Make
     assert [p.name for p in (run / "checkpoints").glob("step-*")] == ["step-00000012"]
     assert "heedful translate" in (run / "README.md").read_text()
     assert "Trained 12 steps" in told(console)
+    assert told(console).rstrip().endswith(f"Next: heedful translate {run} < text.txt")
 
 
 def test_a_run_in_two_halves_ends_with_the_bits_and_the_metrics_of_a_whole_one(make: Make, tmp_path: Path) -> None:
     whole = train(make(), tmp_path / "whole", console=silent())
     train(make(steps=6), tmp_path / "halves", console=silent())
-    halves = train(make(), tmp_path / "halves", resume=True, console=silent())
+    console = silent()
+    halves = train(make(), tmp_path / "halves", resume=True, console=console)
+    assert f"Resuming {halves} from step 6, epoch " in told(console)
     same_bits(whole / "model.safetensors", halves / "model.safetensors")
     same_bits(
         whole / "checkpoints/step-00000012/optimizer.safetensors",
@@ -143,7 +146,7 @@ def test_without_validation_data_the_last_model_is_kept(make: Make, tmp_path: Pa
     run = train(recipe, tmp_path / "run", console=console)
     assert (run / "model.safetensors").exists()
     assert "not validated" in (run / "README.md").read_text()
-    assert told(console).endswith(f"The last model is in {run}\n")
+    assert f"The last model is in {run}\n" in told(console)
 
 
 def test_a_validation_pair_beyond_the_positions_is_refused_before_training(make: Make, tmp_path: Path) -> None:

@@ -1,16 +1,18 @@
 """`heedful average`: average the weights of checkpoints or models into one model."""
 
-import sys
+import json
 from typing import Annotated
 
 import typer
+
+from heedful.cli import messages
 
 
 def command(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="A run folder, or several models of the same shape.")
     ],
-    out: Annotated[str, typer.Option("--out", metavar="FOLDER", help="Folder for the averaged model.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the averaged model.")],
     last: Annotated[
         int | None, typer.Option("--last", metavar="N", min=2, help="Average the last N checkpoints of the run.")
     ] = None,
@@ -20,15 +22,20 @@ def command(
             "--best", metavar="N", min=2, help="Average the N best of the checkpoints that were validated when saved."
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: the folder, and what was averaged.")
+    ] = False,
 ) -> None:
     """Average the weights of the last or best checkpoints of a run, or of several models, into a new model."""
     from heedful.runs.averaging import are_strangers, average  # importing torch takes seconds
 
     parts = average(models, out, last=last, best=best)
-    print(f"The average of {', '.join(part.name for part in parts)} is in {out}")
+    if as_json:
+        print(json.dumps({"model": str(out), "averaged": [str(part) for part in parts]}, ensure_ascii=False))
+    else:
+        print(f"The average of {', '.join(part.name for part in parts)} is in {out}")
     if len(models) > 1 and are_strangers(models):
-        print(
-            "heedful: these models may have started from different weights, whose average is most likely noise: check "
-            "its scores.",
-            file=sys.stderr,
+        messages.warn(
+            "these models may have started from different weights, whose average is most likely noise: check its "
+            "scores."
         )

@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import input_lines
-from heedful.cli.options import DeviceOption, FilesArgument, ModelArgument, PrecisionOption
-from heedful.cli.output import line_progress, line_writer
+from heedful.cli import messages
+from heedful.cli.input import open_inputs
+from heedful.cli.options import (
+    DeviceOption,
+    InputsArgument,
+    ModelArgument,
+    OutputOption,
+    PrecisionOption,
+    TextOption,
+)
+from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.columns import one_column
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
@@ -19,17 +27,19 @@ if TYPE_CHECKING:
 
 def command(
     model: ModelArgument,
-    files: FilesArgument = None,
+    inputs: InputsArgument = None,
+    text: TextOption = None,
     every_class: Annotated[
         bool, typer.Option("--all", help="Write every class with its probability, most likely first.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per line: label and all probabilities.")
     ] = False,
+    output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Classify files or standard input, line by line and in order. A blank line stays blank.
+    """Classify files, texts or standard input, line by line and in order. A blank line stays blank.
 
     Each line of output is a label and its probability, separated by a tab. A model with several labels per text writes
     `a,b` and `0.98,0.71`, or two empty columns if none applies. A model of text pairs reads two texts per line,
@@ -37,13 +47,15 @@ def command(
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")
-    inputs = input_lines(files)
-    from heedful.tasks.classify.model import load_classifier  # after the quick checks: importing torch takes seconds
+    check_output(output)
+    entries = open_inputs(inputs, text)
+    with messages.busy(f"loading {model}"):
+        from heedful.tasks.classify.model import load_classifier  # after the quick checks: torch takes seconds
 
-    classifier = load_classifier(model, device, precision)
+        classifier = load_classifier(model, device, precision)
     layout = _layout(every_class, as_json, classifier.several)
-    with line_writer() as write, line_progress("classifying", inputs) as progress:
-        for entry in inputs:
+    with line_writer(output) as write, line_progress("classifying", entries, output) as progress:
+        for entry in entries:
             texts = (
                 text_of_line(line, classifier.paired, f"{entry.name}, line {number:,}")
                 for number, line in enumerate(entry.lines(), start=1)

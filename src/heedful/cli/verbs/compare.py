@@ -1,6 +1,5 @@
 """`heedful compare A B`: which of two translators is better, and whether the difference is more than chance."""
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from heedful.cli.options import DecodingOptions, DeviceOption, PrecisionOption, ToOption, flag, with_option_groups
-from heedful.cli.output import sentence_progress
+from heedful.cli.messages import note
+from heedful.cli.options import (
+    DecodingOptions,
+    DeviceOption,
+    OutputOption,
+    PrecisionOption,
+    ToOption,
+    flag,
+    with_option_groups,
+)
+from heedful.cli.output import check_output, sentence_progress, write_result
 from heedful.data.corpora.lines import locate, read_lines
 from heedful.errors import UserError
 from heedful.files import expand_user
@@ -53,7 +61,8 @@ def command(
     examples: Annotated[
         int, typer.Option("--examples", min=0, help="Number of sentences to show in each direction.")
     ] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+    output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     *,
@@ -67,6 +76,7 @@ def command(
     A side is called better if paired bootstrap and approximate randomisation both give p < 0.05, the 95% interval of
     the difference excludes zero and, with several runs on both sides, Welch's t-test over the runs gives p < 0.05.
     """
+    check_output(output)
     side_a, side_b = _names(a, "A"), _names(b, "B")
     names = tuple(dict.fromkeys([*side_a, *side_b]))
     models = tuple(name for name in names if _is_model(name))
@@ -110,11 +120,11 @@ def command(
         seed=seed,
         examples=examples,
     )
-    print((json_of if as_json else text_of)(found, prepared.sentences.name))
+    write_result((json_of if as_json else text_of)(found, prepared.sentences.name), output)
 
 
 def _say(message: str) -> None:
-    print(f"heedful: {message}.", file=sys.stderr)
+    note(f"{message}.")
 
 
 # --- what is compared ---------------------------------------------------------------------------------------------
@@ -189,4 +199,4 @@ def _read_sentences(source: str | None, target: str, to: str | None) -> "Sentenc
 
 
 def _lines(name: str) -> tuple[str, ...]:
-    return tuple(read_lines(replace(locate(name), hint="")))  # the hint is about recipes
+    return tuple(read_lines(replace(locate(name), hint="", stream=True)))  # the hint is about recipes

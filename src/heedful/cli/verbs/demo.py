@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heedful.cli import messages
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
 from heedful.errors import Stopped
@@ -28,11 +29,12 @@ Next, with your own files, one sentence per line, the same number of lines in bo
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Run folder.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Run folder.")] = Path("runs/demo"),
 ) -> None:
     """Train a small English-Spanish translator, evaluate it on unseen combinations of words, and try it out."""
-    from heedful.runs.training_run import train
-    from heedful.tasks.translate.model import load
+    with messages.busy("loading PyTorch"):
+        from heedful.runs.training_run import train
+        from heedful.tasks.translate.model import load
 
     recipe = load_recipe(RECIPE)
     print(

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import RecipeArgument, SetOption
+from heedful.cli.messages import is_quiet
+from heedful.cli.options import OutputOption, RecipeArgument, SetOption
+from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.errors import UserError
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 def command(
     recipe: RecipeArgument,
     set_: SetOption = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Write everything as one JSON object.")] = False,
+    output: OutputOption = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Skip the ten training steps, and with them the time estimate.")
     ] = False,
@@ -25,13 +28,19 @@ def command(
     ] = False,
 ) -> None:
     """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time."""
+    check_output(output)
     resolved = load_recipe(recipe, set_ or ())  # before torch is imported, so that mistakes show at once
     from heedful.cli.reports.doctor import json_of, text_of
     from heedful.lab.doctor import examine
 
-    report = examine(resolved, quick, lambda message: print(message, file=sys.stderr, flush=True))
-    print(json_of(report) if json_ else text_of(report))
+    report = examine(resolved, quick, _say)
+    write_result(json_of(report) if json_ else text_of(report), output)
     _refuse(recipe, report, strict)
+
+
+def _say(message: str) -> None:
+    if not is_quiet():
+        print(message, file=sys.stderr, flush=True)
 
 
 def _refuse(recipe: str, report: "Report", strict: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from heedful.cli import messages
 from heedful.cli.options import (
     DecodingOptions,
     DeviceOption,
@@ -14,7 +15,7 @@ from heedful.cli.options import (
     WithOption,
     with_option_groups,
 )
-from heedful.cli.output import progress_bar, refuse_folder
+from heedful.cli.output import check_output, progress_bar
 from heedful.config.corpora import TextCorpus
 from heedful.errors import UserError
 from heedful.files import write_bytes
@@ -45,7 +46,10 @@ def command(
         str | None, typer.Option("--record", metavar="NAME", help="Also write benchmarks/results/NAME.json.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Also write the model's outputs, one line per text.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also write the model's outputs to this file, one line per text."
+        ),
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
@@ -60,7 +64,7 @@ def command(
     """
     if others and len(models) > 1:
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
-    refuse_folder(output)
+    check_output(output)
     given = _given_files(source, target, split, to)
     from heedful.cli.evaluation import EvaluationRequest, find_tests, output_files, record_figures
     from heedful.cli.reports.scores import CorpusResult, ModelResult, as_text, describe_training, figures, to_json
@@ -76,7 +80,8 @@ def command(
     results: list[ModelResult] = []
     for name, (corpora, folder) in zip(models, tests, strict=True):
         training = describe_training(Path(name))
-        model = load(name, device, precision, others or ())
+        with messages.busy(f"loading {name}"):
+            model = load(name, device, precision, others or ())
         decoding.check_length_shift(model.recipe.decode.length_penalty_kind)
         found = [
             CorpusResult(

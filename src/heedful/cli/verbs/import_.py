@@ -1,20 +1,43 @@
 """`heedful import FOLDER`: convert a Hugging Face model into a model of Heedful."""
 
+import json
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from heedful.errors import UserError
+
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Local folder written by `transformers`.")],
     out: Annotated[
-        str | None, typer.Option("--out", metavar="FOLDER", help="Folder for the model (default: runs/NAME).")
+        str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the model (default: runs/NAME).")
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: the folder, its kind and its size.")
+    ] = False,
 ) -> None:
     """Import MarianMT (such as the OPUS-MT translators) or BERT from a local folder; nothing is downloaded or run."""
+    _refuse_hub_name(folder)
     from heedful.interop.importing import import_model  # importing torch takes seconds
 
     place = Path("runs") / folder.resolve().name if out is None else out
     found = import_model(folder, place)
+    if as_json:
+        made = {"model": str(place), "type": found.model_type, "parameters": found.parameters}
+        print(json.dumps(made, ensure_ascii=False))
+        return
     print(f"{folder} ({found.model_type}, {found.parameters:,} parameters) is now a model of Heedful in {place}")
+
+
+def _refuse_hub_name(folder: Path) -> None:
+    """Refuse the name of a model on the Hugging Face hub, and say how to download it."""
+    name = folder.as_posix()
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not folder.exists() and not folder.parent.exists():
+        local = folder.name
+        raise UserError(
+            f"{name} is not a folder. If it is the name of a model on the Hugging Face hub, download it first with "
+            f"`hf download {name} --local-dir {local}`, then `heedful import {local}`."
+        )

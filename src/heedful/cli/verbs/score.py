@@ -1,14 +1,24 @@
-"""`heedful score MODEL`: log probabilities of given translations."""
+"""`heedful score MODEL [FILE|TEXT...]`: log probabilities of given translations."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.input import pairs_of, standard_input
-from heedful.cli.options import DeviceOption, ModelArgument, PrecisionOption, ToOption, WithOption
-from heedful.cli.output import line_writer
+from heedful.cli import messages
+from heedful.cli.input import open_inputs, pairs_of
+from heedful.cli.options import (
+    DeviceOption,
+    InputsArgument,
+    ModelArgument,
+    OutputOption,
+    PrecisionOption,
+    TextOption,
+    ToOption,
+    WithOption,
+)
+from heedful.cli.output import check_output, line_writer
 from heedful.config.corpora import TextCorpus
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs
@@ -18,46 +28,58 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.scoring import PairScore
 
 Pairs = Iterable[tuple[str, str]]
+Input = tuple[Pairs, Callable[[], bool], str]  # pairs, whether the next one has arrived, and their name in messages
 
 
 def command(
     model: ModelArgument,
+    inputs: InputsArgument = None,
+    text: TextOption = None,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Source sentences.")] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their translations.")] = None,
     others: WithOption = None,
     to: ToOption = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Add every token with its log probability.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line, tokens included.")] = False,
+    output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
     """Score given translations by forced decoding, to filter corpora or to rescore n-best lists.
 
-    Writes one line per pair: the log probability of the translation, and its mean per token (`</s>` counts). Without
-    files, pairs are read from standard input, source and translation separated by a tab.
+    Writes one line per pair: the log probability of the translation, and its mean per token (`</s>` counts). A pair is
+    a line of --source and of --target, or one line of a file, a text or standard input with a tab between the two.
     """
     if as_json and tokens:
         raise UserError("--json has the tokens in every object: leave out --tokens.")
-    pairs, ready, name = _pairs(source, target)
-    from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
+    check_output(output)
+    entries = list(_pairs(source, target, inputs, text))
+    with messages.busy(f"loading {model}"):
+        from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
 
-    translator = load(model, device, precision, others or ())
-    with line_writer() as write:
-        for scored in translator.score_stream(pairs, to, ready=ready, name=name):
-            write(_object(scored) if as_json else _columns(scored, tokens))
+        translator = load(model, device, precision, others or ())
+    with line_writer(output) as write:
+        for pairs, ready, name in entries:
+            for scored in translator.score_stream(pairs, to, ready=ready, name=name):
+                write(_object(scored) if as_json else _columns(scored, tokens))
 
 
-def _pairs(source: str | None, target: str | None) -> tuple[Pairs, Callable[[], bool], str]:
-    """Open the pairs of two files or of standard input: the pairs, whether the next has arrived, and their name."""
+def _pairs(
+    source: str | None, target: str | None, inputs: list[str] | None, texts: list[str] | None
+) -> Iterator[Input]:
+    """Open the pairs of two files, or of inputs with two columns."""
     if source is None and target is None:
-        entry = standard_input()
-        return pairs_of(entry.lines(), entry.name), entry.ready, entry.name
+        for entry in open_inputs(inputs, texts, "a source and its translation per line, separated by a tab"):
+            yield pairs_of(entry.lines(), entry.name), entry.ready, entry.name
+        return
+    if inputs or texts:
+        raise UserError("--source and --target are the pairs to score: leave out the other files and texts.")
     if source is None or target is None:
         missing = "--source" if source is None else "--target"
         raise UserError(f"{missing} is missing: a translation is scored together with its source.")
     corpus = TextCorpus(source=source, target=target)
     check_files(corpus)
-    return read_pairs(corpus), lambda: True, corpus.title
+    yield read_pairs(corpus), lambda: True, corpus.title
 
 
 def _columns(scored: "PairScore", tokens: bool) -> str:

@@ -1,10 +1,13 @@
 """`heedful train RECIPE`: train a model into a run folder, or estimate what that would take."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -12,10 +15,15 @@ from heedful.errors import UserError
 from heedful.files import is_unicode, output_folder
 from heedful.training.signals import StopRequest
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def command(
     recipe: RecipeArgument,
-    out: Annotated[str | None, typer.Option("--out", metavar="FOLDER", help="Run folder (default: runs/NAME).")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Run folder (default: runs/NAME).")
+    ] = None,
     set_: SetOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the last checkpoint in the run folder.")
@@ -24,29 +32,46 @@ def command(
         bool,
         typer.Option("--dry-run", help="Train ten steps, write nothing, and estimate the time and memory of the run."),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --dry-run, print the estimate as one JSON object.")
+    ] = False,
 ) -> None:
     """Train a model from a recipe.
 
     Ctrl-C saves a checkpoint; --resume continues from it, bit-identical to an uninterrupted run.
     """
     resolved = load_recipe(recipe, set_ or ())  # before torch is imported, so that mistakes show at once
+    if as_json and not dry_run:
+        raise UserError("--json is for the estimate of --dry-run: a run writes its figures to metrics.jsonl.")
     if dry_run:
-        _print_forecast(resolved)
+        _print_forecast(resolved, as_json)
         return
     run = output_folder(Path("runs") / Path(recipe).stem if out is None else out)
     if not is_unicode(str(run)):
         raise UserError(f"--out: the name of the folder {str(run)!a} is not UTF-8: choose another.")
     with StopRequest():  # torch takes seconds to import
-        from heedful.runs.training_run import train
+        with messages.busy("loading PyTorch"):
+            from heedful.runs.training_run import train
 
-        train(resolved, run, resume=resume)
+        train(resolved, run, resume=resume, console=_console())
 
 
-def _print_forecast(recipe: Recipe) -> None:
-    from heedful.runs.dry_run import dry_run
-    from heedful.runs.progress import duration
+def _console() -> "Console | None":
+    """Return a console that shows nothing with --quiet; None is the usual one."""
+    from rich.console import Console
 
-    forecast = dry_run(recipe)
+    return Console(stderr=True, quiet=True) if messages.is_quiet() else None
+
+
+def _print_forecast(recipe: Recipe, as_json: bool) -> None:
+    with messages.busy("loading PyTorch"):
+        from heedful.runs.dry_run import dry_run
+        from heedful.runs.progress import duration
+
+    forecast = dry_run(recipe, _console())
+    if as_json:
+        print(json.dumps(asdict(forecast)))
+        return
     gpu = (
         ""
         if forecast.peak_gpu_bytes is None

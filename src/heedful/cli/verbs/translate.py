@@ -1,28 +1,29 @@
 """`heedful translate MODEL [FILES...]`: one line out for every line in."""
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from heedful.cli.input import input_lines
+from heedful.cli import messages
+from heedful.cli.input import open_inputs
 from heedful.cli.options import (
     DecodingOptions,
     DeviceOption,
-    FilesArgument,
+    InputsArgument,
     ModelArgument,
+    OutputOption,
     PrecisionOption,
     RawOption,
+    TextOption,
     ToOption,
     WithOption,
     flag,
     with_option_groups,
 )
-from heedful.cli.output import line_progress, line_writer, refuse_folder
+from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.columns import one_column, one_line
 from heedful.errors import UserError
 
@@ -168,17 +169,15 @@ def _fields(translation: "Translation") -> dict[str, object]:
 @with_option_groups
 def command(
     model: ModelArgument,
-    files: FilesArgument = None,
+    inputs: InputsArgument = None,
+    text: TextOption = None,
     others: WithOption = None,
     to: ToOption = None,
     raw: RawOption = False,
     prefix: Annotated[
         str | None, typer.Option("--prefix", metavar="TEXT", help="Start every translation with this text.")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", metavar="FILE", help="Write to this file, once everything is translated."),
-    ] = None,
+    output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     *,
@@ -186,25 +185,26 @@ def command(
     decoding: DecodingOptions,
     sampling: SamplingOptions,
 ) -> None:
-    """Translate files or standard input, line by line and in order. A blank line stays blank.
+    """Translate files, texts or standard input, line by line and in order. A blank line stays blank.
 
     Results are written as they become available: a line that is typed is answered before the next one is read.
     """
-    inputs = input_lines(files)
-    refuse_folder(output)
+    check_output(output)
     sampling.check(decoding.beam)
     results.check()
-    samples = sampling.settings(results.n_best or 1)
-    from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
+    entries = open_inputs(inputs, text)
+    with messages.busy(f"loading {model}"):
+        samples = sampling.settings(results.n_best or 1)
+        from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
 
-    translator = load(model, device, precision, others or ())
+        translator = load(model, device, precision, others or ())
     decode = translator.recipe.decode
     decoding.check_length_shift(decode.length_penalty_kind)
     if samples is None:
         results.check_beam(decoding.beam or decode.beam)
     total, cut = 0, 0
-    with line_writer(output) as write, line_progress("translating", inputs, output) as progress:
-        for entry in inputs:
+    with line_writer(output) as write, line_progress("translating", entries, output) as progress:
+        for entry in entries:
             for translations in translator.stream_detailed(
                 entry.lines(),
                 nbest=1 if samples else results.n_best or 1,
@@ -222,8 +222,6 @@ def command(
                 cut += not translations[0].complete
                 write(results.lines(total, translations))
     if cut:
-        print(
-            f"heedful: {cut:,} of {total:,} translations were cut at the maximum length: raise --max-extra to see more "
-            "of them.",
-            file=sys.stderr,
+        messages.warn(
+            f"{cut:,} of {total:,} translations were cut at the maximum length: raise --max-extra to see more of them."
         )

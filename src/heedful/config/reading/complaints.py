@@ -172,7 +172,7 @@ def _forms(place: Place) -> list[str]:
 
 def _form_of(place: Place) -> str:
     """Return the key that decides the form of a corpus."""
-    return next(key for key in ("tsv", "jsonl", "builtin", "source", "text") if key in place.holder.model_fields)
+    return next(key for key in ("tsv", "csv", "jsonl", "builtin", "source", "text") if key in place.holder.model_fields)
 
 
 def _shown(value: Any) -> str:

@@ -14,7 +14,8 @@ from heedful.errors import UserError
 
 Table = Mapping[str, Any]
 
-_CORPUS_FORMS = ("tsv", "jsonl", "builtin")  # the key that a corpus has decides its form; without one, it is two files
+# The key that a corpus has decides its form; without one, it is two files.
+_CORPUS_FORMS = ("tsv", "csv", "jsonl", "builtin")
 _LONGEST_LABEL = 60
 _SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name
 

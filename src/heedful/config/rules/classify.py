@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from heedful.config.corpora import SPLITS, AnyCorpus, JsonlTexts, TsvTexts
+from heedful.config.corpora import SPLITS, AnyCorpus, RowTexts
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
@@ -24,7 +24,7 @@ def _check(recipe: Tables) -> None:
         check_longest(recipe)
     check_texts(recipe)
     corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
-    pairs = [corpus.second is not None for corpus in corpora if isinstance(corpus, TsvTexts | JsonlTexts)]
+    pairs = [corpus.second is not None for corpus in corpora if isinstance(corpus, RowTexts)]
     if any(pairs) and not all(pairs):
         raise ValueError("`second` must be set in all corpora or in none: a classifier reads pairs or single texts")
     if any(pairs) and model.nested:
@@ -54,7 +54,7 @@ def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
 
 
 def _takes(corpus: AnyCorpus) -> bool:
-    return isinstance(corpus, TsvTexts | JsonlTexts) and corpus.label is not None
+    return isinstance(corpus, RowTexts) and corpus.label is not None
 
 
 CLASSIFY: Final = TaskRules(

@@ -1,9 +1,10 @@
 """Documents as lists of sentences, from running text and from texts in tables: what masked language models read."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from heedful.config.corpora import AnyTexts, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora import AnyTexts, CsvTexts, JsonlTexts, PlainTexts, RowTexts, TsvTexts
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.lines import read_lines
 from heedful.data.corpora.sentence_splitting import split_sentences
@@ -14,28 +15,34 @@ from heedful.data.text_form import TextForm
 Document = list[str]  # its sentences
 
 
-def read_documents(corpus: AnyTexts, folder: str, form: TextForm) -> Iterator[Document]:
+def read_documents(
+    corpus: AnyTexts, folder: str, form: TextForm, dropped: Counter[str] | None = None
+) -> Iterator[Document]:
     """Yield the sentences of each document, in order; what has none is left out.
 
-    Sentences are normalised after the split, as capitals show where they begin.
+    Sentences are normalised after the split, as capitals show where they begin. `dropped` counts, as "line", lines that
+    are longer than the form allows.
     """
-    for sentences in _documents(corpus, folder):
+    lost = Counter[str]() if dropped is None else dropped
+    for sentences in _documents(corpus, folder, TextForm(max_line=form.max_line), lost):
         yield [form(sentence) for sentence in sentences]
 
 
-def _documents(corpus: AnyTexts, folder: str) -> Iterator[Document]:
+def _documents(corpus: AnyTexts, folder: str, whole: TextForm, dropped: Counter[str]) -> Iterator[Document]:
     match corpus:
         case PlainTexts():
-            return choose(_plain_documents(corpus, folder), corpus, "\n".join)
-        case TsvTexts() | JsonlTexts():
-            return _documents_of_rows(corpus, folder)
+            return choose(_plain_documents(corpus, folder, whole, dropped), corpus, "\n".join)
+        case TsvTexts() | CsvTexts() | JsonlTexts():
+            return _documents_of_rows(corpus, folder, whole, dropped)
         case _:
             assert_never(corpus)
 
 
-def _documents_of_rows(corpus: TsvTexts | JsonlTexts, folder: str) -> Iterator[Document]:
+def _documents_of_rows(corpus: RowTexts, folder: str, whole: TextForm, dropped: Counter[str]) -> Iterator[Document]:
     """Yield each text as a document, and the second text of a pair as another; labels are not read."""
-    for row in read_texts(corpus.model_copy(update={"label": None}), folder):
+    for row in read_texts(corpus.model_copy(update={"label": None}), folder, whole):
+        if row.too_long:
+            dropped["line"] += 1
         for text in (row.text, row.second or ""):
             if sentences := split_sentences(text):
                 yield sentences
@@ -44,12 +51,21 @@ def _documents_of_rows(corpus: TsvTexts | JsonlTexts, folder: str) -> Iterator[D
 # --- running text -----------------------------------------------------------------------------------------------------
 
 
-def _plain_documents(corpus: PlainTexts, folder: str) -> Iterator[Document]:
-    lines = select_lines(read_lines(files_of(corpus, folder)[0]), corpus)
+def _plain_documents(corpus: PlainTexts, folder: str, whole: TextForm, dropped: Counter[str]) -> Iterator[Document]:
+    lines = _short(select_lines(read_lines(files_of(corpus, folder)[0]), corpus), whole, dropped)
     for document in _grouped(lines, corpus):
         sentences = [sentence for line in document for sentence in _sentences(line, corpus)]
         if sentences:
             yield sentences
+
+
+def _short(lines: Iterable[str], whole: TextForm, dropped: Counter[str]) -> Iterator[str]:
+    """Yield the lines that are not too long; a longer one is not a blank line, which would end a document."""
+    for line in lines:
+        if whole.too_long(line):
+            dropped["line"] += 1
+        else:
+            yield line
 
 
 def _sentences(line: str, corpus: PlainTexts) -> list[str]:

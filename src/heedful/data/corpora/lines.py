@@ -4,23 +4,27 @@ Only a newline ends a line, with or without a carriage return before it. Python'
 feeds and more, which would silently shift one side of a parallel corpus against the other.
 """
 
-import codecs
 import gzip
+import io
 import lzma
+import os
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Final, cast
 
+from heedful.data.corpora.odd_bytes import HEAD, READABLE, describe_invalid, packed_as, wide_encoding
 from heedful.errors import UserError
 from heedful.files import expand_user, machine_faults, user_faults
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MEMBERS_SHOWN = 10
+_LONGEST: Final = 1 << 26  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class TextFile:
     path: Path
     member: str = ""
     hint: str = ""  # how the path came about, for the message when nothing is there
+    stream: bool = False  # whether it may be a pipe or a terminal: it is read once, as it arrives
 
     @property
     def name(self) -> str:
@@ -39,16 +44,43 @@ class TextFile:
 
 def locate(name: str, folder: str = "") -> TextFile:
     """Turn a name from a recipe or the command line into a location; `folder` goes before relative names."""
-    found = _ZIP_MEMBER.fullmatch(name)
-    path, member = (found["path"], found["member"]) if found else (name, "")
+    path, member = split_member(name)
     full = expand_user(folder) / expand_user(path)
     return TextFile(full, member, _hint(Path(path), folder))
 
 
+def split_member(name: str) -> tuple[str, str]:
+    """Split the name of an archive from that of its member, which may be empty."""
+    found = _ZIP_MEMBER.fullmatch(name)
+    return (found["path"], found["member"]) if found else (name, "")
+
+
 def check_exists(file: TextFile) -> None:
     """Refuse a path with nothing to read, before anything long begins."""
-    with _opening(file), file.path.open("rb"):
-        pass
+    with _opening(file):
+        if _check_kind(file):
+            file.path.open("rb").close()
+
+
+def _check_kind(file: TextFile) -> bool:
+    """Refuse devices, which never end, and pipes that would be read twice; return whether it is an ordinary file."""
+    mode = os.stat(file.path).st_mode  # noqa: PTH116 - one call, and the error that `open` gives for a NUL
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return True
+    terminal_or_null = stat.S_ISCHR(mode) and (file.path == Path(os.devnull) or _is_terminal(file.path))
+    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not terminal_or_null):
+        raise UserError(f"{file.path}: this is a device, but must be a file.")
+    if not file.stream:
+        raise UserError(f"{file.path}: this is a pipe or a terminal, but must be a file, as it is read more than once.")
+    return False
+
+
+def _is_terminal(path: Path) -> bool:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    try:
+        return os.isatty(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_lines(file: TextFile | str | Path) -> Iterator[str]:
@@ -57,6 +89,7 @@ def read_lines(file: TextFile | str | Path) -> Iterator[str]:
         file = locate(str(file))
     with ExitStack() as stack:
         with _opening(file):
+            _check_kind(file)
             stream = _open(file, stack)
         yield from decode_lines(_undamaged(stream, file), file.name)
 
@@ -65,26 +98,51 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
     """Yield the lines of a binary stream as text, each as soon as it is there; `name` is for messages."""
     before = 0  # bytes of earlier lines
     for number, raw in enumerate(stream, start=1):
+        if number == 1 and (encoding := wide_encoding(raw)):
+            raise UserError(
+                f"{name}: the text is {encoding}, but must be UTF-8: convert it with `iconv -f {encoding} -t UTF-8`."
+            )
         try:
-            text = raw.decode()
+            text = raw.decode(errors="ignore" if len(raw) == _LONGEST else "strict")  # cut inside a character
         except UnicodeDecodeError as error:
-            raise UserError(_not_utf8(name, number, before, raw, error)) from error
+            where = f"{name}, line {number:,}, byte {before + error.start:,}"
+            raise UserError(f"{where}: {describe_invalid(raw, error)}") from error
         before += len(raw)
         text = text.removesuffix("\n").removesuffix("\r")
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _open(file: TextFile, stack: ExitStack) -> Iterable[bytes]:
+def _open(file: TextFile, stack: ExitStack) -> IO[bytes]:
     match file.path.suffix.lower():
         case ".gz":
-            return stack.enter_context(gzip.open(file.path, "rb"))
+            _refuse_other_content(file)
+            return cast("IO[bytes]", stack.enter_context(gzip.open(file.path, "rb")))
         case ".xz":
+            _refuse_other_content(file)
             return stack.enter_context(lzma.open(file.path, "rb"))
         case ".zip":
+            _refuse_other_content(file)
             archive = stack.enter_context(zipfile.ZipFile(file.path))
             return stack.enter_context(archive.open(_member(archive, file)))
         case _:
-            return stack.enter_context(file.path.open("rb"))
+            plain = stack.enter_context(file.path.open("rb"))
+            packed = packed_as(plain.peek(HEAD)) if isinstance(plain, io.BufferedReader) else ""
+            if packed:
+                way_out = f"rename it to end in {packed}" if packed in READABLE else "unpack it first"
+                raise UserError(f"{file.path} is packed ({packed}), but its name does not say so: {way_out}.")
+            return plain
+
+
+def _refuse_other_content(file: TextFile) -> None:
+    """Refuse a file whose name says that it is packed, and whose first bytes say that it is not."""
+    if not file.path.is_file():
+        return
+    with file.path.open("rb") as opened:
+        head = opened.read(HEAD)
+    suffix, packed = file.path.suffix.lower(), packed_as(head)
+    if head and packed != suffix and not (suffix == ".zip" and head.startswith(b"PK")):
+        really = f"packed as {packed}" if packed else "not packed"
+        raise UserError(f"{file.path} is {really}, but its name ends in {file.path.suffix}: rename it.")
 
 
 def _member(archive: zipfile.ZipFile, file: TextFile) -> str:
@@ -113,9 +171,13 @@ def _opening(file: TextFile) -> Iterator[None]:
             raise UserError(f"{file.path}: no such file{file.hint}.") from error
 
 
-def _undamaged(stream: Iterable[bytes], file: TextFile) -> Iterator[bytes]:
+def _undamaged(stream: IO[bytes], file: TextFile) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is longer than memory should hold, its beginning."""
     with machine_faults(file.path), _damage(file):
-        yield from stream
+        while line := stream.readline(_LONGEST):
+            yield line
+            while len(line) == _LONGEST and not line.endswith(b"\n"):
+                line = stream.readline(_LONGEST)
 
 
 @contextmanager
@@ -144,13 +206,3 @@ def _hint(path: Path, folder: str) -> str:
     if not expand_user(folder).is_absolute():
         return f" (looked up from {Path.cwd()}; `data.folder` is `{folder}`)"
     return f" (`data.folder` is `{folder}`)"
-
-
-def _not_utf8(name: str, number: int, before: int, raw: bytes, error: UnicodeDecodeError) -> str:
-    where = f"{name}, line {number:,}, byte {before + error.start:,}"
-    if number == 1 and raw.startswith(_UTF16_MARKS):
-        return f"{where}: the text is UTF-16, but must be UTF-8: convert it with `iconv -f UTF-16 -t UTF-8`."
-    return (
-        f"{where}: 0x{raw[error.start]:02x} is not valid UTF-8 there. Convert the text, for example with "
-        "`iconv -f ISO-8859-1 -t UTF-8` if it is Latin-1, or drop such bytes with `iconv -c -f UTF-8 -t UTF-8`."
-    )

@@ -7,6 +7,8 @@ from typing import Final, assert_never
 from heedful.config.corpora import (
     AnyCorpus,
     BuiltinCorpus,
+    CsvCorpus,
+    CsvTexts,
     JsonlCorpus,
     JsonlTexts,
     PlainTexts,
@@ -18,8 +20,9 @@ from heedful.data.builtin import english_spanish
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.json_rows import json_object, text_field
 from heedful.data.corpora.lines import TextFile, check_exists, read_lines
-from heedful.data.text_form import TextForm
-from heedful.errors import UserError, counted
+from heedful.data.corpora.tables import read_columns
+from heedful.data.text_form import TOO_LONG, TextForm
+from heedful.errors import UserError
 
 Pair = tuple[str, str]
 AS_IT_STANDS: Final = TextForm()
@@ -30,7 +33,7 @@ def read_pairs(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STAND
     pairs = select_lines(_all_pairs(corpus, folder), corpus)
     if form == AS_IT_STANDS:
         return pairs
-    return ((form(source), form(target)) for source, target in pairs)
+    return ((form.of_line(source), form.of_line(target)) for source, target in pairs)
 
 
 def is_blank(pair: Pair) -> bool:
@@ -38,17 +41,22 @@ def is_blank(pair: Pair) -> bool:
     return not pair[0].strip() or not pair[1].strip()
 
 
+def why_blank(pair: Pair) -> str:
+    """Return why a blank pair is dropped: "empty", or "line" where a side was longer than a line may be."""
+    return "line" if any(side is TOO_LONG for side in pair) else "empty"
+
+
 def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
     match corpus:
         case TextCorpus():
             return _text_pairs(*files_of(corpus, folder))
-        case TsvCorpus():
-            return _tsv_pairs(corpus, *files_of(corpus, folder))
+        case TsvCorpus() | CsvCorpus():
+            return _table_pairs(corpus, *files_of(corpus, folder))
         case JsonlCorpus():
             return _jsonl_pairs(corpus, *files_of(corpus, folder))
         case BuiltinCorpus():
             return english_spanish.sentence_pairs(corpus.part, corpus.count)
-        case TsvTexts() | JsonlTexts() | PlainTexts():
+        case TsvTexts() | CsvTexts() | JsonlTexts() | PlainTexts():
             raise TypeError(f"{corpus.title} has texts, not pairs")
         case _:
             assert_never(corpus)
@@ -69,19 +77,9 @@ def _text_pairs(source: TextFile, target: TextFile) -> Iterator[Pair]:
         yield left, right
 
 
-def _tsv_pairs(corpus: TsvCorpus, file: TextFile) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(file), start=1):
-        if not line:
-            yield "", ""
-            continue
-        columns = line.split("\t")
-        if len(columns) < max(corpus.source, corpus.target):
-            asked, column = max((corpus.source, "source"), (corpus.target, "target"))[::-1]
-            raise UserError(
-                f"{file.name}, line {number:,} has {counted(len(columns), 'column')}, but `{asked}` is column "
-                f"{column}: columns are separated by tabs."
-            )
-        yield columns[corpus.source - 1], columns[corpus.target - 1]
+def _table_pairs(corpus: TsvCorpus | CsvCorpus, file: TextFile) -> Iterator[Pair]:
+    for _, values in read_columns(corpus, file, ("source", "target")):
+        yield (values[0], values[1]) if values else ("", "")
 
 
 def _jsonl_pairs(corpus: JsonlCorpus, file: TextFile) -> Iterator[Pair]:

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora import AnyCorpus, CsvTexts, JsonlTexts, PlainTexts, RowTexts, TsvTexts
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.json_rows import checked_text, field_of, json_kind, json_object, text_field
 from heedful.data.corpora.lines import TextFile, read_lines
 from heedful.data.corpora.pairs import AS_IT_STANDS
 from heedful.data.corpora.subsets import choose
-from heedful.data.text_form import TextForm
+from heedful.data.corpora.tables import read_columns
+from heedful.data.text_form import TOO_LONG, TextForm
 from heedful.errors import UserError, counted, suggestion
 
 
@@ -30,7 +31,13 @@ class Text:
 
     def formed(self, form: TextForm) -> "Text":
         """Return the text in the form that a model reads."""
-        return replace(self, text=form(self.text), second=None if self.second is None else form(self.second))
+        second = None if self.second is None else form.of_line(self.second)
+        return replace(self, text=form.of_line(self.text), second=second)
+
+    @property
+    def too_long(self) -> bool:
+        """Whether a text was longer than a line may be, and is blank for that reason."""
+        return self.text is TOO_LONG or self.second is TOO_LONG
 
 
 def read_texts(
@@ -64,10 +71,10 @@ def _content(text: Text) -> str:
     return text.text if text.second is None else f"{text.text}\t{text.second}"
 
 
-def _in_rows(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
+def _in_rows(corpus: AnyCorpus) -> RowTexts:
     """Return the corpus as one that has texts in rows; recipes were checked before."""
     match corpus:
-        case TsvTexts() | JsonlTexts():
+        case TsvTexts() | CsvTexts() | JsonlTexts():
             return corpus
         case PlainTexts():
             raise TypeError(f"{corpus.title} is running text: see `data.corpora.documents`")
@@ -75,10 +82,10 @@ def _in_rows(corpus: AnyCorpus) -> TsvTexts | JsonlTexts:
             raise TypeError(f"{corpus.title} has pairs, not texts")
 
 
-def _all_texts(corpus: TsvTexts | JsonlTexts, folder: str, several: bool) -> Iterator[Text]:
+def _all_texts(corpus: RowTexts, folder: str, several: bool) -> Iterator[Text]:
     match corpus:
-        case TsvTexts():
-            return _tsv_texts(corpus, files_of(corpus, folder)[0], several)
+        case TsvTexts() | CsvTexts():
+            return _table_texts(corpus, files_of(corpus, folder)[0], several)
         case JsonlTexts():
             return _jsonl_texts(corpus, files_of(corpus, folder)[0], several)
         case _:
@@ -88,21 +95,15 @@ def _all_texts(corpus: TsvTexts | JsonlTexts, folder: str, several: bool) -> Ite
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _tsv_texts(corpus: TsvTexts, file: TextFile, several: bool) -> Iterator[Text]:
-    columns = {"text": corpus.text, "second": corpus.second, "label": corpus.label}
-    for number, line in enumerate(read_lines(file), start=1):
-        if not line.strip():
+def _table_texts(corpus: TsvTexts | CsvTexts, file: TextFile, several: bool) -> Iterator[Text]:
+    keys = [key for key in ("text", "second", "label") if getattr(corpus, key) is not None]
+    for number, values in read_columns(corpus, file, keys):
+        if not values:
             yield Text("")
             continue
-        row, where = line.split("\t"), f"{file.name}, line {number:,}"
-        asked, last = max(((key, column) for key, column in columns.items() if column), key=lambda entry: entry[1])
-        if len(row) < last:
-            raise UserError(
-                f"{where} has {counted(len(row), 'column')}, but `{asked}` is column {last}: columns are separated by "
-                "tabs."
-            )
-        labels = () if corpus.label is None else labels_of(row[corpus.label - 1], several, where)
-        yield Text(row[corpus.text - 1], row[corpus.second - 1] if corpus.second else None, labels, number)
+        of = dict(zip(keys, values, strict=True))
+        labels = labels_of(of["label"], several, f"{file.name}, line {number:,}") if "label" in of else ()
+        yield Text(of["text"], of.get("second"), labels, number)
 
 
 def labels_of(column: str, several: bool, where: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
-from heedful.data.corpora.pairs import Pair, is_blank, read_pairs
+from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_stream, open_store, write_store
 from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
@@ -82,7 +82,7 @@ class Tokenizing:
         while chunk := list(islice(pairs, _CHUNK)):
             texts = [pair for pair in chunk if not is_blank(pair)]
             if len(texts) < len(chunk):
-                dropped["empty"] += len(chunk) - len(texts)
+                dropped.update(why_blank(pair) for pair in chunk if is_blank(pair))
             yield texts
 
     def _encoded(self, chunks: Iterator[list[Pair]], encoder: Encoder) -> Generator[Encoded, None, None]:
@@ -106,6 +106,7 @@ def _dropped(dropped: Mapping[str, int], data: Data) -> str:
     """Say how many pairs were dropped and why."""
     words = {
         "empty": "with an empty side",
+        "line": f"with a line longer than `data.max_line` ({data.max_line:,} characters)",
         "too long": f"longer than `data.max_length` ({data.max_length:,} tokens)",
         "ratio": f"of lengths further apart than `data.max_ratio` ({data.max_ratio})",
     }

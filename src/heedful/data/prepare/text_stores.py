@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.config.corpora import TEXTS, AnyCorpus, JsonlTexts, TsvTexts
+from heedful.config.corpora import TEXTS, AnyCorpus, RowTexts
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.documents import read_documents
@@ -68,16 +68,18 @@ class TextStores:
 
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
         what = "document" if self.documents else "text"
-        empty = store.dropped.get("empty", 0)
+        empty, long = store.dropped.get("empty", 0), store.dropped.get("line", 0)
+        too_long = f"{long:,} longer than `data.max_line` ({self.data.max_line:,} characters)" if long else ""
         if not len(store):
-            why = f"all {empty:,} are blank" if empty else _why_empty(corpus)
+            why = f"all {empty:,} are blank" if empty else too_long or _why_empty(corpus)
             raise UserError(f"{corpus.title} has no {what} to use: {why}.")
-        self.progress(f"{corpus.title}: {counted(len(store), what)}" + (f", {empty:,} empty" if empty else ""))
+        lost = ", ".join(filter(None, (f"{empty:,} empty" if empty else "", f"dropped {too_long}" if long else "")))
+        self.progress(f"{corpus.title}: {counted(len(store), what)}" + (f", {lost}" if lost else ""))
         return store
 
     def _types(self, corpus: AnyCorpus) -> dict[str, StreamType]:
         types = {"text": id_stream(self.tokenizer.size)}
-        if isinstance(corpus, TsvTexts | JsonlTexts) and corpus.second is not None and not self.documents:
+        if isinstance(corpus, RowTexts) and corpus.second is not None and not self.documents:
             types["second"] = types["text"]
         return types | ({"sentences": _COUNTS} if self.documents else {}) | ({"label": _COUNTS} if self.labels else {})
 
@@ -85,16 +87,17 @@ class TextStores:
         words = KnownWords(self.tokenizer)
         if self.documents and not self.labels:
             assert isinstance(corpus, TEXTS)
-            documents = read_documents(corpus, self.data.folder, TextForm.of(self.data))
+            documents = read_documents(corpus, self.data.folder, TextForm.of(self.data), dropped)
             while some := list(islice(documents, _CHUNK)):
                 yield self._document_streams(some, words)
             return
         form = TextForm.of(self.data)
-        texts = read_texts(corpus, self.data.folder, TextForm() if self.documents else form, self.several)
+        whole = TextForm(max_line=form.max_line)  # documents are normalised after the split into sentences
+        texts = read_texts(corpus, self.data.folder, whole if self.documents else form, self.several)
         while chunk := list(islice(texts, _CHUNK)):
             full = [text for text in chunk if not text.blank]
             if len(full) < len(chunk):
-                dropped["empty"] += len(chunk) - len(full)
+                dropped.update("line" if text.too_long else "empty" for text in chunk if text.blank)
             if self.documents:
                 streams = self._document_streams([document_of(text.text, form) for text in full], words)
             else:

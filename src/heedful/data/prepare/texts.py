@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.corpora import JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora import PlainTexts, RowTexts
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
@@ -91,6 +91,6 @@ def _all_texts(recipe: Recipe) -> Iterator[str]:
             for document in read_documents(corpus, data.folder, form):
                 yield from document
             continue
-        assert isinstance(corpus, TsvTexts | JsonlTexts)
+        assert isinstance(corpus, RowTexts)
         for text in read_texts(corpus.model_copy(update={"label": None}), data.folder, form):  # whatever their labels
             yield from (part for part in (text.text, text.second) if part and part.strip())

@@ -1,5 +1,7 @@
 """Scores of a classifier for texts in token stores."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,9 +20,12 @@ from heedful.models.networks import Classifier
 
 
 def scores_of(
-    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+    bundle: Bundle[Classifier],
+    stores: tuple[TokenStore, ...],
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+    advance: Callable[[int], None] = lambda finished: None,
 ) -> Tensor:
-    """Return the scores of every class for texts, in the order of the rows."""
+    """Return the scores of every class for texts, in the order of the rows; `advance` counts finished texts."""
     recipe = bundle.recipe
     collator = collator_of(recipe, len(bundle.vocabularies.labels))
     plan = batches_by_length(collator.costs(stores, rows), batch_tokens=recipe.data.batch_tokens)
@@ -28,6 +33,7 @@ def scores_of(
     scores_BC = torch.empty(len(rows), len(bundle.vocabularies.labels))
     for indices, scored in zip(plan, class_scores(bundle.model, batches), strict=True):
         scores_BC[indices] = scored
+        advance(len(indices))
     return scores_BC
 
 

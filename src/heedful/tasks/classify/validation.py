@@ -9,6 +9,7 @@ from heedful.metrics.classification import ClassificationResult, class_loss, dec
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.scoring import scores_of
+from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first
 
 
@@ -18,18 +19,22 @@ class ClassifierValidator:
     def __init__(self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...]) -> None:
         self._bundle, self._stores = bundle, stores
         self._settings = bundle.recipe.train.validation
+        self.show: ShowProgress = show_nothing
 
     def __call__(self) -> Mapping[str, float]:
         """Return all scores; none without validation corpora."""
         if not self._stores:
             return {}
-        result, loss = evaluate_stores(self._bundle, self._stores, self._settings.max_sentences)
+        result, loss = evaluate_stores(self._bundle, self._stores, self._settings.max_sentences, self.show)
         scores = {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1}
         return metric_first(scores, self._settings.metric)
 
 
 def evaluate_stores(
-    bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], most: int | None = None
+    bundle: Bundle[Classifier],
+    stores: tuple[TokenStore, ...],
+    most: int | None = None,
+    show: ShowProgress = show_nothing,
 ) -> tuple[ClassificationResult, float]:
     """Return a model's predictions for labelled texts next to the true labels, and its mean loss per text.
 
@@ -39,6 +44,7 @@ def evaluate_stores(
     found = [store.streams["label"] for store in stores]
     classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
     rows = spread(most or len(classes), len(classes))
-    scores_BC = scores_of(bundle, stores, rows)
+    with show("validating", len(rows)) as advance:
+        scores_BC = scores_of(bundle, stores, rows, advance)
     true = mark_classes([classes[row] for row in rows], len(labels))
     return ClassificationResult(labels, true, decide_classes(scores_BC, several)), class_loss(scores_BC, true, several)

@@ -1,14 +1,14 @@
 """Scores of a translator during training: loss and perplexity on the validation corpora, BLEU and chrF on request."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 
 from heedful.data.batch_layout import CPU_MULTIPLE
-from heedful.data.batches.pairs import collate, pair_costs
+from heedful.data.batches.pairs import PairBatch, collate, pair_costs
 from heedful.data.corpora.pairs import is_blank, read_pairs
-from heedful.data.epochs.plan import batches_by_length
+from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
@@ -16,6 +16,7 @@ from heedful.metrics.perplexity import likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
+from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first, refuse_diverged
 from heedful.tasks.translate.evaluation import compare
 from heedful.tasks.translate.model import Translator
@@ -28,6 +29,7 @@ class TranslationValidator:
         self._model, self._stores = Translator(bundle), stores
         _refuse_too_long(bundle, stores)
         self._settings = bundle.recipe.train.validation
+        self.show: ShowProgress = show_nothing
         self._translates = self._settings.translate or self._settings.metric in ("bleu", "chrf")
         self._shares = _shares([len(store) for store in stores], self._settings.max_sentences)
         self._pairs = self._texts() if self._translates and stores else []
@@ -48,14 +50,22 @@ class TranslationValidator:
         rows = np.concatenate([first + np.arange(share) for first, share in zip(firsts, self._shares, strict=True)])
         costs = [cost[rows] for cost in pair_costs(self._stores)]
         plan = batches_by_length(costs, batch_tokens=self._model.recipe.data.batch_tokens)
-        found = likelihood(
-            self._model.network, (collate(self._stores, rows[indices], multiple=CPU_MULTIPLE) for indices in plan)
-        )
+        with self.show("validating", len(rows)) as advance:
+            found = likelihood(self._model.network, self._batches([rows[indices] for indices in plan], advance))
         return {"loss": found.loss, "perplexity": found.perplexity}
+
+    def _batches(self, plan: Sequence[Indices], advance: Callable[[int], None]) -> Iterator[PairBatch]:
+        """Yield the batches of these rows, and count those that were evaluated."""
+        for rows in plan:
+            yield collate(self._stores, rows, multiple=CPU_MULTIPLE)
+            advance(len(rows))
 
     def _translation(self) -> dict[str, float]:
         sources, references, languages = zip(*self._pairs, strict=True)
-        outputs = self._model.translate(sources, to=languages if any(languages) else None)
+        with self.show("validating: translating", len(sources)) as advance:
+            to = languages if any(languages) else None
+            found = self._model.translate_detailed(sources, progress=advance, to=to)
+        outputs = [best.text for best, *_ in found]
         compared = compare(self._model, outputs, references, languages)
         return {"bleu": compared.bleu.score, "chrf": compared.chrf.score}
 

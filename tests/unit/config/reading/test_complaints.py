@@ -136,21 +136,25 @@ def test_every_word_of_another_tool_leads_to_a_key_that_exists_and_is_not_a_key_
         ("{ source = 'a', targt = 'b' }", "`data.train.targt` is not a key. Did you mean `target`?"),
         ("[{ source = 'a' }]", "`data.train.0.target` is missing: it must be a text in quotes."),
         ("{ tvs = 'a' }", "`data.train.tvs` is not a key. Did you mean `tsv`?"),
-        ("{ tsv = 'a', source = 'x' }", '`data.train.source` is "x", but must be a whole number of at least 1.'),
+        (
+            "{ tsv = 'a', source = 0 }",
+            "`data.train.source` is 0, but must be a whole number of at least 1 or the name of a column.",
+        ),
         (
             "{ source = 'a', target = 'b', lines = '7' }",
             '`data.train.lines` is "7", but must be a range of lines such as "1-2000".',
         ),
-        ("[]", "`data.train` is an empty list, but must be a table with `source` and `target`, `tsv`, `jsonl`,"),
+        ("[]", "`data.train` is an empty list, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`,"),
         ("{ builtin = 'french' }", '`data.train.builtin` is "french", but must be "english-spanish".'),
         (
             "'train.txt'",
-            '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `jsonl`, `builtin` '
-            "or `text`",
+            '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, '
+            "`builtin` or `text`",
         ),
         (
             "[{ source = 'a', target = 'b' }, 3]",
-            "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `jsonl`, `builtin` or `text`.",
+            "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, `builtin` or "
+            "`text`.",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_the_toml_of_a_recipe_reads_well() -> None:
     assert text.startswith(
         '[data]\nfolder = "corpora"\ntrain = [\n'
         '  { name = "", weight = 0.1, lines = "", to = "", source = "a.en", target = "b" },\n'
-        '  { name = "", weight = 1.0, lines = "", to = "", tsv = "c", source = 1, target = 3 },\n]\n'
+        '  { name = "", weight = 1.0, lines = "", to = "", tsv = "c", source = 1, target = 3, header = false },\n]\n'
         'valid = { name = "", weight = 1.0, lines = "", to = "", '
         'jsonl = "a.en", source = "source", target = "target" }\n'
     )

@@ -49,8 +49,14 @@ def test_a_masked_model_learns_from_texts_of_every_form_whether_they_have_labels
     ("corpus", "line"),
     [
         ('{ txt = "a.txt" }', "`data.train.txt` is not a key. Did you mean `text`?"),
-        ('{ tsv = "a", text = "t" }', '`data.train.text` is "t", but must be a whole number of at least 1.'),
-        ('{ tsv = "a", text = 0 }', "`data.train.text` is 0, but must be a whole number of at least 1."),
+        (
+            '{ tsv = "a", text = 0 }',
+            "`data.train.text` is 0, but must be a whole number of at least 1 or the name of a column.",
+        ),
+        (
+            '{ csv = "a", text = "" }',
+            '`data.train.text` is "", but must be a whole number of at least 1 or the name of a column.',
+        ),
         ('{ jsonl = "a", text = 1 }', "`data.train.text` is 1, but must be a text in quotes."),
         (
             '{ jsonl = "a", text = "t", lable = "l" }',
@@ -89,10 +95,13 @@ def test_a_weight_that_no_epoch_can_show(weight: str) -> None:
             '{ tsv = "a", label = 1, text = 2, jsonl = "b" }',
             "`data.train.jsonl` is not a key: a corpus has one form, and `tsv` is set too. Leave one of them out.",
         ),
-        ('{ tsv = "a", label = 1 }', "`data.train.text` is missing: it must be a whole number of at least 1."),
+        (
+            '{ tsv = "a", label = 1 }',
+            "`data.train.text` is missing: it must be a whole number of at least 1 or the name of a column.",
+        ),
         ('{ jsonl = "a", label = "l" }', "`data.train.text` is missing: it must be a text in quotes."),
         ('{ tsv = "a", label = 1, txt = 2 }', "`data.train.txt` is not a key. Did you mean `text`?"),
-        ('{ csv = "a", label = 1, text = 2 }', "`data.train.csv` is not a key. Did you mean `tsv`?"),
+        ('{ cvs = "a", label = 1, text = 2 }', "`data.train.cvs` is not a key. Did you mean `csv`?"),
         ("{ text = 2, label = 1 }", "`data.train.tsv` is missing: it must be a text in quotes."),
     ],
 )

@@ -43,7 +43,7 @@ def tsv(folder: Path, *lines: str, name: str = "t.tsv", **options: Any) -> TsvTe
 
 
 def stores(corpus: AnyCorpus, folder: Path, tokenizer: Tokenizer, said: Said, **options: Any) -> TextStores:
-    form = {key: options.pop(key) for key in ("lowercase", "nfc") if key in options}
+    form = {key: options.pop(key) for key in ("lowercase", "nfc", "max_line") if key in options}
     data = Data(folder=str(folder), train=(corpus,), **form)
     given = {"labels": ("a", "b"), **options}
     return TextStores(data, tokenizer, {corpus: content_key(corpus, str(folder))}, said, **given)
@@ -63,6 +63,26 @@ def refusal(corpus: AnyCorpus, folder: Path, tokenizer: Tokenizer, **options: An
     with pytest.raises(UserError) as caught:
         store(corpus, folder, tokenizer, **options)
     return str(caught.value)
+
+
+def test_a_line_that_is_too_long_is_dropped_counted_and_told(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    corpus = tsv(tmp_path, "b\tant bee", "a\tcat cat cat cat", "b\t", "a\tdog")
+    for documents in (False, True):
+        said = Said()
+        made = store(corpus, tmp_path, tokenizer, said, max_line=10, documents=documents)
+        assert len(made) == 2
+        assert made.dropped == {"line": 1, "empty": 1}
+        what = "documents" if documents else "texts"
+        assert said[-1] == f"t.tsv: 2 {what}, 1 empty, dropped 1 longer than `data.max_line` (10 characters)"
+    assert refusal(corpus, tmp_path, tokenizer, max_line=2).endswith("all 1 are blank.")
+
+
+def test_a_line_of_running_text_that_is_too_long_is_left_out(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "t.txt").write_text("ant bee\ncat cat cat cat\ndog\n")
+    said = Said()
+    made = store(PlainTexts(text="t.txt"), tmp_path, tokenizer, said, max_line=10, documents=True, labels=())
+    assert rows(made, "text") == tokenizer.encode_batch(["ant bee dog"])  # one document still
+    assert said[-1] == "t.txt: 1 document, dropped 1 longer than `data.max_line` (10 characters)"
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
