@@ -97,7 +97,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         staged = _temporary_path(target)
         try:
             _write_synced(staged, data)
-            if before is not None:
+            if before is not None and staged.stat().st_mode != before.st_mode:  # not all file systems can change it
                 staged.chmod(stat.S_IMODE(before.st_mode))
             staged.replace(target)
         except BaseException:
