@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 from scripts.architecture_map import Map, Room, current_files, draw, read_map
+from tests.docs.blocks import PAGES
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
 # Where a path in a page may start.
 HOMES = [ROOT, ROOT / "docs", ROOT / "src/heedful", ROOT / "src"]
 PATH = re.compile(r"`([a-z_]+(?:/[a-z_0-9]+)*/?(?:\.(?:py|toml|md|json|svg))?)`")

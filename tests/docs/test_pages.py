@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 from tests.docs.blocks import PAGES, ROOT, Block, blocks_of
@@ -28,12 +27,12 @@ NOT_RUN = {
     "/": "a listing of a folder, not a command",
 }
 # In short form: what would train for hours takes three steps, and what has learned nothing need not write long texts.
+# What is resumed takes two more.
 SHORT = ["--set", "train.steps=3", "--set", "train.precision=float32"]
+RESUMED = ["--set", "train.steps=5", "--set", "train.precision=float32"]
 SHORT_TRANSLATOR = ["--set", "decode.max_extra=2", "--set", "decode.beam=2"]
 # What the reader has at hand in a Python block.
 AT_HAND: dict[str, Any] = {"texts": ["The film was great."], "premises": ["a dog"], "hypotheses": ["the dog"]}
-
-TRACKERS = ("mlflow", "wandb")  # what pages import and Heedful does not need
 
 
 @pytest.mark.wide
@@ -43,8 +42,6 @@ def test_a_page_can_be_followed_step_by_step(
 ) -> None:
     if "heedful import" in "".join(block.text for block in blocks_of(page)):
         folders_to_import(folder)
-    for tracker in TRACKERS:
-        monkeypatch.setitem(sys.modules, tracker, MagicMock())
     names = dict(AT_HAND)
     recipe = ""
     for block in blocks_of(page):
@@ -125,8 +122,10 @@ def _run(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
         typed = Path(words.pop()).read_bytes()
         words.pop()
     if words[1] in ("train", "doctor"):
-        words += SHORT + (SHORT_TRANSLATOR if "my.toml" in words else [])
-    if words[1] in ("train", "import") and "--out" in words:  # the folder may have one already that other pages use
+        words += RESUMED if "--resume" in words else SHORT
+        words += SHORT_TRANSLATOR if {"my.toml", "fine.toml"} & set(words) else []
+    begins = words[1] in ("train", "import") and "--resume" not in words
+    if begins and "--out" in words:  # the folder may have one already that other pages use
         shutil.rmtree(words[words.index("--out") + 1], ignore_errors=True)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed)))
     return run(words[1:])

@@ -10,7 +10,6 @@ from heedful.config.recipe import Recipe
 from heedful.errors import UserError
 from heedful.files import output_folder
 from heedful.models.bundle import read_description, write_description
-from heedful.runs.callbacks import Callback, Callbacks
 from heedful.runs.job import Job, first_job, set_up
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import RunObserver
@@ -26,14 +25,13 @@ def train(
     resume: bool = False,
     console: Console | None = None,
     task: Task | None = None,
-    callbacks: Sequence[Callback] = (),
 ) -> Path:
-    """Train a model and return its run folder: `heedful.train` is this and more (`runs/train.py`).
+    """Train a model and return its run folder, which `heedful.load` reads.
 
     With `resume`, continue from the run folder's last checkpoint, bit-identical to an uninterrupted run. `task` is one
     of your own, if what the model is trained for is not one of Heedful's tasks.
     """
-    run, heeded = output_folder(out), Callbacks(callbacks)
+    run = output_folder(out)
     if isinstance(recipe, Recipe) and overrides:
         raise TypeError("overrides change a recipe that is read from a file; give the changed Recipe instead")
     rules = None if task is None else task.rules
@@ -48,7 +46,7 @@ def train(
         else:
             job = first_job(resolved, progress, task)
             position = job.begin()
-        running = RunObserver(job, run, progress, stop, heeded)
+        running = RunObserver(job, run, progress, stop)
         if lock.take() and find_checkpoint(run, resolved, resume):
             raise UserError(f"{run} was created by another process in the meantime: run the same command again.")
         clear(run)

@@ -12,7 +12,7 @@ from heedful.data.prepare.pairs import prepare
 from heedful.errors import UserError
 from heedful.models.bundle import read_bundle
 from heedful.runs.training_run import train
-from heedful.tasks.translate.model import Translator
+from heedful.tasks.loading import load
 
 WORDS = ("ant bee", "bee cat", "cat ant bee")
 SPELT = ("Ameise Biene", "Biene Katze", "Katze Ameise Biene")
@@ -51,7 +51,7 @@ def test_characters_are_translated_to_words(folder: Path) -> None:
         "tokenizer.source.json",
         "tokenizer.target.json",
     ]
-    model = Translator.load(folder / "run", device="cpu")
+    model = load(folder / "run", device="cpu")
     assert all(isinstance(text, str) for text in model.translate(list(WORDS)))
 
 
