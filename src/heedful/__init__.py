@@ -3,7 +3,7 @@
     import heedful
     model = heedful.load("runs/m30k")
     model.translate(["Ein Hund rennt."])
-    heedful.load("runs/imdb").classify("A wonderful film.")
+    heedful.TextClassifier.load("runs/imdb").classify("A wonderful film.")
 
 Importing this package does not import torch; the first use does.
 """
@@ -12,28 +12,92 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from heedful.cores import limit_spinning
+from heedful.errors import HeedfulError, MachineError, Stopped, UserError
 from heedful.version import __version__
 
 if TYPE_CHECKING:
+    from heedful.config.recipe import Recipe
     from heedful.decode.settings import Sampling
+    from heedful.lab.compare import Comparison, System
+    from heedful.lab.comparing import compare
     from heedful.runs.averaging import average
-    from heedful.runs.training_run import train
+    from heedful.runs.callbacks import Callback, Checkpoint, Validation
+    from heedful.runs.result import Run
+    from heedful.runs.train import train
+    from heedful.tasks.classify.model import Classification, TextClassifier
+    from heedful.tasks.evaluate import evaluate
+    from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
     from heedful.tasks.loading import load
+    from heedful.tasks.shared.embeddings import TokenVectors
+    from heedful.tasks.translate.model import Translation, Translator
+    from heedful.tasks.translate.scoring import PairScore
+    from heedful.training.trainer import StepMetrics
 
 limit_spinning()  # before anything imports torch, whose threads would otherwise spin while they wait
 
-__all__ = ["Sampling", "__version__", "average", "load", "train"]
-_HOMES = {
+__all__ = [
+    "Callback",
+    "Candidate",
+    "Checkpoint",
+    "Classification",
+    "Comparison",
+    "Filled",
+    "HeedfulError",
+    "MachineError",
+    "MaskFiller",
+    "PairScore",
+    "Recipe",
+    "Run",
+    "Sampling",
+    "StepMetrics",
+    "Stopped",
+    "System",
+    "TextClassifier",
+    "TokenVectors",
+    "Translation",
+    "Translator",
+    "UserError",
+    "Validation",
+    "__version__",
+    "average",
+    "compare",
+    "evaluate",
+    "load",
+    "train",
+]
+_HOMES = {  # modules that are imported when a name is first used
+    "Callback": "heedful.runs.callbacks",
+    "Candidate": "heedful.tasks.fill.model",
+    "Checkpoint": "heedful.runs.callbacks",
+    "Classification": "heedful.tasks.classify.model",
+    "Comparison": "heedful.lab.compare",
+    "Filled": "heedful.tasks.fill.model",
+    "MaskFiller": "heedful.tasks.fill.model",
+    "PairScore": "heedful.tasks.translate.scoring",
+    "Recipe": "heedful.config.recipe",
+    "Run": "heedful.runs.result",
     "Sampling": "heedful.decode.settings",
+    "StepMetrics": "heedful.training.trainer",
+    "System": "heedful.lab.compare",
+    "TextClassifier": "heedful.tasks.classify.model",
+    "TokenVectors": "heedful.tasks.shared.embeddings",
+    "Translation": "heedful.tasks.translate.model",
+    "Translator": "heedful.tasks.translate.model",
+    "Validation": "heedful.runs.callbacks",
     "average": "heedful.runs.averaging",
+    "compare": "heedful.lab.comparing",
+    "evaluate": "heedful.tasks.evaluate",
     "load": "heedful.tasks.loading",
-    "train": "heedful.runs.training_run",
+    "train": "heedful.runs.train",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        # All at once, so that no name stays bound to a subpackage of the same name that an import brings along.
-        globals().update({public: getattr(import_module(home), public) for public, home in _HOMES.items()})
-        return globals()[name]
+        globals()[name] = found = getattr(import_module(_HOMES[name]), name)
+        return found
     raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

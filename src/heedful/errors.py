@@ -3,8 +3,13 @@
 A message is one line: where, what is wrong, what it must be, and what to do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
+from typing import Final
+
+_ON_COMMAND_LINE: Final = ContextVar("on_command_line", default=False)
 
 
 class HeedfulError(Exception):
@@ -49,3 +54,18 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """Return "1 line" or "2 lines"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Let messages name the flags of the command line inside the block; elsewhere they name arguments of Python."""
+    before = _ON_COMMAND_LINE.set(True)
+    try:
+        yield
+    finally:
+        _ON_COMMAND_LINE.reset(before)
+
+
+def by_caller(flag: str, argument: str) -> str:
+    """Return an option as the caller spells it: `--resume` on the command line, `resume=True` in Python."""
+    return flag if _ON_COMMAND_LINE.get() else argument

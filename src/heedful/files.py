@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from heedful.errors import MachineError, UserError
+from heedful.errors import MachineError, UserError, by_caller
 
 _AGAIN: Final = "free some space and run the same command again (with --resume if it was training)"
 _MACHINE_FAULTS: Mapping[int, str] = {
@@ -97,7 +97,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         staged = _temporary_path(target)
         try:
             _write_synced(staged, data)
-            if before is not None:
+            if before is not None and staged.stat().st_mode != before.st_mode:  # not all file systems can change it
                 staged.chmod(stat.S_IMODE(before.st_mode))
             staged.replace(target)
         except BaseException:
@@ -109,7 +109,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 def output_folder(path: str | Path, option: str = "--out") -> Path:
     """Return a folder that the user named for results; refuse names that no folder can have, and files in its way."""
     if not str(path):
-        raise UserError(f"{option} is empty: name a folder.")
+        raise UserError(f"{by_caller(option, '`out`')} is empty: name a folder.")
     folder = expand_user(path)
     with machine_faults(folder), user_faults(folder):
         refuse_file_in_the_way(folder, option)
@@ -304,7 +304,8 @@ def refuse_file_in_the_way(folder: Path, option: str = "--out") -> None:
     """Refuse a folder that cannot be created because a file is in the way."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir():
-        raise UserError(f"{existing}: a file exists where a folder must be: choose another {option}.")
+        another = by_caller(option, "folder")
+        raise UserError(f"{existing}: a file exists where a folder must be: choose another {another}.")
 
 
 def is_unicode(text: str) -> bool:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from tests.docs.blocks import PAGES, ROOT, Block, blocks_of
@@ -34,6 +35,8 @@ SHORT_TRANSLATOR = ["--set", "decode.max_extra=2", "--set", "decode.beam=2"]
 # What the reader has at hand in a Python block.
 AT_HAND: dict[str, Any] = {"texts": ["The film was great."], "premises": ["a dog"], "hypotheses": ["the dog"]}
 
+TRACKERS = ("mlflow", "wandb")  # what pages import and Heedful does not need
+
 
 @pytest.mark.wide
 @pytest.mark.parametrize("page", [page for page in PAGES if any(b.language != "toml" for b in blocks_of(page))])
@@ -42,6 +45,8 @@ def test_a_page_can_be_followed_step_by_step(
 ) -> None:
     if "heedful import" in "".join(block.text for block in blocks_of(page)):
         folders_to_import(folder)
+    for tracker in TRACKERS:
+        monkeypatch.setitem(sys.modules, tracker, MagicMock())
     names = dict(AT_HAND)
     recipe = ""
     for block in blocks_of(page):

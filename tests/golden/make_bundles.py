@@ -60,7 +60,7 @@ def make(name: str) -> None:
             for extra in ("checkpoints", "tensorboard"):
                 shutil.rmtree(run / extra, ignore_errors=True)
             (run / "metrics.jsonl").unlink()
-            answered = answers(run, golden.asked)
+            answered = answers(run.folder, golden.asked)
             refuse_close_calls(name, answered)
             shutil.copytree(run, kept)
         finally:

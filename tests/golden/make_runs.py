@@ -172,7 +172,7 @@ def make(name: str) -> None:
                 Path(file).write_text(text)
             whole = heedful.train("recipe.toml", "whole", console=Console(file=StringIO()))
             (whole / "metrics.jsonl").rename("whole.jsonl")
-            shutil.rmtree(whole)
+            shutil.rmtree(whole.folder)
             with suppress(Exception):  # which says that it was stopped
                 heedful.train("recipe.toml", "run", console=Console(file=Interrupting(), width=200))
             shutil.rmtree("run/tensorboard", ignore_errors=True)

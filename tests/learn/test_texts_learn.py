@@ -63,7 +63,7 @@ def test_a_classifier_tells_which_word_comes_first(
         (tmp_path / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
     recipe = tmp_path / "turned.toml"
     recipe.write_text(CLASSIFIER.format(folder=tmp_path, encoder=ENCODERS[encoder]))
-    model = heedful.load(heedful.train(recipe, tmp_path / "run"))
+    model = heedful.TextClassifier.load(heedful.train(recipe, tmp_path / "run"))
     texts, labels = zip(*turned("test", 1000), strict=True)
     right = sum(said.label == label for said, label in zip(model.classify(texts), labels, strict=True))
     assert right >= 0.97 * len(texts)
@@ -83,7 +83,7 @@ def test_a_masked_model_fills_in_what_the_sentence_demands(tmp_path: Path, monke
         (tmp_path / f"{split}.txt").write_text("\n".join(lines) + "\n")
     recipe = tmp_path / "masked.toml"
     recipe.write_text(MASKED.format(folder=tmp_path))
-    model = heedful.load(heedful.train(recipe, tmp_path / "run"))
+    model = heedful.MaskFiller.load(heedful.train(recipe, tmp_path / "run"))
     sentences = [english.rstrip(".?!").lower().split() for english, _ in sentence_pairs("test", 300)]
     places = [number % len(words) for number, words in enumerate(sentences)]
     asked = [

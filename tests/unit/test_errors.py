@@ -4,7 +4,16 @@ import signal
 
 import pytest
 
-from heedful.errors import HeedfulError, MachineError, Stopped, UserError, nearest, suggestion
+from heedful.errors import (
+    HeedfulError,
+    MachineError,
+    Stopped,
+    UserError,
+    by_caller,
+    nearest,
+    on_command_line,
+    suggestion,
+)
 
 
 def test_exit_codes_tell_the_user_the_machine_and_signals_apart() -> None:
@@ -30,3 +39,10 @@ def test_all_words_are_listed_where_none_is_near() -> None:
 def test_nothing_is_suggested_where_nothing_is_known() -> None:
     assert suggestion("layer", []) == ""
     assert nearest("layer", []) is None
+
+
+def test_messages_name_flags_on_the_command_line_and_arguments_in_python() -> None:
+    assert by_caller("--resume", "`resume=True`") == "`resume=True`"
+    with pytest.raises(ValueError, match="-"), on_command_line():
+        raise ValueError(by_caller("--resume", "`resume=True`"))
+    assert by_caller("--resume", "`resume=True`") == "`resume=True`"

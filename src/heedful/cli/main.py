@@ -22,7 +22,7 @@ import typer.main
 import heedful
 from heedful.cli import messages
 from heedful.cli.options import QuietOption, VerboseOption, with_verbosity
-from heedful.errors import HeedfulError, MachineError, Stopped, UserError, suggestion
+from heedful.errors import HeedfulError, MachineError, Stopped, UserError, on_command_line, suggestion
 from heedful.files import impossible_name, machine_error, tolerate_closed_reader
 
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
@@ -72,7 +72,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; only a bug raises."""
     messages.reset()
     try:
-        code = _invoke(list(arguments) or ["--help"])
+        with on_command_line():
+            code = _invoke(list(arguments) or ["--help"])
         sys.stdout.flush()
         messages.show_cost()
     except HeedfulError as error:

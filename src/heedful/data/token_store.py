@@ -184,19 +184,19 @@ class _StreamWriter:
         self._kind = kind
         self._paths = (folder / f"{stream}.values", folder / f"{stream}.offsets")
         self._files: tuple[BinaryIO, BinaryIO] | None = None
+        self._opened = ExitStack()
         self._rows = 0
         self._items = 0
 
     def __enter__(self) -> "_StreamWriter":
-        values, offsets = self._paths
-        self._files = values.open("wb"), offsets.open("wb")
-        self._files[1].write(np.zeros(1, np.int64).tobytes())
+        with ExitStack() as opened:  # a full disk may fail any of them, and closing one must not leave the other open
+            values, offsets = (opened.enter_context(path.open("wb")) for path in self._paths)
+            offsets.write(np.zeros(1, np.int64).tobytes())
+            self._files, self._opened = (values, offsets), opened.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._files is not None
-        for file in self._files:
-            file.close()
+        self._opened.close()
 
     def add(self, rows: Ragged) -> None:
         """Append rows."""

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
+from heedful.arguments import check_number, check_whole
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints import ConstraintFactory, at_least, never, no_repeat
 from heedful.decode.penalties import Coverage, LengthPenalty, Wu
@@ -26,6 +27,10 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("top_k", "samples", "seed"):
+            check_whole(name, getattr(self, name))
+        for name in ("temperature", "top_p"):
+            check_number(name, getattr(self, name))
         if not 0 < self.temperature < math.inf:
             raise UserError(
                 f"`temperature` is {self.temperature}, but must be more than 0: greedy search is a `beam` of 1 without "

@@ -7,7 +7,7 @@ from typing import Final
 
 from torch import nn
 
-from heedful.errors import UserError
+from heedful.errors import UserError, by_caller
 from heedful.files import new_folder, output_folder
 from heedful.interop.bert.model import read_bert
 from heedful.interop.marian.model import read_marian
@@ -34,7 +34,7 @@ def import_model(path: str | Path, out: str | Path) -> ImportedModel:
     folder, bundle_folder = open_folder(Path(path)), output_folder(out)
     if bundle_folder.exists() and any(bundle_folder.iterdir()):
         what = "a model" if (bundle_folder / CONFIG).exists() else "files"
-        raise UserError(f"{bundle_folder} already holds {what}: choose another --out.")
+        raise UserError(f"{bundle_folder} already holds {what}: choose another {by_caller('--out', 'folder')}.")
     if folder.model_type not in READERS:
         raise UserError(
             f"{folder.config.where}: `model_type` is {folder.model_type}, but Heedful imports {', '.join(READERS)}."

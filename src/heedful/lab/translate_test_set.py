@@ -15,7 +15,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import HeedfulError, UserError, suggestion
+from heedful.errors import HeedfulError, UserError, by_caller, suggestion
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, check_lines
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.bundle import read_description
@@ -104,7 +104,7 @@ def _common_sentences(recipes: Mapping[str, Recipe], split: Part, corpus: str | 
         if why:
             raise UserError(
                 f"{first} and {model} have different test sets ({common.name} and {here.name}: {why}): choose one for "
-                "both with --source and --target."
+                f"both with {by_caller('--source and --target', '`sources` and `references`')}."
             )
     return common
 
@@ -116,7 +116,7 @@ def _common_tokenizer(recipes: Mapping[str, Recipe]) -> str:
         if here != common:
             raise UserError(
                 f"{first} is scored with BLEU's tokenizer `{common}` but {model} with `{here}`: choose one for both "
-                "with --bleu-tokenize."
+                f"with {by_caller('--bleu-tokenize', '`bleu_tokenize`')}."
             )
     return common
 
@@ -124,7 +124,10 @@ def _common_tokenizer(recipes: Mapping[str, Recipe]) -> str:
 def _corpus(recipe: Recipe, split: Part, wanted: str | None, model: str) -> AnyCorpus:
     corpora: tuple[AnyCorpus, ...] = getattr(recipe.data, split)
     if not corpora:
-        raise UserError(f"{model}: its recipe has no `data.{split}`: give --source and --target.")
+        raise UserError(
+            f"{model}: its recipe has no `data.{split}`: give "
+            f"{by_caller('--source and --target', '`sources` and `references`')}."
+        )
     known = {corpus.name or str(number): corpus for number, corpus in enumerate(corpora, start=1)}
     if wanted is None:
         return corpora[0]
@@ -161,7 +164,8 @@ def _check_languages(described: Mapping[str, Description], sentences: Sentences,
     """Refuse sentences without the target language that a multilingual model needs, before translating."""
     several = {name: description for name, description in described.items() if description[1]["source"].tags}
     if given and given.to and not several:
-        raise UserError(f"--to is `{given.to}`, but none of the models has several target languages: leave out --to.")
+        to = by_caller("--to", "`to`")
+        raise UserError(f"{to} is `{given.to}`, but none of the models has several target languages: leave out {to}.")
     for name, (recipe, vocabularies) in several.items():
         try:
             TextCodec(recipe, vocabularies).encode(
@@ -184,7 +188,8 @@ def _translate(
             model, sentences.sources or (), sentences.references, name=sentences.name, progress=progress, **options
         )
     if found.cut:
-        messages.say(f"{name}: {found.cut:,} translations were cut at the maximum length: raise --max-extra")
+        limit = by_caller("--max-extra", "`max_extra`")
+        messages.say(f"{name}: {found.cut:,} translations were cut at the maximum length: raise {limit}")
     return found.translations, found.references
 
 
@@ -194,7 +199,7 @@ def _refuse_other_form(common: Sequence[str], here: Sequence[str], first: str, n
         raise UserError(
             f"{first} and {name} are scored against different references (first at line {unequal:,}), because "
             "`data.lowercase`, `data.nfc` or `evaluate.detokenize` of their recipes differ: write their translations "
-            "to files in the same form, and compare those with --target."
+            f"to files in the same form, and compare those{by_caller(' with --target', '')}."
         )
 
 

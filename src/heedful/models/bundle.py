@@ -22,7 +22,7 @@ from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
+from heedful.errors import UserError, by_caller
 from heedful.files import read_bytes, read_json, write_bytes, write_json
 from heedful.models.build.network import build_network
 from heedful.models.networks import EncoderDecoder
@@ -117,7 +117,7 @@ def read_bundle(
     if not (folder / WEIGHTS).exists():
         raise UserError(
             f"{folder} holds no {WEIGHTS} yet: training has not reached its first validation. "
-            "Continue it with `heedful train --resume`."
+            f"Continue it with {by_caller('`heedful train --resume`', '`heedful.train(..., resume=True)`')}."
         )
     data = read_bytes(folder / WEIGHTS)
     weights_from_bytes(model, data, folder / WEIGHTS)
@@ -133,7 +133,8 @@ def read_bundle(
 
 def other_task(folder: Path, recipe: Recipe) -> UserError:
     """What to say of a model that does something else than is asked of it."""
-    return UserError(f"{folder} is a model that {recipe.rules.does}: use `heedful {recipe.rules.verb}`.")
+    way_out = by_caller(f"`heedful {recipe.rules.verb}`", "`heedful.load`, which returns a model of any task")
+    return UserError(f"{folder} is a model that {recipe.rules.does}: use {way_out}.")
 
 
 def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Recipe, Vocabularies]:

@@ -126,6 +126,12 @@ def set_precision(model: nn.Module, precision: torch.dtype) -> None:
             module.precision = precision
 
 
+def precision_of(model: nn.Module) -> torch.dtype:
+    """Return the type in which the model computes."""
+    found = (module.precision for module in model.modules() if isinstance(module, HasPrecision))
+    return next(found, torch.float32)
+
+
 def store_in(network: nn.Module, precision: torch.dtype) -> None:
     """Store the matrices in the type they are used in, so that no step converts them; norms stay as they are."""
     for module in network.modules():

@@ -9,7 +9,7 @@ from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.train import Average
-from heedful.errors import UserError, counted
+from heedful.errors import UserError, by_caller, counted
 from heedful.files import expand_user, new_folder, output_folder
 from heedful.models.build.network import build_network
 from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
@@ -33,7 +33,8 @@ def average(
     folder = output_folder(out)
     if folder.exists() and any(folder.iterdir()):
         raise UserError(
-            f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another --out."
+            f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another "
+            f"{by_caller('--out', 'folder')}."
         )
     first = Path(models[0])
     rules = None if task is None else task.rules
@@ -41,7 +42,8 @@ def average(
     if len(models) > 1:
         if last or best:
             raise UserError(
-                "--last and --best choose checkpoints of one run, but several models are given: leave them out."
+                f"{by_caller('--last and --best', '`last` and `best`')} choose checkpoints of one run, but several "
+                "models are given: leave them out."
             )
         parts = [Path(model) for model in models]
         twice = next((part for index, part in enumerate(parts) if part in parts[:index]), None)
@@ -50,11 +52,11 @@ def average(
         weights = mean_weights(_weights_of(parts, rules))
     else:
         if last and best:
-            raise UserError("The last and the best checkpoints may differ: leave out --last or --best.")
+            which = by_caller("--last or --best", "`last` or `best`")
+            raise UserError(f"The last and the best checkpoints may differ: leave out {which}.")
         if not (last or best):
-            raise UserError(
-                f"A single model has nothing to average: add --last N or --best N to average checkpoints of {first}."
-            )
+            which = by_caller("--last N or --best N", "`last=N` or `best=N`")
+            raise UserError(f"A single model has nothing to average: add {which} to average checkpoints of {first}.")
         parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
         _refuse_too_few(first, parts, last, best)
         weights = mean_weights(map(checkpoint_weights, parts))

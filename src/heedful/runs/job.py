@@ -22,6 +22,7 @@ from heedful.models.networks import Network, set_precision
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress
 from heedful.tasks.protocol import Task
+from heedful.tasks.shared.loaded_model import describe_size
 from heedful.tasks.table import find_task
 from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
 from heedful.training.layers import freeze, layer_scales
@@ -100,12 +101,9 @@ class Job:
 
     def description(self) -> str:
         """Return a line about the model and its device."""
-        parameters = sum(p.numel() for p in self.model.parameters())
-        sizes = " + ".join(f"{tokenizer.size:,}" for tokenizer in self.vocabularies.files().values())
-        vocabulary = f", vocabulary {sizes}" if sizes else ""
         where = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else _cpu_name()
         return (
-            f"{self.recipe.model.family}: {parameters / 1e6:.1f}M parameters{vocabulary}; "
+            f"{self.recipe.model.family}: {describe_size(self.model, self.vocabularies)}; "
             f"{where}, {_name(self.precision or torch.float32)}"
         )
 

@@ -1,4 +1,4 @@
-"""Progress of a run: one live line on a terminal, plain lines elsewhere, metrics.jsonl and TensorBoard."""
+"""Progress of a run: one live line on a terminal or in a notebook, plain lines elsewhere, metrics and TensorBoard."""
 
 import json
 import math
@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,6 +20,7 @@ from heedful.files import append_line, read_bytes, tolerate_closed_reader, write
 from heedful.training.trainer import StepMetrics
 
 METRICS: Final = "metrics.jsonl"  # in a run's folder
+_MOST_LINES: Final = 100  # in a notebook: every update sends all of them
 _STAYS_EVERY: Final = 60.0  # seconds between two progress lines that stay on a terminal
 _MUCH_WAITING: Final = 0.05  # share of the time from which waiting for data is worth a word
 
@@ -31,10 +33,10 @@ class RunProgress:
     """
 
     def __init__(self, console: Console | None = None) -> None:
+        self._notebook = NotebookLines() if console is None and in_notebook() else None
         self.console = console or Console(file=tolerate_closed_reader(sys.stderr, full_disk=True), highlight=False)
-        self._live = (
-            Live(console=self.console, transient=True, auto_refresh=False) if self.console.is_terminal else None
-        )
+        live = self.console.is_terminal and not self._notebook
+        self._live = Live(console=self.console, transient=True, auto_refresh=False) if live else None
         self._stayed = time.monotonic()
         self._metrics: Path | None = None
         self._board: Any = None
@@ -50,6 +52,8 @@ class RunProgress:
     ) -> None:
         if self._live:
             self._live.stop()
+        if self._notebook:
+            self._notebook.replace("")
         if self._board:
             with suppress(OSError):
                 self._board.close()
@@ -62,7 +66,10 @@ class RunProgress:
 
     def say(self, message: str) -> None:
         """Print a line above the live one."""
-        self.console.print(message, soft_wrap=True, markup=False)
+        if self._notebook:
+            self._notebook.say(message)
+        else:
+            self.console.print(message, soft_wrap=True, markup=False)
 
     @contextmanager
     def showing(self, work: str, total: int) -> Iterator[Callable[[int], None]]:
@@ -78,14 +85,16 @@ class RunProgress:
         yield advance
 
     def _show(self, line: str) -> None:
-        if self._live:
+        if self._notebook:
+            self._notebook.replace(line)
+        elif self._live:
             self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show the metrics; record them too if they are `logged`."""
         line, now = describe(metrics), time.monotonic()
         self._show(line)
-        if logged and (self._live is None or now - self._stayed >= _STAYS_EVERY):
+        if logged and not self._notebook and (self._live is None or now - self._stayed >= _STAYS_EVERY):
             self._stayed = now
             self.say(line)
         if logged:
@@ -150,12 +159,13 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def training_readings(run: Path) -> list[dict[str, Any]]:
-    """Return the training metrics that a run recorded, in order; none if its folder has no metrics file."""
+def recorded_metrics(run: Path, part: str) -> list[dict[str, Any]]:
+    """Return what a run recorded of a part, "train" or "valid", in order; nothing without a metrics file."""
     if not (run / METRICS).exists():
         return []
     whole = [line for line in read_bytes(run / METRICS).splitlines() if _recorded_step(line) < math.inf]
-    return [line for line in map(json.loads, whole) if line.get("part") == "train"]
+    entries = [entry for entry in map(json.loads, whole) if entry.get("part") == part]
+    return [{name: value for name, value in entry.items() if name != "part"} for entry in entries]
 
 
 def _forget_after(metrics: Path, step: int) -> None:
@@ -178,3 +188,38 @@ def _tensorboard(run: Path, step: int) -> Any:
     except ImportError:  # the `track` extra is not installed
         return None
     return SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
+
+
+# --- notebooks ----------------------------------------------------------------------------------------------------
+
+
+def in_notebook() -> bool:
+    """Whether this process runs the cells of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
+
+
+class NotebookLines:
+    """Lines that stay, and below them one that is replaced."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._live = ""
+        self._output: Any = None
+
+    def say(self, line: str) -> None:
+        """Add a line."""
+        self._lines = [*self._lines, line][-_MOST_LINES:]
+        self._show()
+
+    def replace(self, line: str) -> None:
+        """Replace the last line, or remove it if the new one is empty."""
+        self._live = line
+        self._show()
+
+    def _show(self) -> None:
+        text = {"text/plain": "\n".join([*self._lines, *([self._live] if self._live else [])])}
+        if self._output is None:
+            self._output = import_module("IPython.display").display(text, raw=True, display_id=True)
+        else:
+            self._output.update(text, raw=True)

@@ -9,11 +9,12 @@ import torch
 
 from heedful.config.recipe import Recipe
 from heedful.config.train import Average
-from heedful.errors import UserError, counted
+from heedful.errors import UserError, by_caller, counted
 from heedful.files import new_folder, remove_folder
 from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
+from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
@@ -44,8 +45,12 @@ MEAN: Final = "mean"  # the mean, where it is not better than the best single mo
 class RunObserver:
     """The observer of the trainer in a run: validates, saves and reports."""
 
-    def __init__(self, job: Job, run: Path, progress: RunProgress, stop: StopRequest) -> None:
+    def __init__(
+        self, job: Job, run: Path, progress: RunProgress, stop: StopRequest, callbacks: Callbacks | None = None
+    ) -> None:
         self.job, self.run, self.progress, self.stop = job, run, progress, stop
+        self.callbacks = callbacks or Callbacks()
+        self.callbacks.stop = stop.request
         on_cpu = job.device.type == "cpu"
         self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
@@ -60,12 +65,16 @@ class RunObserver:
             self._average(position)  # a run that was killed after its last step has not averaged yet
             return
         began = time.perf_counter()
-        trainer = build_trainer(self.job, self)
+        trainer = build_trainer(self.job, self, self.callbacks.step)
         with self.stop.during_training():
             end = trainer.run(position, self.stop)
-        self.stop.at_once = (
-            "Stopped after the last step, checkpoint saved. Run the same command with --resume to continue."
-        )
+        how = by_caller("Run the same command with --resume", "Train with `resume=True`")
+        if self.stop.requested and end.step < steps:
+            self.progress.say(
+                f"Stopped by a callback at step {end.step:,} of {steps:,}, checkpoint saved. {how} to continue."
+            )
+            return
+        self.stop.at_once = f"Stopped after the last step, checkpoint saved. {how} to continue."
         took = duration(time.perf_counter() - began)
         best = self.run / SINGLE if (self.run / SINGLE).exists() else self.run  # averaged before, and none better since
         worse = counted(end.worse_since, "validation")
@@ -143,6 +152,8 @@ class RunObserver:
         self.progress.step_metrics(metrics, logged)
         if self.contention:
             self.contention.look()
+        if logged:
+            self.callbacks.metrics(metrics)
 
     def validate(self) -> Mapping[str, float]:
         """Evaluate the model on the validation corpora."""
@@ -157,18 +168,22 @@ class RunObserver:
             made = f"{position.step:,} updates, {tokens}, the best model so far"
             self._write_card(self.run, made, scores)
             _discard(self.run / SINGLE)  # an averaged run was continued, and found a better model
+        self.callbacks.validation(Validation(position.step, scores, best))
 
     def checkpoint(self, position: Position) -> None:
         """Save a checkpoint to resume from."""
         retention = retention_of(self.job.recipe)
         job = self.job
-        save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
+        saved = save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
         if self.stop.saving:
             self.progress.say(f"Checkpoint saved at step {position.step:,}, as SIGUSR1 requested")
+        self.callbacks.checkpoint(Checkpoint(position.step, saved))
 
 
-def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
-    """Build the training loop of a job from its recipe."""
+def build_trainer(
+    job: Job, observer: Observer, after_update: Callable[[int], None] = lambda step: None
+) -> Trainer[Any]:
+    """Build the training loop of a job from its recipe; `after_update` is called with the number of each step."""
     train = job.recipe.train
     settings = TrainerSettings(
         steps=train.steps,
@@ -184,7 +199,7 @@ def build_trainer(job: Job, observer: Observer) -> Trainer[Any]:
     rate = build_learning_rate(train.schedule, job.recipe.model.width, train.steps)
     return Trainer(
         job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _computing(job),
-        _before_update(job),
+        _before_update(job), after_update,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
+from heedful.errors import UserError, by_caller
 from heedful.files import WRITING_FAULTS, machine_faults, remove_leftovers, user_faults
 from heedful.models.bundle import CONFIG, WEIGHTS, read_description
 from heedful.runs.fine_tuning import adapt
@@ -76,7 +76,7 @@ class RunLock:
             except Timeout as error:
                 raise UserError(
                     f"{self._run} is in use: another process is training there. Wait for its end, or choose another "
-                    "--out."
+                    f"{by_caller('--out', 'folder')}."
                 ) from error
         return True
 
@@ -84,14 +84,15 @@ class RunLock:
 def find_checkpoint(run: Path, recipe: Recipe, resume: bool) -> Path | None:
     """Return the checkpoint to resume from; refuse to overwrite a model, or to resume a run with another recipe."""
     checkpoint = last_checkpoint(run / CHECKPOINTS)
-    begun = has_only_begun(run / CHECKPOINTS)
+    begun, another = has_only_begun(run / CHECKPOINTS), by_caller("--out", "folder")
     if checkpoint is None and not (run / WEIGHTS).exists():
         return None
     if checkpoint is None and not begun:
-        raise UserError(f"{run} already holds a model, but no checkpoint to resume from: choose another --out.")
+        raise UserError(f"{run} already holds a model, but no checkpoint to resume from: choose another {another}.")
     if not resume:
         again = "start it again" if begun else "continue it"
-        raise UserError(f"{run} already holds a run: add --resume to {again}, or choose another --out.")
+        how = by_caller("--resume", "`resume=True`")
+        raise UserError(f"{run} already holds a run: add {how} to {again}, or choose another {another}.")
     _refuse_other_recipe(run, recipe)
     return checkpoint
 

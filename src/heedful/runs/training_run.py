@@ -10,6 +10,7 @@ from heedful.config.recipe import Recipe
 from heedful.errors import UserError
 from heedful.files import output_folder
 from heedful.models.bundle import read_description, write_description
+from heedful.runs.callbacks import Callback, Callbacks
 from heedful.runs.job import Job, first_job, set_up
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import RunObserver
@@ -25,13 +26,14 @@ def train(
     resume: bool = False,
     console: Console | None = None,
     task: Task | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Path:
-    """Train a model and return its run folder, which `heedful.load` reads.
+    """Train a model and return its run folder: `heedful.train` is this and more (`runs/train.py`).
 
     With `resume`, continue from the run folder's last checkpoint, bit-identical to an uninterrupted run. `task` is one
     of your own, if what the model is trained for is not one of Heedful's tasks.
     """
-    run = output_folder(out)
+    run, heeded = output_folder(out), Callbacks(callbacks)
     if isinstance(recipe, Recipe) and overrides:
         raise TypeError("overrides change a recipe that is read from a file; give the changed Recipe instead")
     rules = None if task is None else task.rules
@@ -46,7 +48,7 @@ def train(
         else:
             job = first_job(resolved, progress, task)
             position = job.begin()
-        running = RunObserver(job, run, progress, stop)
+        running = RunObserver(job, run, progress, stop, heeded)
         if lock.take() and find_checkpoint(run, resolved, resume):
             raise UserError(f"{run} was created by another process in the meantime: run the same command again.")
         clear(run)

@@ -1,21 +1,44 @@
 """Loading of a trained model of any task from its folder."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from os import PathLike
+from typing import Any, overload
 
+from heedful.arguments import check_path, check_several
 from heedful.errors import UserError
 from heedful.models.bundle import read_description
+from heedful.tasks.classify.model import TextClassifier
+from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.protocol import Task
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.table import find_task
+from heedful.tasks.translate.model import Translator
+
+AnyLoadedModel = Translator | TextClassifier | MaskFiller
 
 
+@overload
 def load(
-    path: str | Path,
+    path: str | PathLike[str],
     device: str = "auto",
     precision: str = "auto",
-    ensemble: Sequence[str | Path] = (),
+    ensemble: Sequence[str | PathLike[str]] = (),
+    task: None = None,
+) -> AnyLoadedModel: ...
+@overload
+def load(
+    path: str | PathLike[str],
+    device: str = "auto",
+    precision: str = "auto",
+    ensemble: Sequence[str | PathLike[str]] = (),
+    *,
+    task: Task | None,
+) -> Any: ...
+def load(
+    path: str | PathLike[str],
+    device: str = "auto",
+    precision: str = "auto",
+    ensemble: Sequence[str | PathLike[str]] = (),
     task: Task | None = None,
 ) -> Any:
     """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier` or a `MaskFiller`.
@@ -23,10 +46,12 @@ def load(
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators that decode together with the first.
     `task` is for a model that was trained with a task of your own: `heedful.train(..., task=task)`.
+
+    If you know what the model does, `heedful.Translator.load` and its siblings return that class, for type checkers.
     """
-    folder = Path(path)
+    folder = check_path("path", path)
+    others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
     recipe, _ = read_description(folder, None if task is None else task.rules)
-    if ensemble and not recipe.rules.searches:
+    if others and not recipe.rules.searches:
         raise UserError(f"{path} does not translate, and only translators make an ensemble: leave out `ensemble`.")
-    placement = Placement.of(device, precision)
-    return find_task(recipe, task).load(folder, placement, [Path(other) for other in ensemble])
+    return find_task(recipe, task).load(folder, Placement.of(device, precision), others)

@@ -27,6 +27,7 @@ class StopRequest:
     def __init__(self, at_once: str = "Stopped before the first step: there was nothing to save.") -> None:
         """`at_once` is what to say of a signal that comes while no model is trained."""
         self.signal: int | None = None
+        self.requested = False  # by the program itself
         self.at_once = at_once
         self.saving = False  # because SIGUSR1 requested it
         self._save = False
@@ -63,6 +64,10 @@ class StopRequest:
         """Return whether a checkpoint was requested since the last call; `saving` is the same until the next one."""
         self.saving, self._save = self._save, False
         return self.saving
+
+    def request(self) -> None:
+        """Stop after the current step, with a checkpoint, as a signal would; nothing is raised."""
+        self.requested = True
 
     def _record(self, number: int, frame: FrameType | None) -> None:
         again = self.signal == signal.SIGINT and number == signal.SIGINT

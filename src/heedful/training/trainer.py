@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.data.epochs.loader import Feed, Loader, MicroBatch
-from heedful.errors import Stopped, UserError
+from heedful.errors import Stopped, UserError, by_caller
 from heedful.training.checkpoints import Position
 from heedful.training.objectives import Objective, Sums
 from heedful.training.seeding import seed_micro_batch
@@ -93,22 +93,26 @@ class Trainer(Generic[BatchType]):
         observer: Observer,
         computation: UpdateComputationFactory[BatchType] = EagerUpdates,
         before_update: Callable[[int], None] = lambda step: None,
+        after_update: Callable[[int], None] = lambda step: None,
     ) -> None:
-        """`before_update` is called with the number of completed updates before each one."""
+        """`before_update` and `after_update` are called with the number of completed updates around each one."""
         self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
         self._computation = computation(lambda batch: objective(model, batch), optimizer, settings.clip_norm, device)
-        self._before_update = before_update
+        self._before_update, self._updated = before_update, after_update
         self._not_finite = 0  # consecutive updates, as of the last report
 
     def run(self, position: Position, stop: StopRequest) -> Position:
-        """Train until the last step, or until patience or a signal ends the run; return the final position."""
+        """Train until the last step, or until patience, a signal or a request ends the run; return the final position.
+
+        A signal raises `Stopped`; a request of the program itself does not.
+        """
         self.model.train()
         meter = _Meter(self.device, position.step)
         began = time.perf_counter() - position.seconds
         with Loader(self.feed, (position.epoch, position.micro_batch)) as loader:
             updates = _updates(loader, self.settings.accumulate)
-            while position.step < self.settings.steps and not self._out_of_patience(position):
+            while position.step < self.settings.steps and not (stop.requested or self._out_of_patience(position)):
                 with meter.waiting():
                     update = next(updates)
                 tokens, norm = self._update(update, position, meter)
@@ -140,6 +144,7 @@ class Trainer(Generic[BatchType]):
     def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
         settings, step = self.settings, position.step
         last = step == settings.steps
+        self._updated(step)
         if step % settings.log_every == 0 or last:
             self._read(position, meter, norm, logged=True)
             meter.restart(step)
@@ -148,14 +153,15 @@ class Trainer(Generic[BatchType]):
         with meter.paused():
             if step % settings.validate_every == 0 or last:
                 self._validate(position)
-            saves = stop.take_save() or stop.signal or self._out_of_patience(position)
+            saves = stop.take_save() or stop.signal or stop.requested or self._out_of_patience(position)
             if step % settings.checkpoint_every == 0 or last or saves:
                 position.seconds = time.perf_counter() - began
                 self.observer.checkpoint(position)
         if stop.signal and not last:
             raise Stopped(
                 f"Stopped at step {step:,} of {settings.steps:,}, checkpoint saved. "
-                "Run the same command with --resume to continue.",
+                + by_caller("Run the same command with --resume", "Train with `resume=True`")
+                + " to continue.",
                 stop.signal,
             )
 

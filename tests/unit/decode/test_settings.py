@@ -47,6 +47,8 @@ def test_impossible_settings_are_refused(wrong: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ({"temperature": "warm"}, "`temperature` is 'warm', but must be a number."),
+        ({"samples": 2.5}, "`samples` is 2.5, but must be a whole number."),
         (
             {"temperature": 0.0},
             "`temperature` is 0.0, but must be more than 0: greedy search is a `beam` of 1 without sampling.",

@@ -80,7 +80,7 @@ def test_a_folder_for_results_must_have_a_name_that_a_folder_can_have(tmp_path: 
     assert files.output_folder(str(tmp_path / "new")) == tmp_path / "new"
     assert files.output_folder("~/runs") == Path.home() / "runs"
     for name, words in [
-        ("", r"^--out is empty: name a folder\.$"),
+        ("", r"^`out` is empty: name a folder\.$"),
         ("x" * 300, r"xxx: the name is too long\.$"),
         ("runs/a\0b", r"^'runs/a\\x00b': the name has a NUL character: choose another\.$"),
         (

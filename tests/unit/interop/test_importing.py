@@ -60,11 +60,11 @@ def test_models_of_other_types_are_refused(folder: Path, tmp_path: Path, change:
 def test_a_place_that_is_taken_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/mine.txt").write_text("mine")
-    assert refusal(folder, tmp_path / "notes") == f"{tmp_path}/notes already holds files: choose another --out."
+    assert refusal(folder, tmp_path / "notes") == f"{tmp_path}/notes already holds files: choose another folder."
     import_model(folder, tmp_path / "out")
-    assert refusal(folder, tmp_path / "out") == f"{tmp_path}/out already holds a model: choose another --out."
+    assert refusal(folder, tmp_path / "out") == f"{tmp_path}/out already holds a model: choose another folder."
     assert refusal(folder, tmp_path / "notes/mine.txt") == (
-        f"{tmp_path}/notes/mine.txt: a file exists where a folder must be: choose another --out."
+        f"{tmp_path}/notes/mine.txt: a file exists where a folder must be: choose another folder."
     )
 
 

@@ -133,7 +133,7 @@ def test_a_target_language_for_models_of_one_is_refused_before_anything_is_trans
     reversing_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     untranslated(monkeypatch)
-    message = r"^--to is `de`, but none of the models has several target languages: leave out --to\.$"
+    message = r"^`to` is `de`, but none of the models has several target languages: leave out `to`\.$"
     with pytest.raises(UserError, match=message):
         translate_test_set.translate_test_set([str(reversing_folder)], [], replace(TWO, to="de"), SILENT)
 

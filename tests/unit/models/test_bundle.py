@@ -72,7 +72,7 @@ def test_a_description_can_be_read_before_there_are_weights(folder: Path) -> Non
     assert vocabularies.joint
     assert refusal(folder) == (
         f"{folder} holds no model.safetensors yet: training has not reached its first validation. "
-        "Continue it with `heedful train --resume`."
+        "Continue it with `heedful.train(..., resume=True)`."
     )
 
 

@@ -163,7 +163,7 @@ def test_models_of_the_same_shapes_that_compute_otherwise_have_no_mean(
 
 def test_checkpoints_are_of_one_run(make: Make, tmp_path: Path) -> None:
     models = [make("a"), make("b")]
-    message = "--last and --best choose checkpoints of one run, but several models are given: leave them out."
+    message = "`last` and `best` choose checkpoints of one run, but several models are given: leave them out."
     assert refused(models, tmp_path / "mean", last=2) == message
     assert refused(models, tmp_path / "mean", best=2) == message
 
@@ -237,10 +237,10 @@ def test_a_bundle_without_checkpoints_holds_none(make: Make, tmp_path: Path) -> 
 
 def test_one_model_alone_has_no_mean(run: Path, tmp_path: Path) -> None:
     assert refused([run], tmp_path / "mean") == (
-        f"A single model has nothing to average: add --last N or --best N to average checkpoints of {run}."
+        f"A single model has nothing to average: add `last=N` or `best=N` to average checkpoints of {run}."
     )
     assert refused([run], tmp_path / "mean", last=2, best=2) == (
-        "The last and the best checkpoints may differ: leave out --last or --best."
+        "The last and the best checkpoints may differ: leave out `last` or `best`."
     )
 
 
@@ -251,7 +251,7 @@ def test_a_model_is_never_written_over(run: Path, make: Make, tmp_path: Path) ->
     models = [make("a"), make("b")]
     before = weights(models[0])
     for out in (run, models[0]):
-        assert refused(models, out) == f"{out} already holds a model: choose another --out."
+        assert refused(models, out) == f"{out} already holds a model: choose another folder."
     assert all(np.array_equal(tensor, before[name]) for name, tensor in weights(models[0]).items())
 
 
@@ -259,7 +259,7 @@ def test_a_model_is_never_written_over(run: Path, make: Make, tmp_path: Path) ->
 def test_a_file_in_the_way_is_named(make: Make, tmp_path: Path, out: str) -> None:
     (tmp_path / "file").write_text("")
     assert refused([make("a"), make("b")], tmp_path / out) == (
-        f"{tmp_path}/file: a file exists where a folder must be: choose another --out."
+        f"{tmp_path}/file: a file exists where a folder must be: choose another folder."
     )
 
 

@@ -49,7 +49,9 @@ def losses(run: Path) -> list[float]:
 
 def test_a_second_run_into_the_same_folder_is_refused(make: Make, tmp_path: Path) -> None:
     train(make(), tmp_path / "run", console=silent())
-    with pytest.raises(UserError, match=r"run already holds a run: add --resume to continue it, or choose another"):
+    with pytest.raises(
+        UserError, match=r"run already holds a run: add `resume=True` to continue it, or choose another"
+    ):
         train(make(), tmp_path / "run", console=silent())
 
 
@@ -84,7 +86,7 @@ def test_a_model_without_checkpoints_is_never_trained_over(make: Make, tmp_path:
 
 @pytest.mark.parametrize("out", ["a.txt", "a.txt/run"])
 def test_a_file_in_the_way_of_the_run_folder_is_named(make: Make, tmp_path: Path, out: str) -> None:
-    with pytest.raises(UserError, match=r"a.txt: a file exists where a folder must be: choose another --out"):
+    with pytest.raises(UserError, match=r"a.txt: a file exists where a folder must be: choose another folder"):
         train(make(), tmp_path / out, console=silent())
 
 

@@ -12,7 +12,7 @@ from heedful.data.prepare.pairs import prepare
 from heedful.errors import UserError
 from heedful.models.bundle import read_bundle
 from heedful.runs.training_run import train
-from heedful.tasks.loading import load
+from heedful.tasks.translate.model import Translator
 
 WORDS = ("ant bee", "bee cat", "cat ant bee")
 SPELT = ("Ameise Biene", "Biene Katze", "Katze Ameise Biene")
@@ -51,7 +51,7 @@ def test_characters_are_translated_to_words(folder: Path) -> None:
         "tokenizer.source.json",
         "tokenizer.target.json",
     ]
-    model = load(folder / "run", device="cpu")
+    model = Translator.load(folder / "run", device="cpu")
     assert all(isinstance(text, str) for text in model.translate(list(WORDS)))
 
 

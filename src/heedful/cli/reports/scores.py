@@ -9,7 +9,7 @@ from statistics import mean, median, stdev
 from typing import Final
 
 from heedful.metrics.scores import Score
-from heedful.runs.progress import training_readings
+from heedful.runs.progress import recorded_metrics
 from heedful.runs.run import CHECKPOINTS
 from heedful.tasks.protocol import Evaluation
 from heedful.training.checkpoints import seconds_trained
@@ -38,7 +38,7 @@ class ModelResult:
 
 def describe_training(folder: Path) -> dict[str, float]:
     """How long the run in a folder trained, and how fast, as far as the folder tells."""
-    seconds, readings = seconds_trained(folder / CHECKPOINTS), training_readings(folder)
+    seconds, readings = seconds_trained(folder / CHECKPOINTS), recorded_metrics(folder, "train")
     found = {} if seconds is None else {"minutes": seconds / 60}
     if readings:
         found["steps"] = readings[-1]["step"]

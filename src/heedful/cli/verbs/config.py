@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.lines import check_exists, locate, read_lines
 from heedful.errors import UserError, counted
+from heedful.files import expand_user
 
 app = typer.Typer(help="Check a recipe, show it with every default, or explain its keys.")
 
@@ -78,7 +78,7 @@ def schema() -> None:
 def _with_start(recipe: Recipe) -> tuple[Recipe, str]:
     """Return the recipe with what it takes over from its start, and the name of the start if that does not exist."""
     start = recipe.train.start_from
-    if not start or not Path(start).expanduser().exists():
+    if not start or not expand_user(start).exists():
         return recipe, start
     from heedful.runs.fine_tuning import with_start  # importing torch takes seconds
 

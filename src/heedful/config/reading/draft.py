@@ -4,15 +4,17 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from os import PathLike, fspath
 from typing import Any
 
 from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
 from heedful.config.reading.recipe_file import MOST_LEVELS
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
-from heedful.errors import UserError
+from heedful.errors import UserError, by_caller
 
 Table = Mapping[str, Any]
+Overrides = Sequence[str] | Mapping[str, Any]  # "a.b=c", or values by their dotted keys
 
 # The key that a corpus has decides its form; without one, it is two files.
 _CORPUS_FORMS = ("tsv", "csv", "jsonl", "builtin")
@@ -22,7 +24,7 @@ _SIDES = ("source", "target")  # files by name, columns by number, or fields of 
 
 @dataclass(frozen=True)
 class Override:
-    """One `--set a.b=c`."""
+    """One `--set a.b=c` of the command line, or one override of a caller in Python."""
 
     path: tuple[str, ...]
     value: Any
@@ -114,23 +116,49 @@ def with_tables(values: Table, section: type[Section] = Recipe) -> dict[str, Any
     return filled
 
 
+def plain_values(values: Table) -> dict[str, Any]:
+    """Return the values of a dictionary that a program wrote as those of a TOML file: paths are texts, tuples lists."""
+    return {str(key): plain(value) for key, value in values.items()}
+
+
+def plain(value: Any) -> Any:
+    """Return one such value."""
+    match value:
+        case Mapping():
+            return plain_values(value)
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case Section():
+            return value.model_dump(mode="json")
+        case PathLike():
+            return fspath(value)
+        case _:
+            return value
+
+
 # --- overrides ----------------------------------------------------------------------------------------------------
 
 
 def override_of(text: str) -> Override:
     """Parse `a.b=c`; a value that is not TOML is a plain text."""
-    label = f"--set {text}"
+    label = by_caller(f"--set {text}", f'override "{text}"')
     keys, sign, value = text.partition("=")
     path = tuple(key.strip() for key in keys.split("."))
     if not sign or not all(path):
-        raise UserError(f"{label}: must be a dotted key and a value, as in --set model.layers=3.")
+        example = by_caller("--set model.layers=3", '"model.layers=3"')
+        raise UserError(f"{label}: must be a dotted key and a value, as in {example}.")
     if path == ("extends",):
         raise UserError(f"{label}: `extends` must be in the recipe's file.")
     return Override(path, _value_of(value), label)
 
 
-def overrides_of(texts: Sequence[str]) -> tuple[list[Override], list[str]]:
+def overrides_of(texts: Overrides) -> tuple[list[Override], list[str]]:
     """Parse several overrides; return them, and a line for each that cannot be parsed."""
+    if isinstance(texts, str):
+        raise UserError(f'`overrides` is "{texts}", but must be a list such as ["train.steps=100"], or a dictionary.')
+    if isinstance(texts, Mapping):
+        paths = {key: tuple(str(key).split(".")) for key in texts}
+        return [Override(paths[key], plain(value), f'override "{key}"') for key, value in texts.items()], []
     overrides, lines = [], []
     for text in texts:
         try:

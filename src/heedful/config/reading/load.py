@@ -1,34 +1,89 @@
 """Recipes from TOML and JSON, and back. All errors of a recipe are reported at once, before torch is imported."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from reprlib import repr as shortened
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from heedful import files
 from heedful.config.reading.complaints import complaints
-from heedful.config.reading.draft import Draft, Table, draft_of, overrides_of, with_overrides
+from heedful.config.reading.draft import (
+    Draft,
+    Overrides,
+    Table,
+    draft_of,
+    overrides_of,
+    plain_values,
+    with_overrides,
+)
 from heedful.config.reading.recipe_file import read_recipe_file
 from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
 from heedful.config.reading.toml import toml_document
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.translate import TRANSLATE
+from heedful.config.tasks import find_rules
 from heedful.errors import UserError, suggestion
 
+RecipeSource = Recipe | Mapping[str, Any] | str | PathLike[str]
+USUAL_FAMILY: Final = "transformer"  # of a recipe without [model]
 
-def load_recipe(path_or_name: str | Path, overrides: Sequence[str] = (), rules: TaskRules | None = None) -> Recipe:
-    """Read a recipe from a file, or a shipped recipe by its name, with overrides such as "model.layers=3".
 
-    `rules` are those of a task from outside Heedful.
+def load_recipe(
+    source: RecipeSource,
+    overrides: Overrides = (),
+    rules: TaskRules | None = None,
+    corpora: Mapping[str, object] | None = None,
+) -> Recipe:
+    """Read a recipe from a file, a shipped recipe by its name, or a recipe from the values of a dictionary.
+
+    `overrides` are texts such as "model.layers=3", or values by dotted keys: {"model.layers": 3}. `rules` are those of
+    a task from outside Heedful. `corpora` replace those of the recipe: tables by the keys of [data].
     """
-    path = find_recipe(path_or_name)
-    values = read_recipe_file(path)
-    base = _base_of(path, values.pop("extends")) if "extends" in values else None
-    draft = draft_of(str(path), values, base)
+    draft, lines = _overridden(source, overrides)
+    if corpora:
+        draft, _ = with_overrides(draft, [*draft.overrides, *overrides_of(_by_path(corpora))[0]])
+    given = source.given_rules if isinstance(source, Recipe) and rules is None else rules
+    return _checked(draft, lines, given)
+
+
+def find_recipe_rules(source: RecipeSource, overrides: Overrides = (), rules: TaskRules | None = None) -> TaskRules:
+    """Return the rules of a recipe's task without checking the recipe, which may lack its data."""
+    values = _overridden(source, overrides)[0].values
+    model = values.get("model")
+    family = model.get("family") if isinstance(model, Mapping) else None
+    try:
+        return find_rules(values.get("task"), str(family or USUAL_FAMILY), rules)
+    except (ValueError, KeyError):
+        return TRANSLATE  # the recipe is refused when it is checked
+
+
+def _by_path(corpora: Mapping[str, object]) -> dict[str, object]:
+    return {f"data.{split}": table for split, table in corpora.items()}
+
+
+def _overridden(source: RecipeSource, overrides: Overrides) -> tuple[Draft, list[str]]:
+    """Return a recipe before it is checked, and a line for each override that cannot be applied."""
     parsed, unread = overrides_of(overrides)
-    draft, unapplied = with_overrides(draft, parsed)
-    return _checked(draft, [*unread, *unapplied], rules)
+    draft, unapplied = with_overrides(_draft(source), parsed)
+    return draft, [*unread, *unapplied]
+
+
+def _draft(source: RecipeSource) -> Draft:
+    if isinstance(source, Recipe):
+        return draft_of("the recipe", source.model_dump(mode="json", exclude_unset=True))
+    if isinstance(source, Mapping):
+        path, label, values = Path("recipe"), "the recipe", plain_values(source)
+    elif isinstance(source, str | PathLike):
+        path = find_recipe(fspath(source))
+        label, values = str(path), read_recipe_file(path)
+    else:
+        raise UserError(f"The recipe is {shortened(source)}, but must be a path, a dictionary or a `heedful.Recipe`.")
+    base = _base_of(path, values.pop("extends")) if "extends" in values else None
+    return draft_of(label, values, base)
 
 
 def recipe_to_json(recipe: Recipe) -> dict[str, Any]:

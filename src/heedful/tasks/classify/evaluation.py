@@ -3,8 +3,11 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from heedful.columns import one_column
 from heedful.data.corpora.texts import Text, classes_of
@@ -12,8 +15,34 @@ from heedful.errors import UserError, counted
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
 from heedful.metrics.scores import Score, finite_scores
 from heedful.tasks.classify.class_tables import class_table, confusion_table
-from heedful.tasks.classify.model import Classification, TextClassifier
+from heedful.tasks.classify.classification import Classification
 from heedful.tasks.shared.streaming import CHUNK, chunks
+
+
+class Classifies(Protocol):
+    """What is asked of a classifier: see `TextClassifier`."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        ...
+
+    @property
+    def several(self) -> bool:
+        """Whether a text may have several labels, or none."""
+        ...
+
+    def formed(self, text: Text) -> Text:
+        """Return a text as the model reads it."""
+        ...
+
+    def scores(self, texts: Sequence[Text]) -> Float[Tensor, "B C"]:
+        """Return the scores of every class for normalised texts."""
+        ...
+
+    def classified(self, scores_BC: Float[Tensor, "B C"]) -> list[Classification]:
+        """Turn scores into classifications."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +123,7 @@ class ClassEvaluation:
 
 
 def evaluate_classifier(
-    classifier: TextClassifier,
+    classifier: Classifies,
     texts: Sequence[Text],
     *,
     name: str = "texts",

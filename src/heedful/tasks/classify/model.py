@@ -1,19 +1,21 @@
 """A trained classifier: text in, classes with their probabilities out."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Final, overload
+from typing import Self, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.arguments import check_path, check_several, check_text, check_texts, check_whole
 from heedful.config.model.classifier import ClassifierModel
-from heedful.config.rules.classify import classifier_model
+from heedful.config.rules.classify import CLASSIFY, classifier_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.batches.texts import TextCollator
+from heedful.data.corpora.in_memory import labels_of_row, read_rows
 from heedful.data.corpora.texts import Text
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
@@ -22,28 +24,16 @@ from heedful.errors import UserError
 from heedful.metrics.classification import class_probabilities, decide_classes
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier
+from heedful.tasks.classify.classification import BLANK
+from heedful.tasks.classify.classification import Classification as Classification
+from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
 from heedful.tasks.classify.pool_weights import PoolWeights, pool_weights
 from heedful.tasks.classify.scoring import collator_of, scores_of
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
-
-
-@dataclass(frozen=True)
-class Classification:
-    """The classification of a text; empty for a blank one."""
-
-    labels: tuple[str, ...]  # one label, or any number if the model has several labels, the most likely first
-    probabilities: Mapping[str, float]  # probability of every class; they sum to one if a text has one label
-
-    @property
-    def label(self) -> str:
-        """Most likely label; an empty name where there is none."""
-        return self.labels[0] if self.labels else ""
-
-
-_BLANK: Final = Classification((), {})
 
 
 class TextClassifier(Embeds[Classifier]):
@@ -51,6 +41,11 @@ class TextClassifier(Embeds[Classifier]):
 
     It runs on the device and in the precision that `load` chose. Texts are read as in training, so long ones are cut.
     """
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load a classifier as `heedful.load` does; refuse any other model."""
+        return cls(read_classifier(check_path("path", path), Placement.of(device, precision)))
 
     def __init__(self, bundle: Bundle[Classifier]) -> None:
         super().__init__(bundle)
@@ -75,23 +70,25 @@ class TextClassifier(Embeds[Classifier]):
     @overload
     def classify(self, texts: str, seconds: str | None = None) -> Classification: ...  # type: ignore[overload-overlap]
     @overload
-    def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classification]: ...
+    def classify(self, texts: Iterable[str], seconds: Iterable[str] | None = None) -> list[Classification]: ...
     def classify(
-        self, texts: str | Sequence[str], seconds: str | Sequence[str] | None = None
+        self, texts: str | Iterable[str], seconds: str | Iterable[str] | None = None
     ) -> Classification | list[Classification]:
         """Classify texts, or one text; a model of pairs needs the second text of each."""
         if seconds is not None and isinstance(texts, str) != isinstance(seconds, str):
             raise UserError("`texts` and `seconds` must be one text each, or a list of texts each.")
         if isinstance(texts, str):
             return self.classify([texts], [seconds] if isinstance(seconds, str) else None)[0]
-        self._check_seconds(texts, seconds)
-        return list(self.stream_texts(map(Text, texts) if seconds is None else map(Text, texts, seconds)))
+        firsts, others = check_texts(texts), None if seconds is None else check_texts(seconds, "seconds")
+        self._check_seconds(firsts, others)
+        return list(self.stream_texts(map(Text, firsts) if others is None else map(Text, firsts, others)))
 
     def stream(self, texts: Iterable[str]) -> Iterator[Classification]:
         """Classify an endless or a very large number of single texts, some at a time, in order."""
         if self.paired:
             raise UserError("This model reads pairs of texts: use `stream_texts`.")
-        return self.stream_texts(map(Text, texts))
+        lines = enumerate(check_several(texts, "texts"), start=1)
+        return self.stream_texts(Text(check_text(text, f"texts, line {number:,}")) for number, text in lines)
 
     def stream_texts(
         self,
@@ -104,24 +101,38 @@ class TextClassifier(Embeds[Classifier]):
 
         Fewer are taken when `ready` says that the next one has not arrived yet.
         """
+        check_whole("chunk", chunk, least=1)
 
         def classified(part: Sequence[Text], first: int) -> list[Classification]:
             formed = [self.formed(text) for text in part]
             found = iter(self.classified(self.scores([text for text in formed if not text.blank])))
-            return [_BLANK if text.blank else next(found) for text in formed]
+            return [BLANK if text.blank else next(found) for text in formed]
 
         return answer_stream(texts, classified, chunk=chunk, ready=ready)
 
+    def evaluate(
+        self, data: object, *, name: str = "data", progress: Callable[[int], None] = lambda ready: None
+    ) -> ClassEvaluation:
+        """Classify texts and compare with their labels: accuracy, F1, and which classes are confused.
+
+        `data` are texts with labels in any form that `heedful.train` takes: tuples, dictionaries, columns, frames.
+        `name` is their name in messages; `progress` is called with the number of texts finished since the last call.
+        """
+        rows = read_rows(data, CLASSIFY, name)
+        texts = [Text(row["text"], row.get("second"), labels_of_row(row), line) for line, row in enumerate(rows, 1)]
+        self._check_seconds([text.text for text in texts], _seconds(texts))
+        return evaluate_classifier(self, texts, name=name, progress=progress)
+
     def weights(self, text: str, second: str | None = None) -> list[PoolWeights]:
         """Return the pool's weights of the tokens of a text; for a document, sentence by sentence."""
+        check_text(text, "`text`")
         self._check_seconds([text], None if second is None else [second])
         formed = self.formed(Text(text, second))
         if formed.blank:
             return []
         batch = self._collator.batch((self.store([formed]),), np.arange(1))
         with evaluation_mode(self.network):
-            device = next(self.network.parameters()).device
-            return pool_weights(self.network, batch.to(device).text, self.vocabularies["text"].pieces)
+            return pool_weights(self.network, batch.to(self.device).text, self.vocabularies["text"].pieces)
 
     def formed(self, text: Text) -> Text:
         """Return a text as the model reads it: normalised and lowercased if the recipe says so."""
@@ -161,6 +172,10 @@ class TextClassifier(Embeds[Classifier]):
     def _config(self) -> ClassifierModel:
         return classifier_model(self.recipe)
 
+    def _own_facts(self) -> Iterator[str]:
+        kind = "several labels of " if self.several else ""
+        yield f"{kind}{len(self.labels):,} classes: {listed(self.labels)}"
+
     def _check_seconds(self, texts: Sequence[str], seconds: Sequence[str] | None) -> None:
         if seconds is None and self.paired:
             raise UserError("This model reads pairs of texts: give `seconds`, one per text.")
@@ -170,13 +185,16 @@ class TextClassifier(Embeds[Classifier]):
             raise UserError(f"There are {len(texts):,} texts but {len(seconds):,} `seconds`: each needs one.")
 
 
-def load_bundle(folder: Path, placement: Placement, rules: TaskRules | None = None) -> TextClassifier:
-    """Load a classifier from its folder; `rules` are those of the task that it was trained for."""
+def _seconds(texts: Sequence[Text]) -> list[str] | None:
+    found = [text.second for text in texts if text.second is not None]
+    return found or None
+
+
+load_classifier = TextClassifier.load
+
+
+def read_classifier(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[Classifier]:
+    """Read a classifier from its folder and place it; `rules` are those of the task that it was trained for."""
     bundle = read_bundle(folder, Classifier, rules)
     placement.put(bundle.model)
-    return TextClassifier(bundle)
-
-
-def load_classifier(path: str | Path, device: str = "auto", precision: str = "auto") -> TextClassifier:
-    """Load a classifier as `heedful.load` does; refuse any other model."""
-    return load_bundle(Path(path), Placement.of(device, precision))
+    return bundle

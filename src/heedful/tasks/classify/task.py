@@ -27,7 +27,7 @@ from heedful.errors import UserError, suggestion
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
-from heedful.tasks.classify.model import TextClassifier, load_bundle
+from heedful.tasks.classify.model import TextClassifier, read_classifier
 from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
 from heedful.tasks.protocol import ShowProgress, show_nothing
@@ -93,7 +93,7 @@ class ClassifyTask:
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextClassifier:
         """Load a bundle as a classifier."""
-        return load_bundle(folder, placement, self.rules)
+        return TextClassifier(read_classifier(folder, placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

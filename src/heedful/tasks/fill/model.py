@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Final, overload
+from typing import Final, Self, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.arguments import check_path, check_several, check_texts, check_whole
+from heedful.config.corpora import JsonlTexts
 from heedful.config.model.bert import BertModel
-from heedful.config.rules.fill import bert_model
+from heedful.config.rules.fill import FILL, bert_model
 from heedful.config.rules.task_rules import TaskRules
+from heedful.data.corpora.in_memory import spool
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -20,6 +24,7 @@ from heedful.errors import UserError
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import MaskedModel
 from heedful.packed import Packed
+from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_masks
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
@@ -54,8 +59,13 @@ _BLANK: Final = Filled("", ())
 class MaskFiller(Embeds[MaskedModel]):
     """A trained masked language model with its recipe and its tokenizer.
 
-    It runs on the device and in the precision that `load_filler` chose.
+    It runs on the device and in the precision that `load` chose.
     """
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load a masked language model as `heedful.load` does; refuse any other model."""
+        return cls(read_filler(check_path("path", path), Placement.of(device, precision)))
 
     def __init__(self, bundle: Bundle[MaskedModel]) -> None:
         tokenizer = bundle.vocabularies["text"]
@@ -70,9 +80,9 @@ class MaskFiller(Embeds[MaskedModel]):
     @overload
     def fill(self, text: str, top: int = 5, second: str | None = None) -> Filled: ...  # type: ignore[overload-overlap]
     @overload
-    def fill(self, text: Sequence[str], top: int = 5, second: Sequence[str] | None = None) -> list[Filled]: ...
+    def fill(self, text: Iterable[str], top: int = 5, second: Iterable[str] | None = None) -> list[Filled]: ...
     def fill(
-        self, text: str | Sequence[str], top: int = 5, second: str | Sequence[str] | None = None
+        self, text: str | Iterable[str], top: int = 5, second: str | Iterable[str] | None = None
     ) -> Filled | list[Filled]:
         """Find the `top` most likely pieces for every `[MASK]` (or `<mask>`) of a text, or of each of several texts.
 
@@ -87,9 +97,10 @@ class MaskFiller(Embeds[MaskedModel]):
             raise UserError(
                 f"This model reads single texts (`model.segments` is {self._config.segments}): leave out `second`."
             )
-        if second is not None and len(second) != len(text):
-            raise UserError(f"There are {len(text):,} texts but {len(second):,} second ones: each needs one.")
-        texts = [(one,) for one in text] if second is None else list(zip(text, second, strict=True))
+        firsts, seconds = check_texts(text), None if second is None else check_texts(second, "second")
+        if seconds is not None and len(seconds) != len(firsts):
+            raise UserError(f"There are {len(firsts):,} texts but {len(seconds):,} second ones: each needs one.")
+        texts = [(one,) for one in firsts] if seconds is None else list(zip(firsts, seconds, strict=True))
         return self._answers(self._questions(texts, [f"texts, line {i:,}" for i in range(1, len(texts) + 1)]), top)
 
     def stream(
@@ -107,11 +118,21 @@ class MaskFiller(Embeds[MaskedModel]):
         `name` is the stream's name in messages. Before an error is raised, the answers to all lines before the faulty
         one are yielded.
         """
+        check_several(texts, name)
+        check_whole("top", top, least=1)
+        check_whole("chunk", chunk, least=1)
 
         def filled(part: Sequence[str], first: int) -> list[Filled]:
-            return self._fill_lines(part, top, name, first)
+            return self._fill_lines(check_texts(part, name, first), top, name, first)
 
         return answer_stream(texts, filled, chunk=chunk, ready=ready)
+
+    def evaluate(self, data: object, *, name: str = "data") -> MaskedEvaluation:
+        """Mask texts, always in the same way, and score the predictions: accuracy and perplexity of masked tokens.
+
+        `data` are texts in any form that `heedful.train` takes: texts, dictionaries, columns, frames.
+        """
+        return evaluate_masked(self.bundle, JsonlTexts.model_validate(spool(data, FILL, name)), "")
 
     def _fill_lines(self, lines: Sequence[str], top: int, name: str, first: int) -> list[Filled]:
         """Fill the masks of lines, of which some may be blank; `first` is the number of the first line."""
@@ -139,8 +160,7 @@ class MaskFiller(Embeds[MaskedModel]):
 
     def _answers(self, questions: Sequence["_Question"], top: int) -> list[Filled]:
         """Return the candidates in order; texts of similar lengths are read together."""
-        if top < 1:
-            raise UserError(f"`top` is {top}, but must be 1 or more.")
+        check_whole("top", top, least=1)
         lengths = np.array([len(question.tokens) for question in questions], np.int64)
         answers: dict[int, Filled] = {}
         with torch.inference_mode(), evaluation_mode(self.network):
@@ -158,8 +178,7 @@ class MaskFiller(Embeds[MaskedModel]):
         segments = torch.tensor([segment for question in questions for segment in question.segments])
         packed = Packed(plain.values, plain.layout, segments if segments.any() else None)
         places_P = (packed.values == self._mask).nonzero().flatten()
-        device = next(self.network.parameters()).device
-        shares_PT, tokens_PT = self._most_likely(packed.to(device), places_P.to(device), top)
+        shares_PT, tokens_PT = self._most_likely(packed.to(self.device), places_P.to(self.device), top)
         distinct = tokens_PT.unique().tolist()
         pieces = self.vocabularies["text"].pieces(distinct)
         spelled = self._wording.spelled([[token] for token in distinct])
@@ -216,13 +235,11 @@ class _Question:
         return cls(texts, tokens, segments)
 
 
-def load_bundle(folder: Path, placement: Placement, rules: TaskRules | None = None) -> MaskFiller:
-    """Load a masked language model from its folder; `rules` are those of the task that it was trained for."""
+load_filler = MaskFiller.load
+
+
+def read_filler(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[MaskedModel]:
+    """Read a masked language model from its folder and place it; `rules` are those of the task it was trained for."""
     bundle = read_bundle(folder, MaskedModel, rules)
     placement.put(bundle.model)
-    return MaskFiller(bundle)
-
-
-def load_filler(path: str | Path, device: str = "auto", precision: str = "auto") -> MaskFiller:
-    """Load a masked language model as `heedful.load` does; refuse any other model."""
-    return load_bundle(Path(path), Placement.of(device, precision))
+    return bundle

@@ -19,7 +19,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.feeds import masked_feed
-from heedful.tasks.fill.model import MaskFiller, load_bundle
+from heedful.tasks.fill.model import MaskFiller, read_filler
 from heedful.tasks.fill.validation import MaskedValidator
 from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
@@ -58,7 +58,7 @@ class FillTask:
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> MaskFiller:
         """Load a bundle as a model that fills masks."""
-        return load_bundle(folder, placement, self.rules)
+        return MaskFiller(read_filler(folder, placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

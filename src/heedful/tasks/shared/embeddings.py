@@ -3,15 +3,16 @@
 Any model that reads texts has such an encoder: masked language models and classifiers of all families.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, Literal, NamedTuple, Protocol, TypedDict, Unpack, get_args, overload
+from typing import Annotated, Final, Literal, NamedTuple, Protocol, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from heedful.arguments import check_flag, check_texts, check_whole
 from heedful.config.model.any import AnyEncoder, text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.recipe import Recipe
@@ -24,7 +25,7 @@ from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
+from heedful.errors import UserError, suggestion
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
@@ -32,6 +33,7 @@ from heedful.nn.layers.pooling import POOLS
 from heedful.packed import Layout, Nested, Packed
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.shown_options import Option, show_options
 
 PoolName = Literal["mean", "first", "max"]
 Vectors = NDArray[np.float32]
@@ -67,22 +69,27 @@ class HasEncoder(Protocol):
 class EmbeddingOptions(TypedDict, total=False):
     """Options of `embed`."""
 
-    pool: PoolName  # how the vectors of tokens become one: their mean, their maximum, or the vector of `<s>`
-    layer: int  # layer of a Transformer: 0 is the embedding, 1 the first block; -1, the last, is the default
-    markers: bool  # whether `<s>` and `</s>` count as tokens; by default they do not, except for the pool "first"
+    pool: Annotated[
+        PoolName,
+        Option('How vectors of tokens become one: their "mean", their "max", or the "first", of `<s>`.', "mean"),
+    ]
+    layer: Annotated[int, Option("Layer of a Transformer: 0 is the embedding, 1 the first block, -1 the last.", LAST)]
+    markers: Annotated[
+        bool, Option('Whether `<s>` and `</s>` count as tokens, as they do for the pool "first".', False)
+    ]
 
 
 @overload
 def embed(
-    model: HasEncoder, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
+    model: HasEncoder, texts: str | Iterable[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
 ) -> Vectors: ...
 @overload
 def embed(
-    model: HasEncoder, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
+    model: HasEncoder, texts: str | Iterable[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
 ) -> list[TokenVectors]: ...
 def embed(
     model: HasEncoder,
-    texts: str | Sequence[str],
+    texts: str | Iterable[str],
     of: Literal["text", "tokens"] = "text",
     **options: Unpack[EmbeddingOptions],
 ) -> Vectors | list[TokenVectors]:
@@ -93,9 +100,12 @@ def embed(
     """
     if of not in ("text", "tokens"):
         raise UserError(f'`of` is "{of}", but must be "text" or "tokens".')
+    unknown = next((name for name in options if name not in EmbeddingOptions.__annotations__), None)
+    if unknown is not None:
+        raise TypeError(f"`{unknown}` is not an option.{suggestion(unknown, list(EmbeddingOptions.__annotations__))}")
     work = _Embedding(model, **options)
     found = work.of_texts if of == "text" else work.of_tokens
-    return found([texts] if isinstance(texts, str) else texts)
+    return found(check_texts([texts] if isinstance(texts, str) else texts))
 
 
 def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> Packed:
@@ -117,16 +127,21 @@ class Embeds(LoadedModel[NetworkType]):
 
     @overload
     def embed(
-        self, texts: str | Sequence[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
+        self, texts: str | Iterable[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
     ) -> Vectors: ...
     @overload
     def embed(
-        self, texts: str | Sequence[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
+        self, texts: str | Iterable[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
     ) -> list[TokenVectors]: ...
+    @show_options(EmbeddingOptions)
     def embed(
-        self, texts: str | Sequence[str], of: Literal["text", "tokens"] = "text", **options: Unpack[EmbeddingOptions]
+        self, texts: str | Iterable[str], of: Literal["text", "tokens"] = "text", **options: Unpack[EmbeddingOptions]
     ) -> Vectors | list[TokenVectors]:
-        """Return the vectors of texts, or of their tokens: see `embed`."""
+        """Return one vector per text (texts x width), or with `of="tokens"` the pieces of each text and their vectors.
+
+        Texts are read as in training: one that is longer than `data.max_length` is cut; a blank one has no tokens, and
+        its vector is zero. With a hierarchical encoder, a text's vector is pooled from those of its sentences.
+        """
         return embed(self, texts, of, **options)
 
 
@@ -136,6 +151,8 @@ class _Embedding:
     def __init__(self, model: HasEncoder, pool: PoolName = "mean", layer: int = LAST, markers: bool = False) -> None:
         if pool not in get_args(PoolName):
             raise UserError(f'`pool` is "{pool}", but must be "mean", "first" or "max".')
+        check_whole("layer", layer)
+        check_flag("markers", markers)
         assert isinstance(model.network.encoder, nn.Module)
         self._model, self._encoder, self._tokenizer = model, model.network.encoder, model.vocabularies["text"]
         self._pool, self._layer, self._markers = pool, layer, markers

@@ -1,10 +1,16 @@
 """The base class of loaded models of all tasks."""
 
-from typing import Generic
+from collections.abc import Iterator, Sequence
+from typing import Generic, Self
+
+import torch
+from torch import nn
 
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle, NetworkType
+from heedful.models.networks import precision_of
+from heedful.tasks.shared.placement import Placement
 
 
 class LoadedModel(Generic[NetworkType]):
@@ -12,6 +18,9 @@ class LoadedModel(Generic[NetworkType]):
 
     def __init__(self, bundle: Bundle[NetworkType]) -> None:
         self._bundle = bundle
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(self._facts())}>"
 
     @property
     def bundle(self) -> Bundle[NetworkType]:
@@ -32,3 +41,52 @@ class LoadedModel(Generic[NetworkType]):
     def network(self) -> NetworkType:
         """PyTorch module; the first one of an ensemble."""
         return self._bundle.model
+
+    @property
+    def device(self) -> torch.device:
+        """Device that the model runs on."""
+        return next(self.network.parameters()).device
+
+    @property
+    def precision(self) -> torch.dtype:
+        """Data type that the model computes in."""
+        return precision_of(self.network)
+
+    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
+        """Move the model to a device, and return it. Both arguments are as those of `load`.
+
+        Weights that were once stored in bfloat16 do not regain what float32 had before.
+        """
+        placement = Placement.of(str(device), precision)
+        for network in self._all_networks():
+            placement.put(network)
+        return self
+
+    def _all_networks(self) -> Sequence[nn.Module]:
+        return (self.network,)
+
+    def _facts(self) -> Iterator[str]:
+        """Yield what `repr` says of the model, the task and the sizes first."""
+        yield f"task {self.recipe.rules.name}"
+        yield f"family {self.recipe.model.family}"
+        yield describe_size(self.network, self.vocabularies)
+        yield from self._own_facts()
+        yield f"{self.device} in {str(self.precision).removeprefix('torch.')}"
+
+    def _own_facts(self) -> Iterator[str]:
+        """Yield what only models of this task have."""
+        return iter(())
+
+
+def describe_size(network: nn.Module, vocabularies: Vocabularies) -> str:
+    """Return the number of parameters and the sizes of the vocabularies in words."""
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    sizes = " + ".join(f"{tokenizer.size:,}" for tokenizer in vocabularies.files().values())
+    count = f"{parameters / 1e6:.1f}M" if parameters >= 100_000 else f"{parameters:,}"
+    return f"{count} parameters" + (f", vocabulary {sizes}" if sizes else "")
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names of a list in words, and the number of the others."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown

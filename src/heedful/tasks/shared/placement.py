@@ -21,7 +21,7 @@ class Placement:
     @classmethod
     def of(cls, device: str, precision: str) -> "Placement":
         """Parse a user's choice. `auto` is a GPU where there is one, in bfloat16, or a CPU in float32."""
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        if not (isinstance(device, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", device)):
             raise UserError(f"`{device}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
         if precision not in ("auto", *PRECISIONS):
             raise UserError(f"`{precision}` is not a precision: use `auto`, `float32` or `bfloat16`.")

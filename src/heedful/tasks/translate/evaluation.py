@@ -3,19 +3,67 @@
 import math
 import operator
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Protocol, Unpack
 
 from heedful.columns import one_line
+from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError
 from heedful.metrics.perplexity import Likelihood
 from heedful.metrics.scores import Score
 from heedful.metrics.translation import SignedScore, bleu, chrf
-from heedful.tasks.translate.model import Translator
+from heedful.models.networks import EncoderDecoder
 from heedful.tasks.translate.options import SearchOptions
 from heedful.tasks.translate.scoring import score_tokens
+from heedful.tasks.translate.text_codec import Languages, TextCodec
+from heedful.tasks.translate.translation import Translation
+
+
+class Translates(Protocol):
+    """What is asked of a translator: see `Translator`."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """Recipe that the model was trained with."""
+        ...
+
+    @property
+    def wording(self) -> TextCodec:
+        """Conversion between text and pieces."""
+        ...
+
+    @property
+    def networks(self) -> tuple[EncoderDecoder, ...]:
+        """Network, or those of an ensemble."""
+        ...
+
+    def encode(
+        self, texts: Sequence[str], to: Languages = None, *, raw: bool = False, name: str = "texts", first: int = 1
+    ) -> list[list[int]]:
+        """Return the source pieces of texts."""
+        ...
+
+    def check_lengths(self, sources: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
+        """Refuse a source for which the model has too few positions."""
+        ...
+
+    def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
+        """Refuse a target for which the model has too few positions."""
+        ...
+
+    def translate_detailed(
+        self,
+        texts: Iterable[str],
+        *,
+        nbest: int = 1,
+        name: str = "texts",
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[SearchOptions],
+    ) -> list[list[Translation]]:
+        """Return the N best translations of each text."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -84,7 +132,7 @@ class TranslationEvaluation:
 
 
 def evaluate(
-    model: Translator,
+    model: Translates,
     sources: Sequence[str],
     references: Sequence[str],
     *,
@@ -135,7 +183,7 @@ class Compared:
 
 
 def compare(
-    model: Translator,
+    model: Translates,
     translations: Sequence[str],
     references: Sequence[str],
     languages: Sequence[str | None],
@@ -156,7 +204,7 @@ def compare(
 
 
 def perplexity(
-    model: Translator, inputs: Sequence[Sequence[int]], references: Sequence[str], *, name: str
+    model: Translates, inputs: Sequence[Sequence[int]], references: Sequence[str], *, name: str
 ) -> Likelihood:
     """Return the likelihood of the references, given the sources' pieces; pairs with a blank side are left out."""
     targets = model.wording.encode_target(references)

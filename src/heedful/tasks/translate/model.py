@@ -1,43 +1,38 @@
 """A trained translator: text in, text out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Final, Unpack, overload
+from typing import Self, Unpack, overload
 
+import torch
+from torch import nn
+
+from heedful.arguments import check_path, check_several, check_texts, check_whole
 from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.translate import TRANSLATE
+from heedful.data.corpora.in_memory import read_rows
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
-from heedful.decode.scorer import SingleModel
+from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.search import ProgressCallback, search
 from heedful.errors import UserError
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.translate.alignment import Alignment, align
+from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.translate.scoring import END_PIECE, PairScore, score_tokens
 from heedful.tasks.translate.text_codec import Languages, TextCodec
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One translation of a text."""
-
-    text: str
-    score: float  # score that translations are ranked by: log P divided by the length penalty, plus coverage penalty
-    tokens: tuple[int, ...]  # tokens of the target vocabulary
-    complete: bool  # False if it was cut at the maximum length
-    log_probability: float = 0.0
-    alignment: Alignment | None = None  # only if it was requested
-
-
-_BLANK: Final = Translation("", 0.0, (), True)
+from heedful.tasks.translate.translation import BLANK
+from heedful.tasks.translate.translation import Translation as Translation
 
 
 class Translator(LoadedModel[EncoderDecoder]):
@@ -46,6 +41,18 @@ class Translator(LoadedModel[EncoderDecoder]):
     It runs on the device and in the precision that `load` chose.
     """
 
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        device: str = "auto",
+        precision: str = "auto",
+        ensemble: Sequence[str | PathLike[str]] = (),
+    ) -> Self:
+        """Load a translator as `heedful.load` does; refuse any other model."""
+        others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
+        return cls(*read_translators([check_path("path", path), *others], Placement.of(device, precision)))
+
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
         super().__init__(bundle)
         self._bundles = (bundle, *others)
@@ -53,41 +60,75 @@ class Translator(LoadedModel[EncoderDecoder]):
         self.wording = TextCodec(bundle.recipe, bundle.vocabularies)
         limits = [source_limit(network) for network in self.networks]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
-        self._searched = Ensemble(self.networks) if others else SingleModel(bundle.model)
+        self._searched = self._scorer()
+
+    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
+        """Move the translator, or the whole ensemble, to a device, and return it: see `LoadedModel.to`."""
+        super().to(device, precision)
+        self._searched = self._scorer()  # what was recorded on another device is of no use here
+        return self
 
     @overload
     def translate(self, texts: str, **options: Unpack[SearchOptions]) -> str: ...  # type: ignore[overload-overlap]
     @overload
-    def translate(self, texts: Sequence[str], **options: Unpack[SearchOptions]) -> list[str]: ...
-    def translate(self, texts: str | Sequence[str], **options: Unpack[SearchOptions]) -> str | list[str]:
+    def translate(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> list[str]: ...
+    @show_options(SearchOptions)
+    def translate(self, texts: str | Iterable[str], **options: Unpack[SearchOptions]) -> str | list[str]:
         """Translate texts, or one text. A blank one stays blank."""
+        _refuse_nbest(options, "translate")
         if isinstance(texts, str):
             return self.translate([texts], **options)[0]
         return [best.text for best, *_ in self.translate_detailed(texts, **options)]
 
-    def translate_detailed(
+    @overload
+    def translate_detailed(  # type: ignore[overload-overlap]
         self,
-        texts: Sequence[str],
+        texts: str,
         *,
         nbest: int = 1,
         name: str = "texts",
         progress: ProgressCallback = lambda ready: None,
         **options: Unpack[SearchOptions],
-    ) -> list[list[Translation]]:
-        """Return the N best translations of each text, best first; fewer if the search found no more.
+    ) -> list[Translation]: ...
+    @overload
+    def translate_detailed(
+        self,
+        texts: Iterable[str],
+        *,
+        nbest: int = 1,
+        name: str = "texts",
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[SearchOptions],
+    ) -> list[list[Translation]]: ...
+    @show_options(SearchOptions)
+    def translate_detailed(
+        self,
+        texts: str | Iterable[str],
+        *,
+        nbest: int = 1,
+        name: str = "texts",
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[SearchOptions],
+    ) -> list[Translation] | list[list[Translation]]:
+        """Return the N best translations of each text, or of one text, best first; fewer if the search found no more.
 
         `name` is the texts' name in messages; `progress` is called with the number of sentences finished since the
         last call.
         """
         request = self._request(nbest, options)
-        sources = self.encode(texts, request.to, raw=request.raw, name=name)
+        checked = check_texts([texts] if isinstance(texts, str) else texts, name)
+        sources = self.encode(checked, request.to, raw=request.raw, name=name)
         self.check_lengths(sources, name)
-        return self._translations(sources, request, progress)
+        found = self._translations(sources, request, progress)
+        return found[0] if isinstance(texts, str) else found
 
+    @show_options(SearchOptions)
     def stream(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> Iterator[str]:
         """Translate an endless or a very large number of texts, some at a time, in order."""
+        _refuse_nbest(options, "stream")
         return (best.text for best, *_ in self.stream_detailed(texts, **options))
 
+    @show_options(SearchOptions)
     def stream_detailed(
         self,
         texts: Iterable[str],
@@ -104,23 +145,44 @@ class Translator(LoadedModel[EncoderDecoder]):
         Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
         messages. Before an error is raised, the translations of all lines before the faulty one are yielded.
         """
+        check_several(texts, name)
+        check_whole("chunk", chunk, least=1)
         request = self._request(nbest, options)  # here, so that errors are raised before the first text is read
         for many in (request.to, request.prefix):
             if not (many is None or isinstance(many, str)):
                 raise TypeError("a stream has one target language and one prefix: use `translate` for lists of them")
 
         def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
-            sources = self.encode(part, request.to, raw=request.raw, name=name, first=first)
+            sources = self.encode(check_texts(part, name, first), request.to, raw=request.raw, name=name, first=first)
             self.check_lengths(sources, name, first)
             return self._translations(sources, request, progress, first)
 
         return answer_stream(texts, translated, chunk=chunk, ready=ready)
+
+    @show_options(SearchOptions)
+    def evaluate(
+        self,
+        data: object,
+        *,
+        name: str = "data",
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[SearchOptions],
+    ) -> TranslationEvaluation:
+        """Translate sources and compare with their references: BLEU, chrF, exact matches, perplexity.
+
+        `data` are pairs in any form that `heedful.train` takes: tuples, dictionaries, columns, frames. `name` is their
+        name in messages; `progress` is called with the number of sentences finished since the last call.
+        """
+        rows = list(read_rows(data, TRANSLATE, name))
+        sources, references = ([str(row[side]) for row in rows] for side in ("source", "target"))
+        return evaluate(self, sources, references, name=name, progress=progress, **options)
 
     def score(self, sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
         """Score each target as a translation of its source: log P of the target, and of each of its pieces.
 
         The texts are in the form that the model itself reads and writes.
         """
+        sources, targets = check_texts(sources, "sources"), check_texts(targets, "targets")
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources):,} sources but {len(targets):,} targets: each needs one.")
         return self._score_pairs(sources, targets, to, "texts", 1)
@@ -211,7 +273,7 @@ class Translator(LoadedModel[EncoderDecoder]):
             found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
         progress(len(sources) - len(spoken))
         translated = dict(zip(indices, self._in_words(spoken, found, request.raw), strict=True))
-        return [translated.get(index, [_BLANK]) for index in range(len(sources))]
+        return [translated.get(index, [BLANK]) for index in range(len(sources))]
 
     def _in_words(
         self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]], raw: bool
@@ -240,26 +302,39 @@ class Translator(LoadedModel[EncoderDecoder]):
     def _too_long(self, source: Sequence[int]) -> bool:
         return self._longest is not None and len(source) + 1 > self._longest
 
+    def _scorer(self) -> Scorer:
+        return Ensemble(self.networks) if len(self.networks) > 1 else SingleModel(self.network)
 
-def load_translator(
-    folder: Path, placement: Placement, ensemble: Sequence[Path] = (), rules: TaskRules | None = None
-) -> Translator:
-    """Load a translator from its folder, or several with the same vocabularies that decode together.
+    def _all_networks(self) -> Sequence[nn.Module]:
+        return self.networks
 
-    `rules` are those of the task that it was trained for, if that is not translation itself.
+    def _own_facts(self) -> Iterator[str]:
+        if len(self.networks) > 1:
+            yield f"ensemble of {len(self.networks)}"
+        if languages := list(self.vocabularies["source"].tags):
+            yield f"to {listed(languages)}"
+
+
+load = Translator.load
+
+
+def read_translators(
+    folders: Sequence[Path], placement: Placement, rules: TaskRules | None = None
+) -> list[Bundle[EncoderDecoder]]:
+    """Read a translator from its folder, or several with the same vocabularies that decode together, and place them.
+
+    `rules` are those of the task that they were trained for, if that is not translation itself.
     """
-    bundles = [read_bundle(path, EncoderDecoder, rules) for path in (folder, *ensemble)]
-    for path, bundle in zip((folder, *ensemble), bundles, strict=True):
-        _refuse_other_vocabulary(path, bundle, folder, bundles[0])
+    bundles = [read_bundle(path, EncoderDecoder, rules) for path in folders]
+    for path, bundle in zip(folders, bundles, strict=True):
+        _refuse_other_vocabulary(path, bundle, folders[0], bundles[0])
         placement.put(bundle.model)
-    return Translator(*bundles)
+    return bundles
 
 
-def load(
-    path: str | Path, device: str = "auto", precision: str = "auto", ensemble: Sequence[str | Path] = ()
-) -> Translator:
-    """Load a translator as `heedful.load` does; refuse any other model."""
-    return load_translator(Path(path), Placement.of(device, precision), [Path(other) for other in ensemble])
+def _refuse_nbest(options: SearchOptions, method: str) -> None:
+    if "nbest" in options:
+        raise UserError(f"`{method}` returns the best translation alone: `nbest` is for `{method}_detailed`.")
 
 
 def _refuse_other_vocabulary(

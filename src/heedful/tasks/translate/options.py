@@ -2,37 +2,45 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from reprlib import repr as shortened
+from typing import Annotated, Any, Final, TypedDict
 
+from heedful.arguments import check_flag, check_number, check_text, check_texts, check_whole
 from heedful.config.decode import Decode
+from heedful.config.reading.describing.meanings import brief_meaning
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.errors import UserError, suggestion
+from heedful.tasks.shared.shown_options import Option, options_of
 from heedful.tasks.translate.text_codec import Languages
+
+
+def _of_recipe(key: str) -> Option:
+    return Option(f"{brief_meaning(Decode, key).removesuffix('.')} (default: the recipe's).")
 
 
 class DecodeOptions(TypedDict, total=False):
     """Keys of the recipe's [decode]; a key that is left out, or None, has the recipe's value."""
 
-    beam: int | None  # 1 is greedy search
-    length_penalty: float | None
-    length_penalty_kind: str | None  # "wu" or "shifted"
-    length_shift: float | None  # shift of the "shifted" kind
-    coverage: float | None
-    no_repeat: int | None  # length of the n-grams that are never repeated; 0 allows repetition
-    min_length: int | None  # minimum output length in tokens
-    max_extra: int | None  # maximum output length: source length + max_extra
-    batch_tokens: int | None
+    beam: Annotated[int | None, _of_recipe("beam")]
+    length_penalty: Annotated[float | None, _of_recipe("length_penalty")]
+    length_penalty_kind: Annotated[str | None, _of_recipe("length_penalty_kind")]
+    length_shift: Annotated[float | None, _of_recipe("length_shift")]
+    coverage: Annotated[float | None, _of_recipe("coverage")]
+    no_repeat: Annotated[int | None, _of_recipe("no_repeat")]
+    min_length: Annotated[int | None, _of_recipe("min_length")]
+    max_extra: Annotated[int | None, _of_recipe("max_extra")]
+    batch_tokens: Annotated[int | None, _of_recipe("batch_tokens")]
 
 
 class SearchOptions(DecodeOptions, total=False):
     """All options of a call: keys of the recipe's [decode], and options that a recipe does not have."""
 
-    to: Languages  # target language of all texts, or of each; None if there is only one, or the texts have tags
-    raw: bool  # read and write ordinary text with a model of tokenized text
-    prefix: str | Sequence[str] | None  # start of all translations, or of each
-    sampling: Sampling | None  # sample at random instead of searching for the best
-    aligned: bool  # also find the source pieces that each target piece attended to
+    to: Annotated[Languages, Option("Target language of all texts, or of each, for a model of several languages.")]
+    raw: Annotated[bool, Option("Read and write ordinary text with a model of tokenized text.", False)]
+    prefix: Annotated[str | Sequence[str] | None, Option("Start of all translations, or of each.")]
+    sampling: Annotated[Sampling | None, Option("Sample at random instead of searching for the best.")]
+    aligned: Annotated[bool, Option("Also find the source pieces that each target piece attended to.", False)]
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,37 @@ PENALTIES: Final[Mapping[str, Callable[[float, float], LengthPenalty]]] = {
     "wu": lambda alpha, shift: Wu(alpha),
     "shifted": Shifted,
 }
-_OF_A_CALL: Final = {"to": None, "raw": False, "prefix": None, "sampling": None, "aligned": False}  # not in recipes
+_OF_A_CALL: Final = {  # defaults of the options that recipes do not have
+    name: option.default for name, (_, option) in options_of(SearchOptions).items() if name not in Decode.model_fields
+}
+
+
+def _check_one_or_each(name: str, value: object) -> str | list[str]:
+    return check_text(value, f"`{name}`") if isinstance(value, str) else check_texts(value, name)
+
+
+def _check_sampling(name: str, value: object) -> Sampling:
+    if not isinstance(value, Sampling):
+        raise UserError(f"`{name}` is {shortened(value)}, but must be a heedful.Sampling(temperature=0.8) or the like.")
+    return value
+
+
+_CHECKS: Final[Mapping[str, Callable[[str, object], Any]]] = {
+    "beam": check_whole,
+    "length_penalty": check_number,
+    "length_penalty_kind": lambda name, value: check_text(value, f"`{name}`"),
+    "length_shift": check_number,
+    "coverage": check_number,
+    "no_repeat": check_whole,
+    "min_length": check_whole,
+    "max_extra": check_whole,
+    "batch_tokens": lambda name, value: check_whole(name, value, least=1),
+    "to": _check_one_or_each,
+    "raw": check_flag,
+    "prefix": _check_one_or_each,
+    "sampling": _check_sampling,
+    "aligned": check_flag,
+}
 
 
 def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[int]) -> SearchRequest:
@@ -59,7 +97,7 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
     for name, value in options.items():
         if name not in chosen:
             raise TypeError(f"`{name}` is not an option.{suggestion(name, list(chosen))}")
-        chosen[name] = chosen[name] if value is None else value
+        chosen[name] = chosen[name] if value is None else _CHECKS[name](name, value)
     if chosen["sampling"] is not None and options.get("beam") is None:
         chosen["beam"] = 1  # the recipe's beam is for searching
     kind = chosen["length_penalty_kind"]
@@ -67,7 +105,7 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
         raise UserError(f"`length_penalty_kind` is `{kind}`, but must be one of {', '.join(PENALTIES)}.")
     settings = SearchSettings(
         beam=chosen["beam"],
-        nbest=nbest,
+        nbest=check_whole("nbest", nbest),
         max_extra=chosen["max_extra"],
         penalty=PENALTIES[kind](chosen["length_penalty"], chosen["length_shift"]),
         coverage=chosen["coverage"],

@@ -23,7 +23,7 @@ from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
-from heedful.tasks.translate.model import Translator, load_translator
+from heedful.tasks.translate.model import Translator, read_translators
 from heedful.tasks.translate.validation import TranslationValidator
 from heedful.training.objectives import NextToken
 
@@ -68,7 +68,7 @@ class TranslateTask:
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Translator:
         """Load a bundle as a translator, or several with the same vocabularies that decode together."""
-        return load_translator(folder, placement, ensemble, self.rules)
+        return Translator(*read_translators([folder, *ensemble], placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

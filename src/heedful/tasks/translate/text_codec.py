@@ -7,7 +7,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.text_form import TextForm, join_words, split_words
 from heedful.data.tokenize.tokenizer import tag_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
+from heedful.errors import UserError, by_caller
 
 Languages = str | Sequence[str] | None  # the target language of all texts, or of each; None where texts have tags
 
@@ -96,7 +96,10 @@ class TextCodec:
             return [], text
         if found is None:
             known = ", ".join(map(tag_of, tags))
-            raise UserError(f"{where} does not say its target language: begin it with one of {known}, or use `--to`.")
+            raise UserError(
+                f"{where} does not say its target language: begin it with one of {known}, or use "
+                f"{by_caller('`--to`', '`to`')}."
+            )
         try:
             return [self._source.tag(found["language"])], text[found.end() :].lstrip()
         except UserError as error:

@@ -6,6 +6,7 @@ from tests.unit.config.reading.written_recipes import DATA, complaints, load, re
 from heedful.config.corpora import TextCorpus, TsvCorpus
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train import Linear
+from heedful.errors import UserError
 
 # --- overrides --------------------------------------------------------------------------------------------------------
 
@@ -170,4 +171,13 @@ def test_an_override_is_blamed_for_what_needs_validation() -> None:
     ]
     assert complaints(DATA, "train.validation.metric=chrf") == [
         '--set train.validation.metric=chrf: `train.validation.metric` is "chrf", which needs `data.valid`.'
+    ]
+
+
+def test_a_caller_in_python_hears_nothing_of_flags() -> None:
+    with pytest.raises(UserError) as caught:
+        load(DATA, "model.layers", "model.layer=3")
+    assert str(caught.value).splitlines() == [
+        'override "model.layers": must be a dotted key and a value, as in "model.layers=3".',
+        'override "model.layer=3": `model.layer` is not a key of the family transformer. Did you mean `layers`?',
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
+from heedful.errors import UserError, on_command_line
 
 DATA = '[data]\ntrain = { source = "a.en", target = "a.de" }\n'
 SHIPPED = "transformer-base-wmt14"
@@ -22,6 +22,7 @@ def load(text: str, *overrides: str) -> Recipe:
 
 
 def complaints(text: str, *overrides: str) -> list[str]:
-    with pytest.raises(UserError) as caught:
+    """What the command line says of a recipe and its --set."""
+    with on_command_line(), pytest.raises(UserError) as caught:
         load(text, *overrides)
     return str(caught.value).splitlines()

@@ -275,3 +275,24 @@ def test_of_an_enormous_line_only_the_beginning_is_kept(tmp_path: Path, monkeypa
     monkeypatch.setattr(lines, "_LONGEST", 7)
     (tmp_path / "text").write_text("short\nfünf fünf fünf fünf fünf\nlast\n", encoding="utf-8")
     assert list(read_lines(tmp_path / "text")) == ["short", "fünf f", "last"]
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "words"),
+    [
+        (
+            "~nobody-here/a.txt",
+            "",
+            r"^~nobody-here/a.txt: there is no home folder ~nobody-here: write the path of the fol",
+        ),
+        (
+            "a.txt",
+            "~nobody-here",
+            r"^~nobody-here: there is no home folder ~nobody-here: write the path of the folder in",
+        ),
+        ("a\0.txt", "", r"^'a\\x00.txt': the name has a NUL character: choose another\.$"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_one_line(name: str, folder: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        locate(name, folder)

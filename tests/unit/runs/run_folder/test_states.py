@@ -46,7 +46,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_begins_again(make: Make, t
 
 def test_its_model_is_not_trained_over_unless_resume_is_given(make: Make, begun: Path) -> None:
     before = (begun / "model.safetensors").read_bytes()
-    with pytest.raises(UserError, match=r"run already holds a run: add --resume to start it again, or choose another"):
+    with pytest.raises(UserError, match=r"run already holds a run: add `resume=True` to start it again, or"):
         train(make(validation={"every": 5}), begun, console=silent())
     with pytest.raises(
         UserError, match=r"was trained with `train.seed` = 1, but the recipe says 7: resume with the sa"
@@ -62,7 +62,7 @@ def test_a_checkpoint_that_last_json_does_not_name_yet_is_resumed_from(make: Mak
         (run / "checkpoints/last.json").unlink()
         if pointer:
             (run / "checkpoints/last.json").write_text(pointer)
-        with pytest.raises(UserError, match="already holds a run: add --resume to continue it"):
+        with pytest.raises(UserError, match="already holds a run: add `resume=True` to continue it"):
             train(make(steps=5), run, console=silent())
         train(make(steps=5), run, resume=True, console=silent())
     train(make(), run, resume=True, console=silent())
@@ -87,7 +87,7 @@ def test_a_folder_with_nothing_but_a_description_begins(make: Make, tmp_path: Pa
 def test_a_folder_in_which_another_process_trains_is_refused(make: Make, tmp_path: Path, resume: bool) -> None:
     (tmp_path / "run").mkdir()
     with FileLock(tmp_path / "run/.lock"):
-        words = r"run is in use: another process is training there\. Wait for its end, or choose another --out\.$"
+        words = r"run is in use: another process is training there\. Wait for its end, or choose another folder\.$"
         with pytest.raises(UserError, match=words):
             train(make(), tmp_path / "run", resume=resume, console=silent())
     assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
@@ -106,7 +106,7 @@ def test_a_folder_that_another_process_created_in_the_meantime_is_refused(
         began(self, job, run, *more)
 
     monkeypatch.setattr(RunObserver, "__init__", overtake)
-    with pytest.raises(UserError, match="one already holds a run: add --resume to continue it"):
+    with pytest.raises(UserError, match="one already holds a run: add `resume=True` to continue it"):
         train(recipe, tmp_path / "one", console=silent())
     with pytest.raises(UserError, match=r"two was created by another process in the meantime: run the same command ag"):
         train(recipe, tmp_path / "two", resume=True, console=silent())
@@ -136,7 +136,7 @@ def test_a_signal_while_the_mean_is_made_says_that_the_checkpoint_is_saved(
     with monkeypatch.context() as patch:
         patch.setattr("heedful.runs.run.mean_weights", lambda _: os.kill(os.getpid(), signal.SIGTERM))
         with pytest.raises(
-            Stopped, match=r"^Stopped after the last step, checkpoint saved\. Run the same command with "
+            Stopped, match=r"^Stopped after the last step, checkpoint saved\. Train with `resume=True` "
         ):
             train(make(average={"last": 2}), tmp_path / "run", console=silent())
     train(make(average={"last": 2}), tmp_path / "run", resume=True, console=silent())

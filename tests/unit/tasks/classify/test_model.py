@@ -276,11 +276,26 @@ def test_impossible_wishes_are_refused(tmp_path: Path, reversing_folder: Path) -
         heedful.load(folder, device="gpu")
     with pytest.raises(UserError, match=r"^`half` is not a precision: use `auto`, `float32` or `bfloat16`\.$"):
         heedful.load(folder, device="cpu", precision="half")
-    with pytest.raises(UserError, match=r"is a model that translates: use `heedful translate`\.$"):
+    with pytest.raises(UserError, match=r"is a model that translates: use `heedful.load`, which"):
         load_classifier(reversing_folder)
     masked = written(fresh_masked_model(masked_recipe(HOME)), tmp_path / "masked")
-    with pytest.raises(UserError, match=r"masked is a model that fills masks: use `heedful fill`\.$"):
+    with pytest.raises(UserError, match=r"masked is a model that fills masks: use `heedful.load`, which"):
         load_classifier(masked)
+
+
+def test_what_is_not_a_text_is_refused_with_its_line() -> None:
+    with pytest.raises(UserError, match=r"^texts, line 2 is None, but must be a text: leave it out, or give an empty"):
+        made().classify(["a", None])  # type: ignore[list-item]
+    with pytest.raises(UserError, match=r"^`texts` is 5, but must be a text or a list of texts\.$"):
+        made().classify(5)  # type: ignore[call-overload]
+    stream = made().stream(["The film was great .", 5])  # type: ignore[list-item]
+    assert next(stream).labels
+    with pytest.raises(UserError, match=r"^texts, line 2 is 5, but must be a text: convert it with `str\(\)`\.$"):
+        next(stream)
+    with pytest.raises(UserError, match=r"^seconds, line 1 is None, "):
+        made(data=PAIRS).classify(["a"], [None])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"^`poll` is not an option\. Did you mean `pool`\?$"):
+        made().embed("a", poll="max")  # type: ignore[call-overload]
 
 
 def test_seconds_are_for_models_of_pairs() -> None:

@@ -178,7 +178,7 @@ def test_other_mistakes(week: MaskFiller) -> None:
         assert refusal(pairs, text, second=second) == (
             "`text` and `second` must be one text each, or a list of texts each."
         )
-    assert refusal(pairs, "caf\udce9 [MASK]") == r"The text 'caf\udce9 ' is not Unicode: give it in UTF-8."
+    assert refusal(pairs, "caf\udce9 [MASK]").startswith("texts, line 1 has half of a surrogate pair at character 4, ")
     single = MaskFiller(masked_bundle(segments=0, next_sentence=False))
     assert refusal(single, "a [MASK]", second="b") == (
         "This model reads single texts (`model.segments` is 0): leave out `second`."
@@ -201,6 +201,15 @@ def test_a_stream_keeps_blank_lines_and_yields_what_comes_before_a_mistake(week:
         assert [next(streamed).text for _ in before] == before
         with pytest.raises(UserError, match=r"^file, line 4 has no mask: "):
             next(streamed)
+
+
+def test_what_is_not_a_text_is_refused_with_its_line(week: MaskFiller) -> None:
+    with pytest.raises(UserError, match=r"^texts, line 1 is None, but must be a text: leave it out, or give an empty"):
+        week.fill([None])  # type: ignore[list-item]
+    with pytest.raises(UserError, match=r"^`top` is '3', but must be a whole number\.$"):
+        week.fill("monday [MASK]", top="3")  # type: ignore[call-overload]
+    with pytest.raises(UserError, match=r"^`top` is 0, but must be 1 or more\.$"):
+        week.stream(["monday [MASK]"], top=0)  # at once, not with the first text
 
 
 def test_nothing_is_made_of_nothing(week: MaskFiller) -> None:
@@ -236,5 +245,5 @@ def test_a_bundle_on_disk_answers_as_it_did(week: MaskFiller, tmp_path: Path) ->
 def test_a_translator_is_refused(untrained: Callable[..., Translator], tmp_path: Path) -> None:
     translator = untrained()
     write_description(tmp_path, translator.recipe, translator.vocabularies)
-    with pytest.raises(UserError, match=r"is a model that translates: use `heedful translate`\.$"):
+    with pytest.raises(UserError, match=r"is a model that translates: use `heedful.load`, which"):
         load_filler(tmp_path, "cpu")

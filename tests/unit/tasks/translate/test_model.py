@@ -23,6 +23,7 @@ Make = Callable[..., Translator]
 
 def test_a_loaded_model_translates(reversing_folder: Path, sentences: Sentences, reverse: Callable[[str], str]) -> None:
     model = heedful.load(reversing_folder, device="cpu")
+    assert isinstance(model, Translator)
     texts = sentences(100)
     right = sum(found == reverse(text) for found, text in zip(model.translate(texts), texts, strict=True))
     assert right > 80
@@ -78,6 +79,32 @@ def test_wrong_options_are_refused(reversing: Translator) -> None:
         reversing.translate("ant", beam=0)
     with pytest.raises(UserError, match=r"^`nbest` is 9, but a beam of 4 finds no more than 4"):
         reversing.stream_detailed(["ant"], nbest=9)  # at once, not with the first text
+
+
+def test_one_text_has_its_own_details(reversing: Translator) -> None:
+    assert reversing.translate_detailed("ant bee", nbest=2) == reversing.translate_detailed(["ant bee"], nbest=2)[0]
+
+
+def test_translate_does_not_ignore_nbest(reversing: Translator) -> None:
+    message = r"^`translate` returns the best translation alone: `nbest` is for `translate_detailed`\.$"
+    with pytest.raises(UserError, match=message):
+        reversing.translate("ant", nbest=3)  # type: ignore[call-overload]
+    with pytest.raises(UserError, match=r"^`stream` returns the best translation alone"):
+        reversing.stream(["ant"], nbest=3)  # type: ignore[call-arg]
+
+
+def test_what_is_not_a_text_is_refused_with_its_line(reversing: Translator) -> None:
+    for translate in (reversing.translate, reversing.translate_detailed):
+        with pytest.raises(UserError, match=r"^texts, line 2 is None, but must be a text: leave it out, or give "):
+            translate(["ant", None])  # type: ignore[list-item]
+    stream = reversing.stream(["ant", 5, "bee"])  # type: ignore[list-item]
+    assert next(stream) == "ant"
+    with pytest.raises(UserError, match=r"^texts, line 2 is 5, but must be a text: convert it with `str\(\)`\.$"):
+        next(stream)
+    with pytest.raises(UserError, match=r"^`texts` is one text, but must be a list of texts: put it in brackets\.$"):
+        reversing.stream("ant bee")
+    with pytest.raises(UserError, match=r"^targets, line 1 is None, "):
+        reversing.score(["ant"], [None])  # type: ignore[list-item]
 
 
 def test_a_model_in_training_goes_on_training_afterwards(untrained: Make) -> None:

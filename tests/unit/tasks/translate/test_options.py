@@ -9,9 +9,10 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.settings import Sampling
 from heedful.errors import UserError
+from heedful.tasks.shared.shown_options import options_of
 from heedful.tasks.translate.alignment import align
 from heedful.tasks.translate.model import Translator
-from heedful.tasks.translate.options import SearchOptions, resolve
+from heedful.tasks.translate.options import _CHECKS, SearchOptions, resolve
 
 
 def test_what_is_left_out_is_the_recipes() -> None:
@@ -44,6 +45,30 @@ def test_sampling_takes_no_beam_from_the_recipe() -> None:
 def test_an_unknown_kind_of_penalty_is_refused() -> None:
     with pytest.raises(UserError, match=r"^`length_penalty_kind` is `x`, but must be one of wu, shifted\.$"):
         resolve({"length_penalty_kind": "x"}, Decode(), 1, ())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": "3"}, "`beam` is '3', but must be a whole number."),
+        ({"length_penalty": "high"}, "`length_penalty` is 'high', but must be a number."),
+        ({"length_penalty_kind": 3}, "`length_penalty_kind` is 3, but must be a text: convert it with `str()`."),
+        ({"batch_tokens": 0}, "`batch_tokens` is 0, but must be 1 or more."),
+        ({"raw": "yes"}, "`raw` is 'yes', but must be True or False."),
+        ({"to": 7}, "`to` is 7, but must be a text or a list of texts."),
+        ({"prefix": ["a", None]}, "prefix, line 2 is None, but must be a text: leave it out, or give an empty one."),
+        ({"sampling": 0.8}, "`sampling` is 0.8, but must be a heedful.Sampling(temperature=0.8) or the like."),
+    ],
+)
+def test_options_of_another_type_are_refused(options: SearchOptions, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        resolve(options, Decode(), 1, ())
+    assert str(caught.value) == message
+
+
+def test_every_option_has_a_meaning_and_a_check() -> None:
+    assert set(options_of(SearchOptions)) == set(_CHECKS)
+    assert all(option.meaning for _, option in options_of(SearchOptions).values())
 
 
 def test_an_unknown_option_is_a_mistake_of_the_program(reversing: Translator) -> None:

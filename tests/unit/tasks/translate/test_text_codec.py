@@ -83,7 +83,7 @@ def test_a_blank_text_has_no_pieces_and_needs_no_tag(to: str | None) -> None:
 
 
 def test_a_missing_tag_is_refused_with_its_line() -> None:
-    known = "begin it with one of <2de>, <2fr>, or use `--to`."
+    known = "begin it with one of <2de>, <2fr>, or use `to`."
     both = wording("fr", "de")
     assert refused(both, ["<2de> it", "", "a dog"]) == f"corpus, line 3 does not say its target language: {known}"
     assert refused(both, ["dog <2de>"], first=1001) == f"corpus, line 1,001 does not say its target language: {known}"

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.runs.run_folders import silent
-from tests.unit.runs.text_starts import (
+from tests.unit.runs.fine_tuning.text_starts import (
     BERT,
     CLASSIFIER,
     ON_BERT,
@@ -16,6 +15,7 @@ from tests.unit.runs.text_starts import (
     start,
     values,
 )
+from tests.unit.runs.run_folders import silent
 
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer

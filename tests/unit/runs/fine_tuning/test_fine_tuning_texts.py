@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.unit.runs.run_folders import silent
-from tests.unit.runs.text_starts import (
+from tests.unit.runs.fine_tuning.text_starts import (
     BERT,
     CLASSIFIER,
     LABELS,
@@ -22,6 +21,7 @@ from tests.unit.runs.text_starts import (
     values,
     weights,
 )
+from tests.unit.runs.run_folders import silent
 
 from heedful.cli.main import run
 from heedful.config.model.bert import BertModel

@@ -1,0 +1,170 @@
+"""Corpora in memory: rows that a program holds, written to the cache as JSON Lines under the hash of their content.
+
+A recipe names the file like any other, so that resumed runs, bundles and caches work as they do with files. Rows are
+recognised by what they offer, so that no library of tables is needed: lists of tuples, texts or dictionaries, a
+dictionary of columns, frames of pandas or polars, and data sets of `datasets`.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, Final, SupportsIndex
+from uuid import uuid4
+
+from heedful.arguments import check_text
+from heedful.config.corpora import JsonlCorpus
+from heedful.config.rules.task_rules import TaskRules
+from heedful.data.cache import cache_folder
+from heedful.errors import UserError, suggestion
+from heedful.files import WRITING_FAULTS, machine_faults, user_faults
+
+_LABEL: Final = "label"
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """The fields of a task's rows: those that each row must have, and those that all rows may have."""
+
+    needed: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, rules: TaskRules) -> "RowForm":
+        """Return the form of the rows that a task learns from."""
+        if rules.takes(JsonlCorpus(jsonl="")):
+            return cls(("source", "target"))
+        return cls(("text", _LABEL), ("second",)) if rules.labels else cls(("text",))
+
+    @property
+    def words(self) -> str:
+        """The form in words, for messages."""
+        names = ", ".join(f"`{name}`" for name in self.needed)
+        return names + "".join(f" and optionally `{name}`" for name in self.optional)
+
+    def fields_of(self, columns: Sequence[str], where: str) -> tuple[str, ...]:
+        """Return which of the columns of a table are read; refuse one that lacks a column."""
+        for name in self.needed:
+            if name not in columns:
+                raise UserError(
+                    f"{where} has no column `{name}`, but must have {self.words}."
+                    f"{suggestion(name, [str(column) for column in columns])}"
+                )
+        return tuple(name for name in (*self.needed, *self.optional) if name in columns)
+
+    def fields_of_tuple(self, length: int, where: str) -> tuple[str, ...]:
+        """Return the fields of a row without names, by its length: the label is last."""
+        if length == len(self.needed):
+            return self.needed
+        if self.optional and length == len(self.needed) + len(self.optional):
+            return (self.needed[0], *self.optional, *self.needed[1:])
+        raise UserError(f"{where} has {length} values, but must have {self.words}.")
+
+
+def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
+    """Write rows to the cache, and return the corpus table that names them; `name` is their name in messages."""
+    folder = cache_folder() / "in_memory"
+    with machine_faults(folder), user_faults(folder, WRITING_FAULTS):
+        folder.mkdir(parents=True, exist_ok=True)
+        staged = folder / f".{uuid4().hex}"
+        try:
+            digest, fields = _write(staged, read_rows(data, rules, name))
+            if not fields:
+                raise UserError(f"`{name}` has no rows: give at least one.")
+            path = staged.replace(folder.absolute() / f"{digest}.jsonl")
+        finally:
+            staged.unlink(missing_ok=True)
+    return {"name": name, "jsonl": str(path), **{field: field for field in sorted(fields)}}
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> tuple[str, set[str]]:
+    """Write rows to a new file; return the hash of its content, and the fields of the rows."""
+    digest, fields = hashlib.sha256(), set[str]()
+    with path.open("xb") as file:
+        for row in rows:
+            line = json.dumps(row, ensure_ascii=False, sort_keys=True).encode() + b"\n"
+            digest.update(line)
+            fields.update(row)
+            file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()[:32], fields
+
+
+def read_rows(data: object, rules: TaskRules, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the checked rows of a task's data in any form: texts by field, and labels as texts or lists of texts."""
+    for number, row in enumerate(_named_rows(data, RowForm.of(rules), f"`{name}`"), start=1):
+        where = f"{name}, row {number:,}"
+        yield {field: _checked(field, value, f"{where}: `{field}`") for field, value in row.items()}
+
+
+def labels_of_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the labels of a checked row."""
+    label = row[_LABEL]
+    return tuple(label) if isinstance(label, list) else (label,)
+
+
+def _named_rows(data: Any, form: RowForm, where: str) -> Iterator[dict[str, object]]:
+    """Yield the rows of a table, or of an iterable of rows, as dictionaries."""
+    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        raise UserError(f"{where} is {shortened(data)}, but must be rows with {form.words}.")
+    columns = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    if isinstance(data, Mapping):
+        columns = list(data)
+    if columns is None:
+        yield from (_named(row, form, f"{where[1:-1]}, row {n:,}") for n, row in enumerate(data, start=1))
+        return
+    fields = form.fields_of(list(columns), where)
+    names = _class_names(data)
+    if hasattr(data, "column_names") and not isinstance(data, Mapping):  # a data set: rows are cheap, columns are not
+        values: Iterable[Sequence[object]] = ([row[field] for field in fields] for row in data)
+    else:
+        values = zip(*(_column(data, field, where) for field in fields), strict=True)
+    for row in values:
+        found = dict(zip(fields, row, strict=True))
+        label = found.get(_LABEL)
+        yield {**found, _LABEL: names[label]} if names and isinstance(label, int) else found
+
+
+def _column(data: Any, field: str, where: str) -> list[object]:
+    column = list(data[field])
+    first = list(data[next(iter(data))]) if isinstance(data, Mapping) else column
+    if len(column) != len(first):
+        raise UserError(
+            f"{where} has columns of {len(first):,} and {len(column):,} rows, but all must be of one length."
+        )
+    return column
+
+
+def _named(row: object, form: RowForm, where: str) -> dict[str, object]:
+    if isinstance(row, str) and len(form.needed) == 1:
+        return {form.needed[0]: row}
+    if isinstance(row, Mapping):
+        return {field: row[field] for field in form.fields_of(list(row), where)}
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes):
+        return dict(zip(form.fields_of_tuple(len(row), where), row, strict=True))
+    raise UserError(f"{where} is {shortened(row)}, but must be a tuple or a dictionary with {form.words}.")
+
+
+def _class_names(data: Any) -> Sequence[str] | None:
+    """Return the names of the classes of a data set that stores labels as numbers."""
+    features = getattr(data, "features", None)
+    return getattr(features[_LABEL], "names", None) if isinstance(features, Mapping) and _LABEL in features else None
+
+
+def _checked(field: str, value: object, where: str) -> object:
+    if field != _LABEL:
+        return check_text(value, where)
+    if isinstance(value, list | tuple):
+        return [_label(each, where) for each in value]
+    return _label(value, where)
+
+
+def _label(value: object, where: str) -> str:
+    """Return the name of a class: a text, or a whole number as text."""
+    if isinstance(value, SupportsIndex):
+        return str(value)
+    return check_text(value, where)

@@ -1,0 +1,144 @@
+"""`heedful.compare`: which of two translators is better, and whether the difference is more than chance."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike
+from reprlib import repr as shortened
+from typing import Literal, Unpack
+
+from heedful.arguments import check_path, check_texts, check_whole
+from heedful.data.corpora.lines import locate, read_lines
+from heedful.errors import UserError
+from heedful.lab.compare import (
+    DEFAULT_METRICS,
+    Comparison,
+    ComparisonInput,
+    Sentences,
+    System,
+    check_lines,
+    metric_names,
+)
+from heedful.lab.compare import compare as compare_systems
+from heedful.lab.translate_test_set import Messages, translate_test_set
+from heedful.metrics.significance import SAMPLES, SEED
+from heedful.tasks.shared.shown_options import show_options
+from heedful.tasks.translate.options import SearchOptions
+
+OneRun = System | str | PathLike[str]
+
+
+@show_options(SearchOptions)
+def compare(
+    a: OneRun | Sequence[OneRun],
+    b: OneRun | Sequence[OneRun],
+    *,
+    sources: Sequence[str] | None = None,
+    references: Sequence[str] | None = None,
+    split: Literal["valid", "test"] = "test",
+    corpus: str | None = None,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    bleu_tokenize: str | None = None,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    examples: int = 5,
+    device: str = "auto",
+    precision: str = "auto",
+    **options: Unpack[SearchOptions],
+) -> Comparison:
+    """Compare two translators on the same sentences: scores, significance, and where they differ.
+
+    A side is the folder of a model, a file of translations, translations in memory (`heedful.System("ours", lines)`),
+    or a list of these: several training runs of one system. Models translate the sentences that their recipes share
+    (`split` and `corpus` choose which), or `sources`, which need `references`. `metrics` are "bleu", "chrf" and "ter";
+    the first decides. `samples`, `seed` and `examples` are the draws of the tests and the number of sentences shown.
+    """
+    names = metric_names(metrics)
+    check_whole("samples", samples, least=100)
+    runs_a, runs_b = _runs(a, "a"), _runs(b, "b")
+    same = next((name for name, run in runs_a.items() if runs_b.get(name, run) != run), None)
+    if same is not None:
+        raise UserError(f"`a` and `b` have different translations of one name, {same}: give them different names.")
+    every = {**runs_a, **runs_b}
+    models = [name for name, run in every.items() if run is None]
+    systems = [run for run in every.values() if run is not None]
+    given = _sentences(sources, references, options.get("to"))
+    if given is None and not models:
+        raise UserError("`references` is missing: translations without a model are compared with references.")
+    if given and given.sources is None and models:
+        raise UserError(f"`sources` is missing: {models[0]} is a model, which needs sentences to translate.")
+    if given and not models:
+        check_lines(systems, given.references)
+        prepared = ComparisonInput({system.name: system for system in systems}, given, bleu_tokenize or "13a")
+    else:
+        asked: SearchOptions = {**options}
+        asked.pop("to", None)
+        prepared = translate_test_set(
+            models,
+            systems,
+            given,
+            Messages(lambda message: None, _no_bar),
+            split=split,
+            corpus=corpus,
+            bleu_tokenize=bleu_tokenize,
+            device=device,
+            precision=precision,
+            **asked,
+        )
+    return compare_systems(
+        [prepared.systems[name] for name in runs_a],
+        [prepared.systems[name] for name in runs_b],
+        prepared.sentences.references,
+        prepared.sentences.sources,
+        metrics=names,
+        bleu_tokenize=prepared.bleu_tokenize,
+        lowercase=prepared.lowercase,
+        frequencies=prepared.frequencies,
+        samples=samples,
+        seed=seed,
+        examples=examples,
+    )
+
+
+@contextmanager
+def _no_bar(sentences: int) -> Iterator[Callable[[int], None]]:
+    yield lambda finished: None
+
+
+def _runs(side: OneRun | Sequence[OneRun], label: str) -> dict[str, System | None]:
+    """Return the translations of each run of a side by name; None for a model, which has yet to translate."""
+    runs = [side] if isinstance(side, System | str | PathLike) else side
+    if not isinstance(runs, Sequence) or not runs:
+        raise UserError(
+            f"`{label}` is {shortened(side)}, but must be the folder of a model, a file, a `heedful.System`, or a list."
+        )
+    found: dict[str, System | None] = {}
+    for run in runs:
+        name = run.name if isinstance(run, System) else str(check_path(label, run))
+        if name in found:
+            raise UserError(f"`{label}` names {name} twice: the runs of a side must be different.")
+        found[name] = run if isinstance(run, System) else _system(name)
+    return found
+
+
+def _system(name: str) -> System | None:
+    path = locate(name).path
+    if not path.exists():
+        raise UserError(f"{name} is neither the folder of a model nor a file of translations: nothing has that name.")
+    return None if path.is_dir() else System(name, tuple(read_lines(replace(locate(name), hint=""))))
+
+
+def _sentences(sources: Sequence[str] | None, references: Sequence[str] | None, to: object) -> Sentences | None:
+    if references is None:
+        if sources is not None:
+            raise UserError("`references` is missing: sentences need references.")
+        if to is not None:
+            raise UserError("`to` is for `sources` and `references`: the corpora of the recipes have their own `to`.")
+        return None
+    expected = tuple(check_texts(references, "references"))
+    read = None if sources is None else tuple(check_texts(sources, "sources"))
+    if read is not None and len(read) != len(expected):
+        raise UserError(f"There are {len(read):,} sources but {len(expected):,} references: each needs one.")
+    if not (to is None or isinstance(to, str)):
+        raise UserError("`to` is a list, but a comparison has one target language: give one.")
+    return Sentences("the sentences", read, expected, to or "")

@@ -1,0 +1,56 @@
+"""`heedful.train`: trains a model from a recipe in any form, and returns the run."""
+
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from os import PathLike
+from typing import Any
+
+from rich.console import Console
+
+from heedful.arguments import check_path
+from heedful.config.reading.load import find_recipe_rules, load_recipe
+from heedful.config.recipe import Recipe
+from heedful.data.corpora.in_memory import spool
+from heedful.runs import training_run
+from heedful.runs.callbacks import Callback
+from heedful.runs.result import Run
+from heedful.tasks.protocol import Task
+
+
+def train(
+    recipe: Recipe | Mapping[str, Any] | str | PathLike[str],
+    out: str | PathLike[str],
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    resume: bool = False,
+    console: Console | None = None,
+    task: Task | None = None,
+    *,
+    train: object = None,
+    valid: object = None,
+    test: object = None,
+    callbacks: Sequence[Callback] = (),
+    quiet: bool = False,
+) -> Run:
+    """Train a model into the folder `out`, and return the run: its history, best score and model.
+
+    recipe: A TOML file, the name of a shipped recipe, a dictionary of the same form, or a `heedful.Recipe`.
+    overrides: Keys of the recipe to change: {"train.steps": 1000}, or ["train.steps=1000"].
+    resume: Continue from the last checkpoint in the folder, bit-identical to a run that was never interrupted.
+    console: Where progress is shown, if not on standard error or in the notebook.
+    task: A task of your own, if the model is trained for something that is not one of Heedful's tasks.
+    train, valid, test: Corpora in memory, instead of those of the recipe: a list of (source, target) or (text, label)
+        pairs, of dictionaries, or of texts; a dictionary of columns; a frame of pandas or polars; a `datasets` data
+        set. Columns are `source` and `target`, or `text`, `label` and optionally `second`.
+    callbacks: Objects that are called while the model trains, and that can stop it: see `heedful.Callback`.
+    quiet: Show nothing.
+    """
+    folder = check_path("out", out)
+    rules = None if task is None else task.rules
+    given = {"train": train, "valid": valid, "test": test}
+    needed = find_recipe_rules(recipe, overrides, rules)
+    corpora = {split: spool(rows, needed, split) for split, rows in given.items() if rows is not None}
+    as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora)
+    resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
+    shown = Console(file=StringIO(), quiet=True) if quiet else console
+    trained = training_run.train(resolved, folder, resume=resume, console=shown, task=task, callbacks=callbacks)
+    return Run(trained, task)

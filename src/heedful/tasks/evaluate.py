@@ -1,0 +1,78 @@
+"""`heedful.evaluate`: scores of a model on data in memory, or on the corpora of its recipe."""
+
+from os import PathLike
+from typing import Any, Literal, Unpack, overload
+
+from heedful.arguments import check_path
+from heedful.data.corpora.files import check_files
+from heedful.errors import UserError
+from heedful.tasks.loading import load
+from heedful.tasks.protocol import Evaluation, Task
+from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.shown_options import show_options
+from heedful.tasks.table import find_task
+from heedful.tasks.translate.options import SearchOptions
+
+AnyModel = LoadedModel[Any] | str | PathLike[str]
+
+
+@overload
+def evaluate(
+    model: AnyModel,
+    data: None = None,
+    *,
+    split: Literal["valid", "test"] = "test",
+    device: str = "auto",
+    precision: str = "auto",
+    task: Task | None = None,
+    **options: Unpack[SearchOptions],
+) -> dict[str, Evaluation]: ...
+@overload
+def evaluate(
+    model: AnyModel,
+    data: object,
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    **options: Unpack[SearchOptions],
+) -> Evaluation: ...
+@show_options(SearchOptions)
+def evaluate(
+    model: AnyModel,
+    data: object = None,
+    *,
+    split: Literal["valid", "test"] = "test",
+    device: str = "auto",
+    precision: str = "auto",
+    task: Task | None = None,
+    **options: Unpack[SearchOptions],
+) -> Evaluation | dict[str, Evaluation]:
+    """Score a loaded model, or the model in a folder, on data in memory: see its method `evaluate`.
+
+    Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
+    without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
+    `heedful.load`. The options apply to translators.
+    """
+    if split not in ("valid", "test"):
+        raise UserError(f'`split` is {split!r}, but must be "valid" or "test".')
+    loaded: Any = (
+        model if isinstance(model, LoadedModel) else load(check_path("model", model), device, precision, task=task)
+    )
+    if data is not None:
+        scored: Evaluation = loaded.evaluate(data, **options)
+        return scored
+    recipe = loaded.recipe
+    named = "The model" if isinstance(model, LoadedModel) else str(model)
+    if options and not recipe.rules.searches:
+        raise UserError(f"`{next(iter(options))}` is for translators, which {named} is not: leave it out.")
+    corpora, folder = getattr(recipe.data, split), recipe.data.folder
+    if not corpora:
+        raise UserError(f"{named}: its recipe has no `data.{split}`: give `data`.")
+    for corpus in corpora:
+        check_files(corpus, folder)
+    asked: dict[str, Any] = {**options}
+    doing = find_task(recipe, task)
+    return {
+        corpus.name or str(number): doing.evaluate(loaded, corpus, folder, asked)
+        for number, corpus in enumerate(corpora, start=1)
+    }

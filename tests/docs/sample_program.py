@@ -1,0 +1,63 @@
+"""A program as a user writes it: the types that a type checker sees of `heedful`."""
+
+from pathlib import Path
+from typing import Any, assert_type
+
+import heedful
+
+
+class Watch(heedful.Callback):
+    """Stops a run that is good enough."""
+
+    def on_step(self, step: int) -> None:
+        """Print the number of the step."""
+        print(step)
+
+    def on_validation(self, validation: heedful.Validation) -> bool:
+        """Stop at a low loss."""
+        return validation.scores["loss"] < 0.1
+
+
+def use(folder: Path) -> None:
+    """Use models of every task."""
+    translator = heedful.Translator.load(folder, device="cpu")
+    assert_type(translator, heedful.Translator)
+    assert_type(translator.translate("a", beam=2, to="de", sampling=heedful.Sampling(top_k=5)), str)
+    assert_type(translator.translate(["a"], length_penalty=1.0), list[str])
+    assert_type(translator.translate(text for text in ("a", "b")), list[str])
+    assert_type(translator.translate_detailed("a", nbest=2), list[heedful.Translation])
+    assert_type(translator.translate_detailed(["a"], nbest=2), list[list[heedful.Translation]])
+    assert_type(translator.score(["a"], ["b"]), list[heedful.PairScore])
+    print(translator.evaluate([("a", "b")]).bleu.score, translator.to("cpu").device.type)
+
+    classifier = heedful.TextClassifier.load(str(folder))
+    assert_type(classifier.classify("a"), heedful.Classification)
+    assert_type(classifier.classify(["a"]), list[heedful.Classification])
+    assert_type(classifier.embed("a", of="tokens"), list[heedful.TokenVectors])
+    print(classifier.embed(["a"], pool="max").shape, classifier.evaluate([("a", "x")]).result.accuracy)
+
+    filler = heedful.MaskFiller.load(folder)
+    assert_type(filler.fill("[MASK]", top=3), heedful.Filled)
+    assert_type(filler.fill(["[MASK]"])[0].masks[0][0], heedful.Candidate)
+
+    model = heedful.load(folder)
+    assert_type(model, heedful.Translator | heedful.TextClassifier | heedful.MaskFiller)
+    if isinstance(model, heedful.MaskFiller):
+        print(model.fill("[MASK]").text)
+
+
+def train(rows: list[tuple[str, str]]) -> str:
+    """Train, evaluate and compare."""
+    try:
+        run = heedful.train({"extends": "demo-en-es"}, "runs/a", train=rows, callbacks=[Watch()], quiet=True)
+        again = heedful.train("my.toml", run, {"train.steps": 10}, resume=True)
+    except heedful.UserError as error:
+        return str(error)
+    assert_type(again.best_score, float | None)
+    assert_type(again.history, list[dict[str, Any]])
+    for name, evaluation in heedful.evaluate(run, split="valid").items():
+        print(name, [score.value for score in evaluation.scores()])
+    print(heedful.evaluate(run, rows, beam=2).to_json())
+    result = heedful.compare(run, heedful.System("theirs", ("a",)), references=["a"], sources=["b"])
+    assert_type(result, heedful.Comparison)
+    return str(run.folder / "model.safetensors")

@@ -1,0 +1,142 @@
+"""`heedful.train`: recipes in every form, corpora in memory, and the run that it returns."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.runs.run_folders import Make, same_bits, silent, told
+
+import heedful
+from heedful.config.reading.load import recipe_to_json
+from heedful.errors import UserError
+
+WORDS = {"1": "one", "2": "two", "3": "three"}
+PAIRS = [(f"{a} {b}", f"{WORDS[a]} {WORDS[b]}") for a in WORDS for b in WORDS] * 5
+TINY: dict[str, Any] = {
+    "tokenizer": {"kind": "word"},
+    "model": {"width": 8, "heads": 2, "layers": 1, "inner": 8},
+    "train": {
+        "steps": 4,
+        "schedule": {"kind": "constant", "lr": 0.01},
+        "precision": "float32",
+        "device": "cpu",
+        "log_every": 2,
+        "validation": {"every": 2},
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_recipe_is_a_file_a_dictionary_or_a_recipe(make: Make, tmp_path: Path) -> None:
+    recipe = make(steps=4, validation={"every": 4})
+    values = recipe_to_json(recipe)
+    written = heedful.train(recipe, "written", quiet=True)
+    given = heedful.train({**values, "data": {**values["data"], "folder": tmp_path}}, Path("given"), quiet=True)
+    changed = heedful.train(make(validation={"every": 4}), "changed", {"train.steps": 4}, quiet=True)
+    for run in (given, changed):
+        same_bits(written / "model.safetensors", run / "model.safetensors")
+    assert changed.recipe.train.steps == 4
+
+
+def test_a_dictionary_may_extend_a_shipped_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[heedful.Recipe] = []
+
+    def train(recipe: heedful.Recipe, out: Path, **options: object) -> Path:
+        seen.append(recipe)
+        return out
+
+    monkeypatch.setattr("heedful.runs.training_run.train", train)
+    heedful.train({"extends": "demo-en-es", "train": {"steps": 7}}, "run")
+    heedful.train("demo-en-es", "run", ["train.steps=7"])
+    assert seen[0] == seen[1]
+    assert seen[0].train.steps == 7
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "message"),
+    [
+        (None, (), "The recipe is None, but must be a path, a dictionary or a `heedful.Recipe`."),
+        ({"modle": {}}, {"data.train": {"source": "a", "target": "b"}}, "the recipe: `modle` is not a key."),
+        ("demo-en-es", "train.steps=4", '`overrides` is "train.steps=4", but must be a list such as'),
+        ("demo-en-es", {"train.step": 4}, 'override "train.step": `train.step` is not a key of the table `train`.'),
+    ],
+)
+def test_a_recipe_of_another_form_is_refused(recipe: Any, overrides: Any, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        heedful.train(recipe, "run", overrides)
+    assert str(caught.value).startswith(message[:40])
+
+
+def test_a_run_needs_a_folder() -> None:
+    with pytest.raises(UserError, match=r"^`out` is '', but must be a path\.$"):
+        heedful.train("demo-en-es", "")
+
+
+# --- corpora in memory ------------------------------------------------------------------------------------------------
+
+
+def test_pairs_in_memory_are_trained_on_and_resumed_exactly() -> None:
+    whole = heedful.train(TINY, "whole", train=PAIRS, valid=PAIRS[:5], quiet=True)
+    half = heedful.train(TINY, "run", {"train.steps": 2}, train=PAIRS, valid=PAIRS[:5], quiet=True)
+    rest = heedful.train(TINY, half, resume=True, train=iter(PAIRS), valid=PAIRS[:5], quiet=True)
+    same_bits(whole / "model.safetensors", rest / "model.safetensors")
+    assert [corpus.title for corpus in whole.recipe.data.train] == ["train"]
+
+
+def test_other_rows_are_not_taken_for_the_same_data() -> None:
+    heedful.train(TINY, "run", {"train.steps": 2}, train=PAIRS, quiet=True)
+    with pytest.raises(UserError, match=r"^run was trained with `data\.train\.0\.jsonl` = "):
+        heedful.train(TINY, "run", resume=True, train=PAIRS[1:], quiet=True)
+
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_has_its_history_its_best_score_and_its_model(make: Make) -> None:
+    run = heedful.train(make(), "run", quiet=True)
+    assert [entry["step"] for entry in run.history] == [5, 10, 12]
+    assert {"loss", "perplexity", "learning_rate", "tokens_per_second"} <= run.history[0].keys()
+    assert [entry["step"] for entry in run.validations] == [6, 12]
+    losses = {entry["step"]: entry["loss"] for entry in run.validations}
+    assert (run.metric, run.best_score, run.best_step) == (
+        "loss",
+        min(losses.values()),
+        min(losses, key=losses.__getitem__),
+    )
+    assert run.steps == 12
+    assert isinstance(run.model, heedful.Translator)
+    assert run.model is run.model
+    assert repr(run) == f"<Run run: 12 of 12 steps, best loss {run.best_score:.4g} at step {run.best_step}>"
+
+
+def test_a_run_is_a_path(make: Make) -> None:
+    run = heedful.train(make(steps=2, validation={"every": 2}), "run", quiet=True)
+    assert os.fspath(run) == str(run) == "run"
+    assert json.loads((run / "config.json").read_text())["format"] == 1
+    assert isinstance(heedful.load(run, device="cpu"), heedful.Translator)
+    assert heedful.Run("run").history == run.history
+
+
+def test_a_folder_that_is_not_a_run_says_so() -> None:
+    with pytest.raises(UserError, match=r"^nowhere is not a folder: a model is a folder that `heedful train` wrote"):
+        heedful.Run("nowhere").recipe  # noqa: B018
+    assert heedful.Run("nowhere").history == []
+
+
+def test_quiet_shows_nothing_and_records_everything(make: Make, capfd: pytest.CaptureFixture[str]) -> None:
+    run = heedful.train(make(steps=2, validation={"every": 2}), "run", quiet=True)
+    assert capfd.readouterr() == ("", "")
+    assert run.validations
+    console = silent()
+    heedful.train(make(steps=2, validation={"every": 2}), "other", console=console)
+    assert "Trained 2 steps" in told(console)

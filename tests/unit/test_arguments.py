@@ -1,0 +1,77 @@
+"""What a Python caller passes by mistake is refused in one line that says what it is and what it must be."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.arguments import check_flag, check_number, check_path, check_texts, check_whole
+from heedful.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["a", None], "texts, line 2 is None, but must be a text: leave it out, or give an empty one."),
+        ([float("nan")], "texts, line 1 is nan, but must be a text: leave it out, or give an empty one."),
+        (["a", "b", 5], "texts, line 3 is 5, but must be a text: convert it with `str()`."),
+        ([b"a"], "texts, line 1 is b'a', but must be a text: decode it with `.decode()`."),
+        ([["a"]], "texts, line 1 is ['a'], but must be a text: convert it with `str()`."),
+        (
+            ["a", "b \ud800"],
+            "texts, line 2 has half of a surrogate pair at character 3, which is not a character: decode the text as "
+            "UTF-8, or remove it.",
+        ),
+        ("a dog", "`texts` is one text, but must be a list of texts: put it in brackets."),
+        (None, "`texts` is None, but must be a text or a list of texts."),
+        (7, "`texts` is 7, but must be a text or a list of texts."),
+        (b"a", "`texts` is b'a', but must be a text or a list of texts."),
+        ({"a": "b"}, "`texts` is {'a': 'b'}, but must be a text or a list of texts."),
+    ],
+)
+def test_what_is_not_a_text_is_named_with_its_line(texts: object, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        check_texts(texts)
+    assert str(caught.value) == message
+
+
+def test_lines_are_counted_from_the_first_of_a_stream() -> None:
+    with pytest.raises(UserError, match=r"^in\.txt, line 1,002 is None, "):
+        check_texts(["a", None], "in.txt", first=1001)
+
+
+def test_anything_that_holds_texts_is_a_list_of_texts() -> None:
+    assert check_texts(("a", "b")) == check_texts(iter("ab")) == check_texts(np.array(["a", "b"])) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "message"),
+    [
+        (check_whole, "3", "`beam` is '3', but must be a whole number."),
+        (check_whole, 3.0, "`beam` is 3.0, but must be a whole number."),
+        (check_whole, True, "`beam` is True, but must be a whole number."),
+        (check_number, "1", "`beam` is '1', but must be a number."),
+        (check_number, float("nan"), "`beam` is nan, but must be a number."),
+        (check_flag, 1, "`beam` is 1, but must be True or False."),
+        (check_path, None, "`beam` is None, but must be a path."),
+        (check_path, "", "`beam` is '', but must be a path."),
+    ],
+)
+def test_a_value_of_another_type_is_refused(
+    check: Callable[[str, object], object], value: object, message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        check("beam", value)
+    assert str(caught.value) == message
+
+
+def test_a_number_that_is_too_small_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^`top` is 0, but must be 1 or more\.$"):
+        check_whole("top", 0, least=1)
+
+
+def test_numbers_of_numpy_and_paths_are_taken() -> None:
+    assert check_whole("beam", np.int64(3), least=1) == 3
+    assert check_number("length_penalty", np.float32(0.5)) == check_number("length_penalty", 0.5) == 0.5
+    assert check_path("path", Path("a")) == check_path("path", "a") == Path("a")
