@@ -22,7 +22,7 @@ from heedful.errors import UserError, by_caller
 from heedful.files import WRITING_FAULTS, machine_faults, remove_leftovers, user_faults
 from heedful.models.bundle import CONFIG, WEIGHTS, read_description
 from heedful.runs.fine_tuning import adapt
-from heedful.runs.run import CHECKPOINTS
+from heedful.runs.run import CHECKPOINTS, MEAN, SINGLE
 from heedful.training.checkpoints import begin_checkpoints, has_only_begun, last_checkpoint
 
 LOCK: Final = ".lock"  # held by the process that trains; the system releases it when the process ends, however it ends
@@ -85,7 +85,8 @@ def find_checkpoint(run: Path, recipe: Recipe, resume: bool) -> Path | None:
     """Return the checkpoint to resume from; refuse to overwrite a model, or to resume a run with another recipe."""
     checkpoint = last_checkpoint(run / CHECKPOINTS)
     begun, another = has_only_begun(run / CHECKPOINTS), by_caller("--out", "folder")
-    if checkpoint is None and not (run / WEIGHTS).exists():
+    models = [run / WEIGHTS] if begun else [run / WEIGHTS, run / SINGLE / WEIGHTS, run / MEAN / WEIGHTS]
+    if checkpoint is None and not any(model.exists() for model in models):
         return None
     if checkpoint is None and not begun:
         raise UserError(f"{run} already holds a model, but no checkpoint to resume from: choose another {another}.")

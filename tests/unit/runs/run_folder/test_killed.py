@@ -51,7 +51,10 @@ def undisturbed(recipe: Recipe) -> tuple[dict[str, bytes], list[str]]:
 
 
 def lost(recipe: Recipe, whole: dict[str, bytes], at: int, fault: Fault) -> list[str]:
-    """Train with a fault, and again; return the files that are not as they should be."""
+    """Train with a fault, and again; return the files that are not as they should be.
+
+    A checkpoint that was to be removed when the run ended may still be there.
+    """
     with FailingDisk(at, fault).mounted():
         try:
             train(recipe, RUN, console=silent())
@@ -61,7 +64,8 @@ def lost(recipe: Recipe, whole: dict[str, bytes], at: int, fault: Fault) -> list
             assert fault == "full", f"operation {at} was not reached"  # only metrics are lost on a full disk
     train(recipe, RUN, resume=True, console=silent())
     left = outcome()
-    return [f"{at}: {name}" for name in left.keys() | whole.keys() if left.get(name) != whole.get(name)]
+    expected = whole.keys() | {name for name in left if not name.startswith("checkpoints/step-")}
+    return [f"{at}: {name}" for name in expected if left.get(name) != whole.get(name)]
 
 
 def test_a_run_that_ends_at_any_kind_of_file_operation_ends_well_when_it_is_started_again(

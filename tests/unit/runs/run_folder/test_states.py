@@ -80,6 +80,19 @@ def test_a_folder_with_nothing_but_a_description_begins(make: Make, tmp_path: Pa
     assert "formerly" not in json.loads((run / "config.json").read_text())
 
 
+@pytest.mark.parametrize("place", ["", "single", "mean"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_model_that_no_run_begun_here_made_is_never_trained_over(
+    make: Make, tmp_path: Path, place: str, resume: bool
+) -> None:
+    model = tmp_path / "run" / place / "model.safetensors"
+    model.parent.mkdir(parents=True)
+    model.write_bytes(b"weights")
+    with pytest.raises(UserError, match=r"run already holds a model, but no checkpoint to resume from: choose another"):
+        train(make(), tmp_path / "run", resume=resume, console=silent())
+    assert model.read_bytes() == b"weights"
+
+
 # --- two at once --------------------------------------------------------------------------------------------------
 
 
