@@ -37,7 +37,7 @@ CHECKED = ("packed", *LAYERS, "models", "decode.constraints", "decode.ensemble",
            "decode.slots.beam", "decode.slots.frontier", "decode.slots.greedy")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 SHAPES = SampledChecks()
-jaxtyping._decorator.config = SHAPES  # what its decorator asks at every call
+jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its decorator asks at every call
 
 settings.register_profile("tests", deadline=None, derandomize=True)
 settings.load_profile("tests")

@@ -16,7 +16,7 @@ from typing import Any, Final, TextIO
 
 from heedful.errors import MachineError, UserError, by_caller
 
-_AGAIN: Final = "free some space and run the same command again (with --resume if it was training)"
+_AGAIN: Final = "free some space and AGAIN"  # see `machine_error`
 _MACHINE_FAULTS: Mapping[int, str] = {
     errno.ENOSPC: f"the disk is full: {_AGAIN}",
     errno.EDQUOT: f"the disk quota is used up: {_AGAIN}",
@@ -58,7 +58,11 @@ def machine_faults(path: Path) -> Iterator[None]:
 def machine_error(error: OSError, path: Path) -> MachineError | None:
     """Return a one-line MachineError for an OS error that is the machine's fault, otherwise None."""
     reason = _MACHINE_FAULTS.get(error.errno or 0)
-    return MachineError(f"{path}: {reason}.") if reason else None
+    again = by_caller(
+        "run the same command again (with --resume if it was training)",
+        "try again (with `resume=True` if it was training)",
+    )
+    return MachineError(f"{path}: {reason.replace('AGAIN', again)}.") if reason else None
 
 
 def impossible_name(error: OSError) -> UserError | None:

@@ -34,7 +34,8 @@ def test_the_notebook_runs_and_shows_one_updated_output(tmp_path: Path, monkeypa
     lines = texts(training).splitlines()
     assert any(line.startswith("transformer: ") for line in lines)
     assert any(line.startswith("valid at step 20:") for line in lines)
-    assert lines[-1].startswith("Trained 20 steps")
+    assert any(line.startswith("Trained 20 steps") for line in lines)
+    assert lines[-1] == 'Next: heedful.load("runs/quickstart").translate(["..."])'
     assert not [line for line in lines if line.startswith("step ")]
     assert texts(run).startswith("<Run runs/quickstart: 20 of 20 steps, best loss ")
     assert texts(validations).count("(") == 2

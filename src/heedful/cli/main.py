@@ -71,9 +71,13 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; only a bug raises."""
     messages.reset()
+    with on_command_line():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
-        with on_command_line():
-            code = _invoke(list(arguments) or ["--help"])
+        code = _invoke(list(arguments) or ["--help"])
         sys.stdout.flush()
         messages.show_cost()
     except HeedfulError as error:

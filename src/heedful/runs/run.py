@@ -82,7 +82,9 @@ class RunObserver:
         which = "The last model" if end.best_score is None else f"The best model, of step {end.best_step:,},"
         self.progress.say(f"Trained {end.step:,} steps in {took}{early}. {which} is in {best}")
         self._average(end)
-        self.progress.say(f"Next: {self.job.task.usage(self.job.recipe, self.run)[0]}")
+        command, call = self.job.task.usage(self.job.recipe, self.run)
+        following = by_caller(command, f'heedful.load("{self.run}").{call}')
+        self.progress.say(f"Next: {following}")
 
     def _average(self, end: Position) -> None:
         """Average checkpoints, if the recipe requests it; the mean becomes the run's model if it is better."""

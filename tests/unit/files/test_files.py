@@ -15,11 +15,11 @@ from heedful.errors import MachineError, UserError
 FAULTS = [
     (
         errno.ENOSPC,
-        "the disk is full: free some space and run the same command again (with --resume if it was training).",
+        "the disk is full: free some space and try again (with `resume=True` if it was training).",
     ),
     (
         errno.EDQUOT,
-        "the disk quota is used up: free some space and run the same command again (with --resume if it was training).",
+        "the disk quota is used up: free some space and try again (with `resume=True` if it was training).",
     ),
     (errno.EACCES, "no permission: choose another folder or change the permissions."),
     (errno.EPERM, "no permission: choose another folder or change the permissions."),

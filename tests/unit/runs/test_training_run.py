@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from tests.unit.runs.run_folders import Make, same_bits, silent, told, write
 
-from heedful.errors import UserError
+from heedful.errors import UserError, on_command_line
 from heedful.runs.dry_run import dry_run
 from heedful.runs.training_run import train
 
 
 def test_a_run_folder_holds_the_bundle_the_checkpoint_and_the_metrics(make: Make, tmp_path: Path) -> None:
     console = silent()
-    run = train(make(), tmp_path / "run", console=console)
+    with on_command_line():
+        run = train(make(), tmp_path / "run", console=console)
     assert {p.name for p in run.iterdir()} >= {
         "config.json", "tokenizer.json", "model.safetensors", "README.md", "checkpoints", "metrics.jsonl",
     }  # fmt: skip

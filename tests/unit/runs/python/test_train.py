@@ -140,3 +140,4 @@ def test_quiet_shows_nothing_and_records_everything(make: Make, capfd: pytest.Ca
     console = silent()
     heedful.train(make(steps=2, validation={"every": 2}), "other", console=console)
     assert "Trained 2 steps" in told(console)
+    assert told(console).endswith('Next: heedful.load("other").translate(["..."])\n')
