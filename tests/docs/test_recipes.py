@@ -36,4 +36,6 @@ def _completed(values: dict[str, Any]) -> dict[str, Any]:
     corpus = CORPORA.get(family, PAIRS)
     data = ({} if "train" in values.get("data", {}) else {"train": corpus, "valid": corpus}) | values.get("data", {})
     model = values.get("model", {}) | ({"family": family} if family else {})
-    return values | {"data": data, "model": model, "train": {"steps": 10} | values.get("train", {})}
+    train = values.get("train", {})
+    length = {} if "epochs" in train else {"steps": 10}
+    return values | {"data": data, "model": model, "train": length | train}

@@ -1,8 +1,17 @@
 """The [train] table of a recipe: optimizers, schedules, validation, averaging, masking."""
 
-from typing import Annotated, Literal, Self
+from math import ceil
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from heedful.config.section import Section, Share
 
@@ -184,6 +193,8 @@ class Train(Section):
 
     steps: PositiveInt = 100_000
     """Number of updates."""
+    epochs: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    """Number of passes over the training data, instead of `steps`; by default `steps` sets the length of a run."""
     accumulate: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Number of micro-batches in one update (gradient accumulation)."""
     optimizer: AnyOptimizer = Field(default_factory=Adam)
@@ -230,3 +241,22 @@ class Train(Section):
     """Folder of a trained model to start from: its weights and its vocabulary; empty starts from random weights."""
     validation: Validation = Field(default_factory=Validation)
     """Evaluation during training."""
+
+    @model_validator(mode="after")
+    def _a_run_has_one_length(self) -> Self:
+        if self.epochs is not None and "steps" in self.model_fields_set:
+            raise ValueError("`steps` and `epochs` are both set, but a run has one length: leave one of them out")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _with_one_length(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the default of `steps` where `epochs` is set: a table with both is refused when it is read."""
+        values: dict[str, Any] = serialize(self)
+        return values if self.epochs is None else {key: value for key, value in values.items() if key != "steps"}
+
+    def in_steps(self, updates_per_epoch: int) -> "Train":
+        """Return the table with `steps` instead of `epochs`, where it has that."""
+        if self.epochs is None:
+            return self
+        steps = max(1, ceil(self.epochs * updates_per_epoch - 1e-9))  # 0.1 * 30 is a little more than 3
+        return self.model_copy(update={"steps": steps, "epochs": None})

@@ -187,6 +187,7 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
     with torch.device("meta"):
         parameters = count_parameters(build_model(recipe.pair_model, *sizes))
     updates = -(-len(plan) // recipe.train.accumulate)  # the last update of an epoch may be smaller
+    steps = recipe.train.in_steps(updates).steps
     flop = STEP * forward_flop(recipe.pair_model, source[shown], target[shown], sizes[1]) / updates
     return RunPlan(
         device=str(device),
@@ -198,12 +199,12 @@ def _run(recipe: Recipe, prepared: Prepared, feed: PairFeed, device: torch.devic
         target_tokens_per_epoch=target_tokens,
         micro_batches_per_epoch=len(plan),
         updates_per_epoch=updates,
-        updates=recipe.train.steps,
-        epochs=recipe.train.steps / updates,
+        updates=steps,
+        epochs=steps / updates,
         source_fill=source_tokens / len(plan) / budget,
         target_fill=target_tokens / len(plan) / budget,
         flop_per_update=flop,
-        flop=flop * recipe.train.steps,
+        flop=flop * steps,
     )
 
 
@@ -235,7 +236,7 @@ def _run_findings(recipe: Recipe, run: RunPlan, memory: Memory) -> Iterator[Find
             f"a step needs {holds}{has}",
             "Lower `data.batch_tokens` (and raise `train.accumulate`), or make the model smaller.",
         )
-    warmup, steps = recipe.train.schedule.warmup, recipe.train.steps
+    warmup, steps = recipe.train.schedule.warmup, run.updates
     if warmup >= steps:
         yield Finding(
             "warning",

@@ -25,6 +25,7 @@ class Forecast:
 
     parameters: int  # number of parameters
     tokens_per_second: float
+    updates: int  # number of updates of the run
     seconds: float  # duration of the run
     epochs: float  # number of epochs of the run
     checkpoint_bytes: int  # disk space of the run's checkpoints and bundles
@@ -66,6 +67,7 @@ class _Trial:
         return Forecast(
             parameters=parameters,
             tokens_per_second=tokens / seconds,
+            updates=train.steps,
             seconds=seconds / _TRIAL_STEPS * train.steps,
             epochs=tokens / _TRIAL_STEPS * train.steps / in_epoch,
             checkpoint_bytes=4 * parameters * (3 * (retention.last + retention.best) + bundles),

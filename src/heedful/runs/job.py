@@ -78,6 +78,7 @@ class Job:
             self.optimizer.zero_grad()
 
         self._use(choose_precision(self.recipe.train.precision, self.device, trial))
+        self._count_epochs()
         return Position(facts=self._facts())
 
     def resume(self, checkpoint: Path, progress: RunProgress) -> Position:
@@ -92,6 +93,7 @@ class Job:
             )
         torch.set_num_threads(facts["threads"])
         self._use(PRECISIONS[facts["precision"]])
+        self._count_epochs()
         here = self._facts()
         for name in ("device", "torch", "order"):
             was, now = facts.get(name), here[name]
@@ -116,6 +118,14 @@ class Job:
             "torch": torch.__version__,
             "order": ORDER,
         }
+
+    def _count_epochs(self) -> None:
+        """Work out how many updates the recipe's epochs are: those of the first epoch, times their number."""
+        train = self.recipe.train
+        if train.epochs is not None:
+            batches = sum(1 for _ in self.feed.plan(0))
+            updates = -(-batches // train.accumulate)  # the last update of an epoch may be smaller
+            self.recipe = self.recipe.model_copy(update={"train": train.in_steps(updates)})
 
     def _use(self, precision: torch.dtype) -> None:
         self.precision = precision

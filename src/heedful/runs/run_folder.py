@@ -31,6 +31,7 @@ LOCK: Final = ".lock"  # held by the process that trains; the system releases it
 _FREE_KEYS: Final = (
     "data.folder",
     "train.steps",
+    "train.epochs",
     "train.device",
     "train.compile",
     "train.capture",

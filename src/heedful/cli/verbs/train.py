@@ -80,7 +80,7 @@ def _print_forecast(recipe: Recipe, as_json: bool) -> None:
     print(
         f"parameters   {forecast.parameters:,}\n"
         f"speed        {forecast.tokens_per_second:,.0f} {recipe.rules.tokens}/s\n"
-        f"whole run    {recipe.train.steps:,} updates, {forecast.epochs:,.1f} epochs, {duration(forecast.seconds)} "
+        f"whole run    {forecast.updates:,} updates, {forecast.epochs:,.1f} epochs, {duration(forecast.seconds)} "
         f"without validation\n"
         f"run folder   {forecast.checkpoint_bytes / 2**20:,.0f} MiB{gpu}"
     )

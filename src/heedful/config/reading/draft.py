@@ -18,6 +18,7 @@ Overrides = Sequence[str] | Mapping[str, Any]  # "a.b=c", or values by their dot
 
 # The key that a corpus has decides its form; without one, it is two files.
 _CORPUS_FORMS = ("tsv", "csv", "jsonl", "builtin")
+_LENGTHS = ("steps", "epochs")  # a run has one of them
 _LONGEST_LABEL = 60
 _SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name
 
@@ -83,6 +84,7 @@ def overlaid(base: Table, new: Table) -> dict[str, Any]:
     """Merge tables key by key; a table of another kind, or a corpus of another form, replaces the whole one."""
     if _is_of_another_kind(base, new):
         return dict(new)
+    base = _without_other_length(base, new)
     both = {key: overlaid(base[key], new[key]) for key in base if _is_table(base[key]) and _is_table(new.get(key))}
     return {**base, **new, **both}
 
@@ -205,7 +207,8 @@ def _assigned(holder: Any, override: Override, depth: int) -> Any:
     if not _is_table(holder):
         raise UserError(f"{override.label}: `{here}` is a plain value and has no key `{key}`.")
     if depth + 1 == len(override.path):
-        return overlaid(holder, {key: override.value}) if override.chooses else {**holder, key: override.value}
+        new = {key: override.value}
+        return overlaid(holder, new) if override.chooses else {**_without_other_length(holder, new), **new}
     return {**holder, key: _assigned(holder.get(key, {}), override, depth + 1)}
 
 
@@ -245,6 +248,12 @@ def _is_of_another_kind(base: Table, new: Table) -> bool:
         names_files = any(isinstance(new.get(side), str) for side in _SIDES)
         return names_files and _mark(base) in ("tsv", "builtin")
     return _mark(new) != _mark(base)
+
+
+def _without_other_length(base: Table, new: Table) -> Table:
+    """Remove `steps` from a table over which `epochs` is laid, and the other way round."""
+    given = [key for key in _LENGTHS if key in new]
+    return {key: value for key, value in base.items() if key not in _LENGTHS or key in given} if given else base
 
 
 def _mark(table: Table) -> str | None:

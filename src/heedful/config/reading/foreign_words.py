@@ -6,8 +6,8 @@ from typing import Final
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # our key, and what it is called elsewhere
     "train.steps": (
         "max_steps", "train_steps", "training_steps", "max_update", "max_updates", "num_steps", "total_steps",
-        "epochs", "max_epochs", "max_epoch", "num_epochs", "num_train_epochs", "n_epochs",
     ),
+    "train.epochs": ("max_epochs", "max_epoch", "num_epochs", "num_train_epochs", "n_epochs"),
     "train.accumulate": (
         "gradient_accumulation_steps", "gradient_accumulation", "accumulate_grad_batches", "accum_count",
         "update_freq", "batch_multiplier", "grad_accum",

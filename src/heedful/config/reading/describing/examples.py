@@ -76,6 +76,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Validation.metric": '"perplexity"',
     "Validation.patience": "5",
     "Validation.max_sentences": "500",
+    "Train.epochs": "10",
     "Train.optimizer": '{ kind = "adamw", weight_decay = 0.01 }',
     "Train.schedule": '{ kind = "inverse_sqrt", lr = 0.0005, warmup = 4000 }',
     "Train.label_smoothing": "0.1",
