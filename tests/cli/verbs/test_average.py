@@ -1,5 +1,6 @@
 """`heedful average` as a user sees it."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def average(*arguments: str | int | Path) -> int:
     return run(["average", *map(str, arguments)])
+
+
+def test_an_average_may_be_told_as_json(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert average(runs[0], "--last", 2, "-o", tmp_path / "mean", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["model"] == str(tmp_path / "mean")
+    assert [Path(part).name for part in told["averaged"]] == ["step-00000004", "step-00000006"]
 
 
 def is_mean(found: Path, *parts: Path) -> bool:

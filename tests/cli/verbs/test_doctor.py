@@ -137,9 +137,11 @@ def test_a_model_that_does_not_fit_into_the_memory_of_a_gpu_is_reported(
     assert f"{recipe}: 1 problem, listed in the report" in shown.err
 
 
-def test_json_is_one_object_with_everything(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["doctor", str(recipe), "--json", "--quick", "--set", "train.steps=7"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_json_is_one_object_with_everything(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.json"
+    assert run(["doctor", str(recipe), "--json", "-o", str(out), "--quick", "-q", "--set", "train.steps=7"]) == 0
+    assert capsys.readouterr() == ("", "")
+    report = json.loads(out.read_text())
     assert set(report) == {"findings", "corpora", "pieces", "run", "memory", "time"}
     assert report["run"]["updates"] == 7
     assert report["corpora"][0] == {"part": "train", "name": "train.en + train.de", "pairs": 400}

@@ -71,10 +71,11 @@ def test_files_are_compared_in_readable_tables(texts: Texts, capsys: Capture) ->
     assert max(len(line) for block in blocks[1:-1] for line in block.splitlines()) <= 80
 
 
-def test_everything_is_in_one_json_object(texts: Texts, capsys: Capture) -> None:
+def test_everything_is_in_one_json_object(texts: Texts, tmp_path: Path, capsys: Capture) -> None:
     arguments = ("--target", texts["target"], "--metric", "ter", "--metric", "bleu", "--examples", 2, "--seed", 7)
-    assert comparing(texts["poor"], texts["good"], *arguments, "--json") == 0
-    shown = json.loads(capsys.readouterr().out)
+    assert comparing(texts["poor"], texts["good"], *arguments, "--json", "-o", tmp_path / "out.json") == 0
+    assert capsys.readouterr().out == ""
+    shown = json.loads((tmp_path / "out.json").read_text())
     references = texts["target"].read_text().splitlines()
     poor, good = (System(str(texts[name]), tuple(texts[name].read_text().splitlines())) for name in ("poor", "good"))
     expected = compare([poor], [good], references, metrics=["ter", "bleu"], samples=200, seed=7, examples=2)

@@ -230,8 +230,8 @@ def test_models_without_a_common_mean_are_refused(
         f"{seeds[0]} is given twice: the mean of a model and itself says nothing."
     )
     assert refused(capsys, seeds[0], reversing_folder) == (
-        f"{reversing_folder} is a model that translates, but {seeds[0]} is one that classifies: such scores have no "
-        "mean."
+        f"{reversing_folder} is a model that translates, but {seeds[0]} is one that classifies: their scores "
+        "cannot be averaged."
     )
     bundle = read_bundle(films, Classifier)
     relabelled = Bundle(
