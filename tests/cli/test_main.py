@@ -144,11 +144,12 @@ def test_h_is_help_for_every_verb(probe: Callable[..., None], capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("verb", main.VERBS)
-def test_flags_are_shown_without_a_type(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_and_arguments_are_shown_without_a_type(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([verb, "--help"]) == 0
     shown = plain(capsys.readouterr().out)
     assert "--help" in shown
     assert "bool" not in shown.lower()
+    assert "list[" not in shown
 
 
 @pytest.mark.parametrize("arguments", [["-q", "probe"], ["probe", "-q"], ["--quiet", "probe"], ["probe", "--quiet"]])

@@ -117,23 +117,27 @@ def _invoke(arguments: list[str]) -> int:
 
 
 class _Verb(typer.core.TyperCommand):
-    """A command whose help shows a flag without a type."""
+    """A command whose help shows flags and arguments without the types of Python."""
 
     def get_params(self, ctx: Any) -> Any:
-        return _bare_flags(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
 
 class _VerbGroup(typer.core.TyperGroup):
     """A verb that has verbs of its own."""
 
     def get_params(self, ctx: Any) -> Any:
-        return _bare_flags(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
 
-def _bare_flags(parameters: Any) -> Any:
+def _without_types(parameters: Any) -> Any:
     for parameter in parameters:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
+        elif parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: (
+                ""
+            )  # its name says what it is; earlier versions of Typer show none
     return parameters
 
 

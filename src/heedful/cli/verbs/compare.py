@@ -37,7 +37,11 @@ def command(
     b: Annotated[str, typer.Argument(metavar="B", help="The other side, likewise.")],
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="bleu, chrf or ter; repeatable, the first decides (default: bleu and chrf)."),
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="bleu, chrf or ter; repeatable, the first decides (default: bleu and chrf).",
+        ),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references.")] = None,
