@@ -42,7 +42,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "demo": ("heedful.cli.verbs.demo", "Train a small translator in minutes and try it out."),
     "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
     "recipes": ("heedful.cli.verbs.recipes", "List, show and copy the recipes that ship with Heedful."),
-    "config": ("heedful.cli.verbs.config", "Check a recipe, or show it with every default filled in."),
+    "config": ("heedful.cli.verbs.config", "Check a recipe and its files, show it with all keys, or explain a key."),
     "cache": ("heedful.cli.verbs.cache", "List or clear the cache of prepared data."),
     "completion": ("heedful.cli.verbs.completion", "Print a script that completes commands in your shell."),
 }

@@ -14,7 +14,7 @@ from heedful.data.corpora.lines import check_exists, locate, read_lines
 from heedful.errors import UserError, counted
 from heedful.files import expand_user
 
-app = typer.Typer(help="Check a recipe, show it with every default, or explain its keys.")
+app = typer.Typer(help="Check a recipe and its files, show it with all keys, or explain a key.")
 
 # What a recipe takes over from the model that it starts from, unless it sets it.
 _TAKEN_OVER = ("model", "tokenizer", "data.lowercase", "data.nfc", "data.tokenized")
