@@ -237,7 +237,11 @@ def test_a_disk_that_fails_while_reading_is_the_machines_fault(tmp_path: Path, m
         ("a.XZ", b"plain text", "is not packed, but its name ends in .XZ: rename it."),
         ("a.zip", b"plain text", "is not packed, but its name ends in .zip: rename it."),
         ("a.gz", lzma.compress(b"text"), "is packed as .xz, but its name ends in .gz: rename it."),
-        ("a.txt", gzip.compress(b"text", mtime=0), "is packed (.gz), but its name does not say so: rename it to end in .gz."),
+        (
+            "a.txt",
+            gzip.compress(b"text", mtime=0),
+            "is packed (.gz), but its name does not say so: rename it to end in .gz.",
+        ),
         ("a", lzma.compress(b"text"), "is packed (.xz), but its name does not say so: rename it to end in .xz."),
         ("a.bz2", bz2.compress(b"text"), "is packed (.bz2), but its name does not say so: unpack it first."),
     ],
