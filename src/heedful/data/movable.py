@@ -21,6 +21,10 @@ class Movable:
         """Copy to page-locked memory, from which a GPU fetches while it computes."""
         return _mapped(self, Tensor.pin_memory)
 
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """Return a copy with every tensor changed."""
+        return _mapped(self, change)
+
     def copy_(self, other: Self) -> None:
         """Take over the tensors of another batch of the same shape; plain numbers stay."""
         for mine, theirs in zip(_tensors(self), _tensors(other), strict=True):

@@ -6,24 +6,27 @@ the backward pass is counted, each storage once. Temporary memory, such as the i
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from heedful.config.model.mixed import PairModel
+from heedful.config.model.any import AnyModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import TransformerEncoderTable
 from heedful.config.model.transformer import TransformerModel
-from heedful.data.batches.pairs import PairBatch, PairFeed, pair_costs
-from heedful.data.epochs.plan import Indices
-from heedful.models.build.network import build_model
-from heedful.models.networks import EncoderDecoder, set_precision
-from heedful.packed import Layout, Packed
-from heedful.training.objectives import NextToken
+from heedful.config.recipe import Recipe
+from heedful.data.epochs.loader import TrainingFeed
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.lab.epoch_plan import PlannedBatch, plan_epoch
+from heedful.models.build.network import build_network
+from heedful.models.networks import set_precision
+from heedful.training.objectives import Objective
 
 _BYTES: Final = 4  # of a weight and of its gradient, both float32
 _MOMENTS: Final = 2  # that Adam keeps for every weight
@@ -34,9 +37,8 @@ class LargestBatch:
     """The micro-batch with the most tokens."""
 
     sentences: int
-    source_tokens: int
-    target_tokens: int
-    longest: int  # length of its longest sentence on either side, in tokens
+    tokens: Mapping[str, int]  # of each side
+    longest: int  # length of its longest sentence on any side, in tokens
 
 
 @dataclass(frozen=True)
@@ -64,51 +66,52 @@ class Memory:
 
 
 def measure_memory(
-    config: PairModel,
-    sizes: tuple[int, int],
-    feed: PairFeed,
-    smoothing: float,
+    recipe: Recipe,
+    vocabularies: Vocabularies,
+    objective: Objective[Any],
+    feed: TrainingFeed[Any],
     device: torch.device,
     precision: torch.dtype,
 ) -> Memory:
-    """Measure the largest micro-batch of the first epoch; `sizes` are the vocabulary sizes."""
-    indices = largest_batch(feed)
-    batch = feed.placed(feed.static, pin=False).batch(indices)
+    """Measure the largest micro-batch of the first epoch."""
+    largest = largest_batch(feed)
+    batch = feed.placed(feed.static, pin=False).batch(largest.planned)
     with torch.device("meta"):  # weights can be counted even if they do not fit
-        weights = _BYTES * sum(p.numel() for p in build_model(config, *sizes).parameters())
+        weights = _BYTES * sum(p.numel() for p in build_network(recipe.model, vocabularies).parameters())
     try:
-        activations = _activations(config, sizes, batch, smoothing, device, precision)
+        activations = _activations(recipe.model, vocabularies, objective, batch, device, precision)
     except torch.OutOfMemoryError:
         activations = None
-    longest = max(int(cost[indices].max()) for cost in pair_costs(feed.stores))
-    shape = LargestBatch(batch.sentences, batch.source_tokens, batch.target_tokens, longest)
+    tokens = [int(side.sum()) for side in largest.lengths]
+    shape = LargestBatch(
+        batch.sentences,
+        dict(zip(recipe.rules.vocabularies, tokens, strict=True)),
+        max(int(side.max()) for side in largest.lengths),
+    )
     return Memory(weights, weights, _MOMENTS * weights, activations, shape, _available(device))
 
 
 def _activations(
-    config: PairModel,
-    sizes: tuple[int, int],
-    batch: PairBatch,
-    smoothing: float,
+    config: AnyModel,
+    vocabularies: Vocabularies,
+    objective: Objective[Any],
+    batch: Any,
     device: torch.device,
     precision: torch.dtype,
 ) -> int:
-    with _fake_mode(config, device) as mode:
-        with device:
-            model = build_model(config, *sizes)
+    with _fake_mode(config, device) as mode, _device_of_values(config, device) as place:
+        model = build_network(config, vocabularies)
         set_precision(model, precision)
-        placed = batch.to(device) if mode is None else _fake_batch(batch, mode)
-        return saved_bytes(model, placed, smoothing)
+        placed = batch.to(place) if mode is None else batch.mapped(mode.from_tensor)
+        return saved_bytes(model, placed, objective)
 
 
-def largest_batch(feed: PairFeed) -> Indices:
+def largest_batch(feed: TrainingFeed[Any]) -> PlannedBatch:
     """Return the first epoch's micro-batch with the most tokens; among equals, the one with the longest sentence."""
-    source, target = pair_costs(feed.stores)
-    both = source.astype(np.int64) + target
-    return max(feed.plan(0), key=lambda indices: (int(both[indices].sum()), int(both[indices].max())))
+    return max(plan_epoch(feed), key=lambda batch: batch.size)
 
 
-def saved_bytes(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> int:
+def saved_bytes(model: nn.Module, batch: Any, objective: Objective[Any]) -> int:
     """Count the bytes that a forward pass saves for the backward pass, each storage once, without the weights."""
     owned = {_storage(tensor) for tensor in (*model.parameters(), *model.buffers())}
     saved: dict[int, int] = {}
@@ -120,7 +123,7 @@ def saved_bytes(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> in
 
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        tally = NextToken(smoothing)(model, batch)
+        tally = objective(model, batch)
     del tally  # it kept every storage alive until here, so that none was reused
     return sum(saved.values())
 
@@ -131,22 +134,27 @@ def _storage(tensor: Tensor) -> int:
 
 
 @contextmanager
-def _fake_mode(config: PairModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
+def _fake_mode(config: AnyModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
     """Use fake tensors if the model allows it: recurrent models need the values of sentence lengths."""
-    possible = device.type == "cpu" and isinstance(config, TransformerModel)
+    possible = device.type == "cpu" and isinstance(_encoder(config), TransformerModel | TransformerEncoderTable)
     with FakeTensorMode() if possible else nullcontext() as mode:
         yield mode
 
 
-def _fake_batch(batch: PairBatch, mode: FakeTensorMode) -> PairBatch:
-    def packed(side: Packed) -> Packed:
-        layout = side.layout
-        bare = Layout(mode.from_tensor(layout.offsets), mode.from_tensor(layout.positions), layout.bound)
-        return Packed(mode.from_tensor(side.values), bare)
+@contextmanager
+def _device_of_values(config: AnyModel, device: torch.device) -> Iterator[torch.device]:
+    """Use a device without values for BERT, whose initial values are drawn until they fit, which fake tensors cannot.
 
-    return replace(
-        batch, source=packed(batch.source), target=packed(batch.target), labels=mode.from_tensor(batch.labels)
-    )
+    Operations there save a few percent more or less than on a CPU.
+    """
+    bare = device.type == "cpu" and isinstance(_encoder(config), BertModel)
+    place = torch.device("meta") if bare else device
+    with place:
+        yield place
+
+
+def _encoder(config: AnyModel) -> object:
+    return config.encoder if isinstance(config, ClassifierModel) else config
 
 
 def _available(device: torch.device) -> int | None:

@@ -1,8 +1,8 @@
 """Statistics of the tokenized corpora: lengths, unknown pieces, and pieces that are rarely or never used."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,14 @@ from heedful.data.corpora.pairs import Pair
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
-from heedful.lab.findings import Finding
+from heedful.lab.checks.findings import Finding
 
 Counts = NDArray[np.int64]
 
 RARE: Final = 10  # a piece that occurs fewer times is hardly trained
 _BYTES: Final = 256  # a byte-level vocabulary starts with all single bytes, after its markers
 _BINS: Final = 12
+_TENS: Final = (1, 10, 100, 1000, 10_000, 100_000, 1_000_000)
 _TAIL: Final = 99.5  # percentile of the lengths that the regular bins cover
 _STEP: Final = 1 << 24  # pieces counted at once
 _UNKNOWN_WARNING: Final = 0.01
@@ -38,7 +39,7 @@ _REASONS: Final = {"empty": "an empty side", "too long": "`data.max_length`", "r
 class SideTokens:
     """One side of the training and validation corpora."""
 
-    side: Literal["source", "target"]
+    side: str  # the name of its vocabulary
     pieces: int  # in the training corpora, tags included
     mean_length: float
     longest: int
@@ -52,7 +53,7 @@ class SideTokens:
 class VocabularyUse:
     """How often the training corpora use the pieces of one vocabulary."""
 
-    side: Literal["both", "source", "target"]
+    side: str  # its name; "both" if two sides share it
     asked: int  # the size in the recipe
     size: int
     markers: int  # special pieces and tags, which never occur inside a text
@@ -67,8 +68,7 @@ class Histogram:
     """Lengths of the training sentences in pieces: bin i counts lengths from edges[i] to edges[i + 1] - 1."""
 
     edges: tuple[int, ...]  # the last bin has no upper edge
-    source: tuple[int, ...]
-    target: tuple[int, ...]
+    sides: Mapping[str, tuple[int, ...]]  # counts for each side
 
 
 @dataclass(frozen=True)
@@ -94,25 +94,24 @@ class TokenStatistics:
 
 
 def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sample: Sequence[Pair]) -> TokenStatistics:
-    """Count the tokens; `names` are the names of the training corpora, and `sample` contains pairs from them."""
-    source, target = prepared.vocabularies["source"], prepared.vocabularies["target"]
-    uses = [_uses(prepared.train, "source", source.size), _uses(prepared.train, "target", target.size)]
-    texts = [pair[0] for pair in sample], [pair[1] for pair in sample]
-    sides = (
-        _side("source", recipe, prepared, source, uses[0], texts[0]),
-        _side("target", recipe, prepared, target, uses[1], texts[1]),
+    """Count the tokens; `names` are the names of the training corpora, and `sample` contains rows from them."""
+    config, sides = recipe.tokenizer, recipe.rules.vocabularies
+    tokenizers = {side: prepared.vocabularies[side] for side in sides}
+    uses = {side: _uses(prepared.train, side, tokenizer.size) for side, tokenizer in tokenizers.items()}
+    of_sides = tuple(
+        _side(side, recipe, prepared, tokenizers[side], uses[side], [row[number] for row in sample])
+        for number, side in enumerate(sides)
     )
-    config = recipe.tokenizer
-    vocabularies = (
-        (_vocabulary("both", config, source, uses[0] + uses[1]),)
-        if source.fingerprint == target.fingerprint
-        else (
-            _vocabulary("source", side_of(config, "source"), source, uses[0]),
-            _vocabulary("target", side_of(config, "target"), target, uses[1]),
+    if len({tokenizer.fingerprint for tokenizer in tokenizers.values()}) == 1:
+        shared = "both" if len(sides) > 1 else sides[0]
+        vocabularies: tuple[VocabularyUse, ...] = (
+            _vocabulary(shared, config, tokenizers[sides[0]], sum(uses.values(), np.zeros(1, np.int64))),
         )
-    )
+    else:
+        vocabularies = tuple(_vocabulary(side, _config(recipe, side), tokenizers[side], uses[side]) for side in sides)
     dropped = tuple(_dropped(name, store) for name, store in zip(names, prepared.train, strict=True))
-    return TokenStatistics(sides, vocabularies, _histogram(prepared.train), dropped, bool(recipe.train.start_from))
+    lengths = _histogram({side: _lengths(prepared.train, side) for side in sides})
+    return TokenStatistics(of_sides, vocabularies, lengths, dropped, bool(recipe.train.start_from))
 
 
 def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
@@ -135,7 +134,7 @@ def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
 
 
 def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
-    of = "" if vocabulary.side == "both" else f" of the {vocabulary.side} side"
+    of = f" of the {vocabulary.side} side" if vocabulary.side in ("source", "target") else ""
     if vocabulary.size < vocabulary.asked:
         yield Finding(
             "note",
@@ -165,7 +164,7 @@ def _dropped_findings(dropped: DroppedPairs) -> Iterator[Finding]:
             "problem" if lost >= _DROPPED_PROBLEM * total else "warning",
             "dropped",
             "train",
-            f"dropped pairs: {lost:,} of {total:,} ({lost / total:.1%}), {reasons}",
+            f"dropped: {lost:,} of {total:,} ({lost / total:.1%}), {reasons}",
             "Raise the limit, or split long lines into sentences.",
             corpus=dropped.corpus,
             count=lost,
@@ -176,21 +175,37 @@ def _uses(stores: Sequence[TokenStore], side: str, size: int) -> Counts:
     """Count each piece on a side; stores are memory-mapped, so only a slice is in memory at a time."""
     uses = np.zeros(size, np.int64)
     for store in stores:
-        values = store.streams[side].values
-        for start in range(0, len(values), _STEP):
-            uses += np.bincount(values[start : start + _STEP], minlength=size)
+        for stream in _streams(store, side):
+            values = store.streams[stream].values
+            for start in range(0, len(values), _STEP):
+                uses += np.bincount(values[start : start + _STEP], minlength=size)
     return uses
 
 
+def _streams(store: TokenStore, side: str) -> list[str]:
+    """Return the streams whose tokens are of a side's vocabulary: second texts share that of the first."""
+    return [side, "second"] if side == "text" and "second" in store.streams else [side]
+
+
+def _lengths(stores: Sequence[TokenStore], side: str) -> Counts:
+    """Return the number of tokens of each row on a side."""
+    rows = [np.sum([store.lengths(stream) for stream in _streams(store, side)], axis=0) for store in stores]
+    return np.concatenate(rows).astype(np.int64)
+
+
+def _config(recipe: Recipe, side: str) -> AnySide:
+    return side_of(recipe.tokenizer, "target" if side == "target" else "source")
+
+
 def _side(
-    side: Literal["source", "target"],
+    side: str,
     recipe: Recipe,
     prepared: Prepared,
     tokenizer: Tokenizer,
     uses: Counts,
     sample: Sequence[str],
 ) -> SideTokens:
-    lengths = np.concatenate([store.lengths(side) for store in prepared.train])
+    lengths = _lengths(prepared.train, side)
     pieces = int(uses.sum())
     valid = _uses(prepared.valid, side, tokenizer.size)
     words = sum(len(text.split()) for text in sample)
@@ -202,9 +217,7 @@ def _side(
         sum(map(len, tokenizer.encode_batch(sample))) / max(1, words),
         float(uses[UNKNOWN]) / pieces,
         float(valid[UNKNOWN] / valid.sum()) if prepared.valid else None,
-        float(uses[_lone_bytes(tokenizer)].sum()) / pieces
-        if isinstance(side_of(recipe.tokenizer, side), ByteBpeSide)
-        else None,
+        float(uses[_lone_bytes(tokenizer)].sum()) / pieces if isinstance(_config(recipe, side), ByteBpeSide) else None,
     )
 
 
@@ -219,9 +232,7 @@ def _is_lone_byte(piece: str, text: str) -> bool:
     return len(piece) == len("<0xFF>") and text == "\ufffd"  # two bytes are shown as twelve characters
 
 
-def _vocabulary(
-    side: Literal["both", "source", "target"], config: AnySide, tokenizer: Tokenizer, uses: Counts
-) -> VocabularyUse:
+def _vocabulary(side: str, config: AnySide, tokenizer: Tokenizer, uses: Counts) -> VocabularyUse:
     ordinary = uses[tokenizer.markers :]
     learned = ordinary[_BYTES:] if isinstance(config, ByteBpeSide) else ordinary
     return VocabularyUse(
@@ -241,11 +252,13 @@ def _dropped(name: str, store: TokenStore) -> DroppedPairs:
     return DroppedPairs(name, len(store), of.get("empty", 0), of.get("too long", 0), of.get("ratio", 0))
 
 
-def _histogram(stores: Sequence[TokenStore]) -> Histogram:
-    """Build bins of equal, round width that cover nearly all sentences; the longest sentences share the last bin."""
-    source, target = (np.concatenate([store.lengths(side) for store in stores]) for side in ("source", "target"))
-    reach = float(np.percentile(np.concatenate((source, target)), _TAIL))
-    width = next(step * ten for ten in (1, 10, 100, 1000, 10_000) for step in (1, 2, 5) if step * ten * _BINS > reach)
+def _histogram(lengths: Mapping[str, Counts]) -> Histogram:
+    """Build bins of equal, round width that cover nearly all rows; the longest rows share the last bin."""
+    reach = float(np.percentile(np.concatenate([*lengths.values()]), _TAIL))
+    width = next(step * ten for ten in _TENS for step in (1, 2, 5) if step * ten * _BINS > reach)
     edges = np.arange(1, reach + width + 1, width, dtype=np.int64)
-    bins = [np.bincount(np.searchsorted(edges, side, "right") - 1, minlength=len(edges)) for side in (source, target)]
-    return Histogram(tuple(edges.tolist()), tuple(bins[0].tolist()), tuple(bins[1].tolist()))
+    bins = {
+        side: np.bincount(np.searchsorted(edges, of_side, "right") - 1, minlength=len(edges))
+        for side, of_side in lengths.items()
+    }
+    return Histogram(tuple(edges.tolist()), {side: tuple(counts.tolist()) for side, counts in bins.items()})

@@ -283,15 +283,6 @@ def test_classifiers_are_not_compared_sentence_by_sentence(
     )
 
 
-def test_the_doctor_refuses_a_classifiers_recipe(tmp_path: Path, capsys: Capture) -> None:
-    recipe = tmp_path / "films.toml"
-    recipe.write_text('[data]\ntrain = { tsv = "x.tsv", text = 1, label = 2 }\n[model]\nfamily = "classifier"\n')
-    assert refused(capsys, "doctor", recipe) == (
-        'The doctor examines translation models only, but `model.family` is "classifier": `heedful train --dry-run` '
-        "estimates the time and memory of a training run."
-    )
-
-
 def test_checkpoints_of_a_classifier_are_averaged(films: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run(["average", str(films), "--last", "2", "--out", str(tmp_path / "mean")]) == 0
     capsys.readouterr()

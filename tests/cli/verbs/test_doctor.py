@@ -6,9 +6,13 @@ from typing import NoReturn
 
 import pytest
 import torch
+from tests.shared.sound_corpora import CORPORA, recipe_of
+from tests.shared.sound_corpora import write as write_lines
 
 from heedful.cli.main import run
+from heedful.config.reading.load import recipe_to_toml
 from heedful.lab import memory
+from heedful.lab.checks.at_start import warnings_at_start
 
 RECIPE = """
 [data]
@@ -144,7 +148,7 @@ def test_json_is_one_object_with_everything(recipe: Path, tmp_path: Path, capsys
     report = json.loads(out.read_text())
     assert set(report) == {"findings", "corpora", "pieces", "run", "memory", "time"}
     assert report["run"]["updates"] == 7
-    assert report["corpora"][0] == {"part": "train", "name": "train.en + train.de", "pairs": 400}
+    assert report["corpora"][0] == {"part": "train", "name": "train.en + train.de", "rows": 400, "unit": "pairs"}
     assert report["time"] is None
 
 
@@ -154,3 +158,51 @@ def test_a_recipe_that_cannot_train_is_one_line_and_2(recipe: Path, capsys: pyte
     assert shown.out == ""
     assert "no such file" in shown.err
     assert "Traceback" not in shown.err
+
+
+# --- other tasks ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def classifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    corpora = CORPORA["classify"]()
+    corpora["train.tsv"].insert(0, "text\tlabel")
+    corpora["train.tsv"][9] = "Nobody knows why.\tmystery"
+    write_lines(tmp_path, corpora)
+    path = tmp_path / "classes.toml"
+    path.write_text(recipe_to_toml(recipe_of("classify", tmp_path, train={"steps": 3})))
+    return path
+
+
+def test_a_classifier_is_examined_too(classifier: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", str(classifier), "--quick"]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.startswith(
+        "warning  train: the first line looks like the names of columns: “text | label”\n         train.tsv, line 1\n"
+    )
+    assert "warning  train: classes with fewer than 5 texts: `label` (1), `mystery` (1)\n         train.tsv\n" in shown
+    assert "  train               401 texts  train.tsv\n" in shown
+    assert "FLOP per update" not in shown  # counted for networks that map one sequence to another
+
+
+def test_a_run_starts_with_a_few_warnings_and_is_not_stopped(
+    classifier: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run(["train", str(classifier), "--out", str(out)]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("heedful: warning: ")]
+    assert told[0].startswith("heedful: warning: train.tsv, line 1: the first line looks like the names of columns")
+    assert told[1] == (
+        "heedful: warning: train.tsv: classes with fewer than 5 texts: `label` (1), `mystery` (1). They are "
+        "hardly learned: collect more texts, join them with another class, or remove them."
+    )
+    assert told[-1] == f"heedful: warning: 1 more; `heedful doctor {classifier}` lists everything"
+    assert len(told) == 4
+    assert run(["train", str(classifier), "--out", str(out), "--resume"]) == 0
+    assert "warning: train.tsv" not in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_is_left_to_training(tmp_path: Path) -> None:
+    assert warnings_at_start(recipe_of("fill", tmp_path), "my.toml") == []

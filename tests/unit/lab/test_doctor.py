@@ -78,11 +78,12 @@ def test_the_run_is_the_one_that_training_plans(make: Make) -> None:
     assert len(plan) % 4, "the last update is to be a smaller one"
     assert run.updates_per_epoch == len(plan) // 4 + 1
     assert run.epochs == 40 / run.updates_per_epoch
-    assert run.pairs_per_epoch == 450  # 1.5 times 300
-    assert run.target_fill == pytest.approx(np.mean([target[batch].sum() / 100 for batch in plan]))
-    assert run.source_fill == pytest.approx(np.mean([source[batch].sum() / 100 for batch in plan]))
+    assert run.rows_per_epoch == 450  # 1.5 times 300
+    assert run.fill["target"] == pytest.approx(np.mean([target[batch].sum() / 100 for batch in plan]))
+    assert run.fill["source"] == pytest.approx(np.mean([source[batch].sum() / 100 for batch in plan]))
     sizes = [forward_flop(recipe.pair_model, source[b], target[b], job.vocabularies["target"].size) for b in plan]
     assert run.flop_per_update == pytest.approx(STEP * sum(sizes) / run.updates_per_epoch)
+    assert run.flop_per_update is not None
     assert run.flop == pytest.approx(40 * run.flop_per_update)
 
 
@@ -91,6 +92,7 @@ def test_ten_steps_give_the_time_and_the_capacity_behind_it(make: Make) -> None:
     assert report.time is not None
     assert report.time.seconds > 0
     assert report.time.capacity_flop == report.time.seconds * report.time.matrix_rate
+    assert report.run.flop is not None
     assert report.time.used == report.run.flop / report.time.capacity_flop
     assert report.time.peak_gpu_bytes is None
 
@@ -106,7 +108,7 @@ def test_a_quick_look_trains_nothing(make: Make, monkeypatch: pytest.MonkeyPatch
 def test_a_clean_recipe_has_no_warning(make: Make) -> None:
     report = examine(make(), quick=True)
     assert {severity for severity, _ in kinds(report)} <= {"note"}
-    assert [(corpus.part, corpus.pairs) for corpus in report.corpora] == [("train", 300)]
+    assert [(corpus.part, corpus.rows) for corpus in report.corpora] == [("train", 300)]
 
 
 def test_judging_on_what_was_trained_on_is_a_problem_and_comes_first(make: Make) -> None:
@@ -140,7 +142,7 @@ def test_a_recipe_that_cannot_train_is_refused(part: str, make: Make) -> None:
 
 
 def test_a_step_that_does_not_fit_is_a_problem_and_is_not_tried(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    huge = Memory(2**30, 2**30, 2 * 2**30, 4 * 2**30, LargestBatch(1, 1, 1, 1), available=6 * 2**30)
+    huge = Memory(2**30, 2**30, 2 * 2**30, 4 * 2**30, LargestBatch(1, {"text": 1}, 1), available=6 * 2**30)
     monkeypatch.setattr(doctor, "measure_memory", lambda *_: huge)
     report = examine(make())
     assert report.time is None
@@ -181,7 +183,7 @@ def test_ten_steps_that_find_no_memory_are_a_problem_in_the_report(make: Make, m
     [(10, 51, True), (10, 50, False), (10, None, True), (None, 10**9, False), (None, None, False)],
 )
 def test_a_step_fits_where_the_device_has_more(activations: int | None, available: int | None, fits: bool) -> None:
-    assert Memory(10, 10, 20, activations, LargestBatch(1, 1, 1, 1), available).fits == fits
+    assert Memory(10, 10, 20, activations, LargestBatch(1, {"text": 1}, 1), available).fits == fits
 
 
 # --- as a library ---------------------------------------------------------------------------------------------------

@@ -1,17 +1,25 @@
 """Memory of training, against what a real forward pass saves."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.shared.sound_corpora import CORPORA, recipe_of, write
 from tests.unit.lab.small_transformers import ACTIVATIONS, CONFIGS, VOCABULARY, config, store
 
+from heedful.config.reading.load import recipe_from_json
+from heedful.config.recipe import Recipe
+from heedful.config.tokenizer import Words
 from heedful.data.batches.pairs import PairFeed
-from heedful.lab import memory as memory_module
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.lab.memory import Memory, largest_batch, measure_memory, saved_bytes
-from heedful.models.build.network import build_model
+from heedful.models.build.network import build_model, build_network
 from heedful.models.networks import set_precision
+from heedful.tasks.table import find_task
+from heedful.training.objectives import NextToken
 
 RAGGED = [(3, 8), (12, 2), (7, 7), (20, 25), (1, 1)]
 
@@ -20,17 +28,28 @@ def feed(lengths: list[tuple[int, int]], batch_tokens: int = 1000) -> PairFeed:
     return PairFeed([store(lengths)], [1.0], 1, batch_tokens, multiple=64)
 
 
-def measured(options: dict[str, Any], precision: torch.dtype) -> Memory:
-    return measure_memory(
-        config(**options), (VOCABULARY, VOCABULARY), feed(RAGGED), 0.1, torch.device("cpu"), precision
-    )
+def recipe_for(options: dict[str, Any]) -> Recipe:
+    corpus = {"source": "a", "target": "b"}
+    model = config(**options).model_dump(exclude_defaults=True)
+    return recipe_from_json({"data": {"train": [corpus]}, "model": model}, "test recipe")
+
+
+def vocabularies() -> Vocabularies:
+    tokenizer = train_tokenizer(Words(kind="word", size=VOCABULARY), [" ".join(f"w{n}" for n in range(60))])
+    assert tokenizer.size == VOCABULARY
+    return Vocabularies({"source": tokenizer, "target": tokenizer})
+
+
+def measured(options: dict[str, Any], precision: torch.dtype, whole: PairFeed | None = None) -> Memory:
+    device, whole = torch.device("cpu"), whole or feed(RAGGED)
+    return measure_memory(recipe_for(options), vocabularies(), NextToken(0.1), whole, device, precision)
 
 
 def really_saved(options: dict[str, Any], precision: torch.dtype) -> int:
     model = build_model(config(**options), VOCABULARY, VOCABULARY)
     set_precision(model, precision)
     whole = feed(RAGGED)
-    return saved_bytes(model, whole.batch(next(iter(whole.plan(0)))), 0.1)
+    return saved_bytes(model, whole.batch(next(iter(whole.plan(0)))), NextToken(0.1))
 
 
 @pytest.mark.parametrize("options", CONFIGS)
@@ -61,15 +80,10 @@ def test_a_storage_that_is_saved_twice_counts_once_and_weights_not_at_all() -> N
             twice = self.weight.exp()  # saves its result: 40 bytes
             return twice * twice * self.weight  # saves the same again, its square (40 bytes), and the weight
 
-    class Summing:
-        def __init__(self, smoothing: float) -> None: ...
+    def summing(model: Tiny, batch: object) -> torch.Tensor:
+        return model.states(batch, batch)
 
-        def __call__(self, model: Tiny, batch: object) -> torch.Tensor:
-            return model.states(batch, batch)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory_module, "NextToken", Summing)
-        assert saved_bytes(Tiny(), None, 0.0) == 80  # type: ignore[arg-type]
+    assert saved_bytes(Tiny(), None, summing) == 80  # type: ignore[arg-type]
 
 
 def test_adam_holds_two_numbers_a_weight_beside_weight_and_gradient() -> None:
@@ -92,9 +106,25 @@ def test_the_largest_batch_is_the_one_with_most_tokens() -> None:
     lengths = [(int(a), int(b)) for a, b in chance.integers(1, 30, (200, 2))]
     whole = feed(lengths, batch_tokens=120)
     tokens = [sum(sum(lengths[i]) + 2 for i in indices) for indices in whole.plan(0)]
-    chosen = largest_batch(whole)
+    chosen = largest_batch(whole).planned
     assert sum(sum(lengths[i]) + 2 for i in chosen) == max(tokens)
-    batch = measure_memory(config(), (50, 50), whole, 0.1, torch.device("cpu"), torch.float32).batch
-    assert batch.source_tokens + batch.target_tokens == max(tokens)
+    batch = measured({}, torch.float32, whole).batch
+    assert sum(batch.tokens.values()) == max(tokens)
     assert batch.sentences == len(chosen)
     assert batch.longest == max(max(lengths[i]) + 1 for i in chosen)
+
+
+@pytest.mark.parametrize("task", ["classify", "fill"])
+def test_memory_of_other_tasks_is_that_of_a_real_forward_pass(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    write(tmp_path, CORPORA[task]())
+    recipe = recipe_of(task, tmp_path)
+    of_task = find_task(recipe)
+    prepared = of_task.prepare(recipe, None, lambda message: None)
+    whole, objective = of_task.feed(recipe, prepared), of_task.objective(recipe, prepared)
+    memory = measure_memory(recipe, prepared.vocabularies, objective, whole, torch.device("cpu"), torch.float32)
+    model = build_network(recipe.model, prepared.vocabularies)
+    saved = saved_bytes(model, whole.batch(largest_batch(whole).planned), objective)
+    assert memory.activations == (saved if task == "classify" else pytest.approx(saved, rel=0.05))

@@ -75,9 +75,9 @@ def test_a_histogram_counts_every_sentence_in_its_bin(scale: int) -> None:
     tokenizer = train_tokenizer(Words(kind="word", size=100), ["a"])
     lengths = [1 + n * n * scale // 40 for n in range(30)]
     pieces = pieces_of(words_recipe(), tokenizer, [("a " * length, "a") for length in lengths], ["a"])
-    edges, counts = [*pieces.lengths.edges, 10**9], pieces.lengths.source
+    edges, counts = [*pieces.lengths.edges, 10**9], pieces.lengths.sides["source"]
     assert counts == tuple(sum(low <= length < high for length in lengths) for low, high in pairwise(edges))
-    assert sum(pieces.lengths.target) == 30
+    assert sum(pieces.lengths.sides["target"]) == 30
     assert len(counts) <= 14
 
 
@@ -137,7 +137,7 @@ def test_many_dropped_pairs_are_a_finding(dropped: int, severity: str | None) ->
     )
     total = 100 + dropped
     what = (
-        f"dropped pairs: {dropped} of {total} ({dropped / total:.1%}), "
+        f"dropped: {dropped} of {total} ({dropped / total:.1%}), "
         f"{dropped - 1} for `data.max_length`, 1 for `data.max_ratio`"
     )
     assert list(kinds(pieces)) == ([("dropped", severity, what)] if severity else [])

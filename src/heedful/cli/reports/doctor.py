@@ -5,8 +5,11 @@ import textwrap
 from dataclasses import asdict
 from typing import Final
 
+from heedful.cli.messages import warn
+from heedful.config.recipe import Recipe
+from heedful.lab.checks.at_start import warnings_at_start
+from heedful.lab.checks.findings import Finding
 from heedful.lab.doctor import Report, RunPlan, Time
-from heedful.lab.findings import Finding
 from heedful.lab.memory import Memory
 from heedful.lab.token_statistics import Histogram, TokenStatistics
 from heedful.runs.progress import duration
@@ -28,12 +31,20 @@ def text_of(report: Report) -> str:
         lines += _finding(finding)
     lines += ["", "Corpora"]
     for corpus in report.corpora:
-        lines += _wrapped(f"{corpus.pairs:>11,} pairs  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19))
+        lines += _wrapped(
+            f"{corpus.rows:>11,} {corpus.unit}  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19)
+        )
     lines += ["", "Pieces", *_pieces(report.pieces)]
     lines += ["", "Run", *_run(report.run)]
     lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
     lines += ["", "Time", *_time(report.time, report.run)]
     return "\n".join(lines)
+
+
+def tell_warnings(recipe: Recipe, name: str) -> None:
+    """Print a few lines on standard error about what looks wrong in the data of a run that starts; usually none."""
+    for line in warnings_at_start(recipe, name):
+        warn(line)
 
 
 def _finding(finding: Finding) -> list[str]:
@@ -52,7 +63,7 @@ def _finding(finding: Finding) -> list[str]:
 def _pieces(pieces: TokenStatistics) -> list[str]:
     lines = []
     for vocabulary in pieces.vocabularies:
-        label = "vocabulary" if vocabulary.side == "both" else f"{vocabulary.side} vocab."
+        label = f"{vocabulary.side} vocab." if vocabulary.side in ("source", "target") else "vocabulary"
         usable = vocabulary.size - vocabulary.markers
         lines.append(_row(label, f"{vocabulary.size:,} of {vocabulary.asked:,} requested"))
         lines.append(
@@ -66,37 +77,42 @@ def _pieces(pieces: TokenStatistics) -> list[str]:
         lines.append(_row("", f"{side.unknown:.3%} unknown{valid}{lone}"))
     for dropped in pieces.dropped:
         reasons = f"{dropped.empty:,} empty, {dropped.too_long:,} too long, {dropped.ratio:,} by ratio"
-        lines += _wrapped(f"{dropped.kept:,} pairs of {dropped.corpus}; dropped: {reasons}", _row("kept", ""))
+        lines += _wrapped(f"{dropped.kept:,} of {dropped.corpus}; dropped: {reasons}", _row("kept", ""))
     return lines + _histogram(pieces.lengths)
 
 
 def _histogram(lengths: Histogram) -> list[str]:
-    """Draw the lengths of both sides next to each other, on one scale."""
-    most = max(*lengths.source, *lengths.target, 1)
-    lines = [_row("length", f"{'source':{_BAR + 11}}target")]
-    for number, (source, target) in enumerate(zip(lengths.source, lengths.target, strict=True)):
-        low = lengths.edges[number]
+    """Draw the lengths of all sides next to each other, on one scale."""
+    most = max(1, *(count for counts in lengths.sides.values() for count in counts))
+    lines = [_row("length", "".join(f"{side:{_BAR + 11}}" for side in lengths.sides).rstrip())]
+    for number, low in enumerate(lengths.edges):
         last = number + 1 == len(lengths.edges)
         high = low if last else lengths.edges[number + 1] - 1
         label = f"{low:,}+" if last else f"{low:,}" if high == low else f"{low:,}-{high:,}"
-        left, right = (f"{count:>9,} {'█' * round(_BAR * count / most)}" for count in (source, target))
-        lines.append(f"{label:>{_LABEL - 2}}  {left:{_BAR + 10}} {right}".rstrip())
+        bars = (
+            f"{counts[number]:>9,} {'█' * round(_BAR * counts[number] / most)}" for counts in lengths.sides.values()
+        )
+        lines.append(f"{label:>{_LABEL - 2}}  {' '.join(f'{bar:{_BAR + 10}}' for bar in bars)}".rstrip())
     return lines
 
 
 def _run(run: RunPlan) -> list[str]:
     parameters = run.parameters
-    return [
+    tokens = " and ".join(f"{count:,} {side}" for side, count in run.tokens_per_epoch.items())
+    fill = ", ".join(f"{share:.0%} of the {side} budget" for side, share in run.fill.items())
+    lines = [
         _row("device", f"{run.device}, {run.precision}{'' if run.precision_known else ' (expected)'}"),
         _row("parameters", f"{parameters.total:,}: embeddings {parameters.embeddings:,}, the rest {parameters.rest:,}"),
-        _row("one epoch", f"{run.pairs_per_epoch:,} pairs, {run.micro_batches_per_epoch:,} micro-batches"),
+        _row("one epoch", f"{run.rows_per_epoch:,} inputs, {run.micro_batches_per_epoch:,} micro-batches"),
         _row("", f"{run.updates_per_epoch:,} updates"),
-        _row("", f"{run.source_tokens_per_epoch:,} source and {run.target_tokens_per_epoch:,} target tokens"),
+        _row("", f"{tokens} tokens"),
         _row("whole run", f"{run.updates:,} updates, {run.epochs:,.1f} epochs"),
-        _row("batch fill", f"{run.source_fill:.0%} of the source budget, {run.target_fill:.0%} of the target budget"),
-        _row("work", f"{run.flop_per_update:.3g} FLOP per update, {run.flop:.3g} in all"),
-        _row("", "(counted: matrix products and attention, forward and backward)"),
+        _row("batch fill", fill),
     ]
+    if run.flop_per_update is not None and run.flop is not None:
+        lines.append(_row("work", f"{run.flop_per_update:.3g} FLOP per update, {run.flop:.3g} in all"))
+        lines.append(_row("", "(counted: matrix products and attention, forward and backward)"))
+    return lines
 
 
 def _memory(memory: Memory, time: Time | None) -> list[str]:
@@ -110,7 +126,7 @@ def _memory(memory: Memory, time: Time | None) -> list[str]:
         ("device has", memory.available),
         ("GPU peak", time.peak_gpu_bytes if time else None),
     ]
-    tokens = f"{batch.source_tokens:,} source and {batch.target_tokens:,} target tokens"
+    tokens = " and ".join(f"{count:,} {side}" for side, count in batch.tokens.items()) + " tokens"
     return [
         _row("batch", f"{batch.sentences:,} sentences, {tokens}"),
         _row("", f"its longest sentence has {batch.longest:,} tokens"),
@@ -121,12 +137,14 @@ def _memory(memory: Memory, time: Time | None) -> list[str]:
 def _time(time: Time | None, run: RunPlan) -> list[str]:
     if time is None:
         return [_row("unknown", "the ten training steps were left out")]
+    tokens = "target tokens" if "target" in run.tokens_per_epoch else "tokens"
+    used = [] if time.used is None else [_row("", f"the counted work is {time.used:.0%} of it")]
     return [
-        _row("speed", f"{time.tokens_per_second:,.0f} target tokens/s"),
+        _row("speed", f"{time.tokens_per_second:,.0f} {tokens}/s"),
         _row("whole run", f"{duration(time.seconds)} without validation"),
         _row("device rate", f"{time.matrix_rate:.3g} FLOP/s in matrix products ({run.precision})"),
         _row("capacity", f"{time.capacity_flop:.3g} FLOP: time x rate, as Vaswani et al. 2017 count"),
-        _row("", f"the counted work is {time.used:.0%} of it"),
+        *used,
     ]
 
 

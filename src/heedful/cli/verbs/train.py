@@ -51,8 +51,11 @@ def command(
         raise UserError(f"--out: the name of the folder {str(run)!a} is not UTF-8: choose another.")
     with StopRequest():  # torch takes seconds to import
         with messages.busy("loading PyTorch"):
+            from heedful.cli.reports.doctor import tell_warnings
             from heedful.runs.training_run import train
 
+        if not resume:
+            tell_warnings(resolved, recipe)
         train(resolved, run, resume=resume, console=_console())
 
 

@@ -1,12 +1,15 @@
-"""Finds pairs that occur more than once, in one part of the data or in two, by their hashes."""
+"""Finds rows that occur more than once, in one part of the data or in two, by their hashes."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.lab.corpus_lint import Hashes, LintedCorpus, Sighting, first_rows
+from heedful.lab.checks.corpus_lint import Hashes, LintedCorpus, Sighting, first_rows
 
+_SHORT: Final = 12  # characters: texts as short as "Thank you." occur everywhere
+_MOST: Final = 0.5  # fraction of the other texts
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: mixes the bits of the source hash
 LocatedSightings = Iterator[tuple[LintedCorpus, Sighting]]
 
@@ -26,11 +29,20 @@ def find_repeats(part: Sequence[LintedCorpus]) -> LocatedSightings:
 
 
 def find_overlap(part: Sequence[LintedCorpus], other: Sequence[LintedCorpus]) -> LocatedSightings:
-    """Find sources and whole pairs of a part that also occur in another part."""
+    """Find sources and whole pairs of a part that also occur in another part.
+
+    Texts that are short, and shorter than half of the part, do not count unless most others were seen too: they are
+    the same by chance.
+    """
     if not part or not other:
         return
+    lengths = np.concatenate([linted.length[linted.filled] for linted in part])
+    telling = lengths >= min(_SHORT, np.median(lengths) if len(lengths) else 0)
     for kind, here, there in zip(("source_seen", "pair_seen"), _join_hashes(part), _join_hashes(other), strict=True):
-        yield from _sightings(part, kind, np.isin(here, there), other=other[0].part)
+        seen = np.isin(here, there)
+        if not (seen & telling).sum() >= _MOST * telling.sum():
+            seen &= telling
+        yield from _sightings(part, kind, seen, other=other[0].part)
 
 
 def _join_hashes(part: Sequence[LintedCorpus]) -> tuple[Hashes, Hashes]:

@@ -1,0 +1,129 @@
+"""Finds classes that a classifier cannot learn: rare, doubled by their spelling, or without any contrast."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from heedful.lab.checks.corpus_lint import LintedCorpus
+from heedful.lab.checks.findings import Finding, Part
+from heedful.lab.checks.rows import Labels
+
+_RARE: Final = 5  # texts: a class with fewer is hardly learned
+_SMALL: Final = 50  # texts: a corpus with fewer is a trial, in which every class is rare
+_DOMINANT: Final = 0.97  # fraction of the texts in one class
+_MANY: Final = 0.5  # distinct labels per text: more are not classes
+_SHOWN: Final = 5  # names of classes per finding
+
+
+def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: Labels) -> Iterator[Finding]:
+    """Check the labels of all parts; the numbers of texts only where whole corpora were read."""
+    train = linted["train"]
+    counts = _total(train)
+    texts = sum(len(corpus) for corpus in train)
+    if not counts:
+        return
+    name, file = ", ".join(corpus.name for corpus in train), ", ".join(_files(train))
+    yield from _doubled(counts, name, file)
+    if not all(corpus.whole for corpus in train) or texts < _SMALL:
+        return
+    if len(counts) > _MANY * texts:
+        yield Finding(
+            "problem",
+            "many_classes",
+            "train",
+            f"{texts:,} texts have {len(counts):,} different labels: these are not classes",
+            "`label` may name the wrong column: look at its number or name.",
+            name,
+            file,
+        )
+        return
+    yield from _rare(counts, name, file)
+    label, most = counts.most_common(1)[0]
+    if labels == "one" and most >= _DOMINANT * texts:
+        yield Finding(
+            "warning",
+            "dominant_class",
+            "train",
+            f"{most:,} of {texts:,} texts ({most / texts:.1%}) have the label `{label}`",
+            'A model that always predicts it looks good: set `train.class_weights = "balanced"` and '
+            '`train.validation.metric = "f1"`, or collect more of the other classes.',
+            name,
+            file,
+        )
+    for part in ("valid", "test"):
+        yield from _of_other_part(part, linted[part], counts)
+
+
+def _total(part: Sequence[LintedCorpus]) -> Counter[str]:
+    return sum((corpus.labels for corpus in part), Counter[str]())
+
+
+def _files(part: Sequence[LintedCorpus]) -> Iterator[str]:
+    return (file for corpus in part for file in corpus.corpus.files())
+
+
+def _doubled(counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
+    """Find labels that differ only in case or spaces."""
+    spelled = defaultdict[str, list[str]](list)
+    for label in sorted(counts):
+        spelled["".join(label.casefold().replace("_", " ").split())].append(label)
+    groups = [group for group in spelled.values() if len(group) > 1]
+    if groups:
+        listed = ", ".join(
+            " and ".join(f"`{label}` ({counts[label]:,})" for label in group) for group in groups[:_SHOWN]
+        )
+        yield Finding(
+            "warning",
+            "doubled_classes",
+            "train",
+            f"labels differ only in case or spaces: {listed}{', …' if len(groups) > _SHOWN else ''}",
+            "Each is a class of its own: write them alike.",
+            name,
+            file,
+            count=len(groups),
+        )
+
+
+def _rare(counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
+    rare = sorted((count, label) for label, count in counts.items() if count < _RARE)
+    if rare:
+        listed = ", ".join(f"`{label}` ({count})" for count, label in rare[:_SHOWN])
+        yield Finding(
+            "warning",
+            "rare_classes",
+            "train",
+            f"classes with fewer than {_RARE} texts: {listed}{', …' if len(rare) > _SHOWN else ''}",
+            "They are hardly learned: collect more texts, join them with another class, or remove them.",
+            name,
+            file,
+            count=len(rare),
+        )
+
+
+def _of_other_part(part: Part, corpora: Sequence[LintedCorpus], known: Counter[str]) -> Iterator[Finding]:
+    counts = _total(corpora)
+    name, file = ", ".join(corpus.name for corpus in corpora), ", ".join(_files(corpora))
+    unknown = sorted(counts.keys() - known.keys())
+    if unknown:
+        listed = ", ".join(f"`{label}`" for label in unknown[:_SHOWN])
+        yield Finding(
+            "problem",
+            "unknown_classes",
+            part,
+            f"labels that no training text has: {listed}{', …' if len(unknown) > _SHOWN else ''}",
+            "Correct them, remove these texts, or add such texts to `data.train`.",
+            name,
+            file,
+            count=len(unknown),
+        )
+    texts = sum(len(corpus) for corpus in corpora)
+    if len(counts) == 1 and len(known) > 1 and texts >= _RARE and all(corpus.whole for corpus in corpora):
+        yield Finding(
+            "warning",
+            "one_class",
+            part,
+            f"all {texts:,} texts have the label `{next(iter(counts))}`",
+            "The score says nothing about other classes. If a file sorted by class was cut in two, shuffle it first.",
+            name,
+            file,
+        )

@@ -1,0 +1,79 @@
+"""Checks the data of a recipe, whatever its task: each corpus by itself, and the parts against each other."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from heedful.config.corpora import AnyCorpus
+from heedful.config.recipe import Recipe
+from heedful.data.cache import Say
+from heedful.errors import UserError
+from heedful.lab.checks.classes import find_class_problems
+from heedful.lab.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
+from heedful.lab.checks.duplicates import find_overlap, find_repeats
+from heedful.lab.checks.findings import Finding, Part
+from heedful.lab.checks.rows import labels_of_task
+from heedful.lab.checks.running_text import find_text_problems
+
+
+@dataclass(frozen=True)
+class CheckedData:
+    """The corpora of a recipe, and what was found in them, in the order of the data."""
+
+    linted: tuple[LintedCorpus, ...]
+    findings: tuple[Finding, ...]
+
+    def part(self, name: Part) -> list[LintedCorpus]:
+        """Return the corpora of a part."""
+        return [corpus for corpus in self.linted if corpus.part == name]
+
+
+def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> CheckedData:
+    """Check all corpora of a recipe, or the first `most` rows of each."""
+    data, labels = recipe.data, labels_of_task(recipe)
+    parts: tuple[tuple[Part, Sequence[AnyCorpus]], ...] = (
+        ("train", data.train),
+        ("valid", data.valid),
+        ("test", data.test),
+    )
+    linted: list[LintedCorpus] = []
+    found: list[Finding] = []
+    for part, corpora in parts:
+        for corpus in corpora:
+            if most is not None and getattr(corpus, "sample", None) is not None:
+                continue  # what belongs to a sample is known only after the whole file
+            progress(f"checking {corpus.title}")
+            try:
+                linted.append(lint_corpus(part, corpus, data, progress, labels, most))
+            except UserError as error:
+                if part != "test":
+                    raise
+                found.append(_unreadable(corpus, error))  # training does not need the test set
+    by_part = {part: [read for read in linted if read.part == part] for part, _ in parts}
+    sightings = list(_sightings(recipe, linted))
+    for read in linted:
+        found += read.findings
+        found += make_findings(read, [sighting for owner, sighting in sightings if owner is read], data, labels)
+    if not by_part["train"]:
+        return CheckedData(tuple(linted), tuple(found))
+    if labels is not None:
+        found += find_class_problems(by_part, labels)
+    elif not by_part["train"][0].form.paired:
+        found += find_text_problems(recipe, by_part["train"])
+    return CheckedData(tuple(linted), tuple(found))
+
+
+def _sightings(recipe: Recipe, linted: Sequence[LintedCorpus]) -> Iterator[tuple[LintedCorpus, Sighting]]:
+    """Yield what was seen in each corpus, in several of a part, and in two parts."""
+    cuts = not getattr(recipe.model, "nested", False)  # a model of sentences has limits of its own
+    yield from ((read, seen) for read in linted for seen in read.sightings if cuts or seen.kind != "cut")
+    train, valid, test = ([read for read in linted if read.part == part] for part in ("train", "valid", "test"))
+    for corpora in (train, valid, test):
+        yield from find_repeats(corpora)
+    yield from find_overlap(valid, train)
+    yield from find_overlap(test, train)
+    yield from find_overlap(test, valid)
+
+
+def _unreadable(corpus: AnyCorpus, error: UserError) -> Finding:
+    advice = "Training works without it; evaluation does not."
+    return Finding("problem", "unreadable", "test", str(error), advice, corpus=corpus.title)
