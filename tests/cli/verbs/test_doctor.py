@@ -12,6 +12,7 @@ from tests.shared.sound_corpora import write as write_lines
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_to_toml
 from heedful.lab import memory
+from heedful.lab.checks import at_start
 from heedful.lab.checks.at_start import warnings_at_start
 
 RECIPE = """
@@ -205,4 +206,22 @@ def test_a_run_starts_with_a_few_warnings_and_is_not_stopped(
 
 
 def test_what_cannot_be_read_is_left_to_training(tmp_path: Path) -> None:
+    assert warnings_at_start(recipe_of("fill", tmp_path), "my.toml") == []
+
+
+def test_a_few_odd_characters_in_much_text_are_not_told_before_training(tmp_path: Path) -> None:
+    corpora = CORPORA["classify"]()
+    for odd, told in ((1, 0), (8, 1)):
+        corpora["train.tsv"][:odd] = [f"Tom &amp; Ann, number {n}\tnews" for n in range(odd)]
+        write_lines(tmp_path, corpora)
+        lines = warnings_at_start(recipe_of("classify", tmp_path), "my.toml")
+        assert [line for line in lines if "HTML entities: 8 of 400" in line] == lines
+        assert len(lines) == told
+
+
+def test_a_fault_in_the_checks_never_stops_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> NoReturn:
+        raise AssertionError("a fault")
+
+    monkeypatch.setattr(at_start, "check_data", broken)
     assert warnings_at_start(recipe_of("fill", tmp_path), "my.toml") == []

@@ -3,13 +3,13 @@
 from typing import Final
 
 from heedful.config.recipe import Recipe
-from heedful.errors import HeedfulError
 from heedful.lab.checks.data import check_data
-from heedful.lab.checks.findings import SEVERITIES, Finding
+from heedful.lab.checks.findings import CHARACTER_KINDS, SEVERITIES, Finding
 from heedful.lab.checks.schedule import find_schedule_problems
 
 _ROWS: Final = 5_000  # read from each corpus
 _SHOWN: Final = 3  # warnings
+_ODD: Final = 0.01  # fraction of rows with odd characters
 
 
 def warnings_at_start(recipe: Recipe, name: str) -> list[str]:
@@ -19,14 +19,23 @@ def warnings_at_start(recipe: Recipe, name: str) -> list[str]:
     """
     try:
         found = [*check_data(recipe, lambda message: None, _ROWS).findings, *find_schedule_problems(recipe)]
-    except (HeedfulError, OSError, ValueError):
+    except Exception:  # a look at the data never stops a run: what is wrong with it, training says
         return []
-    told = [finding for finding in found if finding.severity != "note" and finding.kind != "unreadable"]
-    told.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    lines = [_line(finding) for finding in told[:_SHOWN]]
+    told: dict[str, Finding] = {}  # one per kind: what is odd in train is odd in valid as well
+    for finding in sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)):
+        if _matters(finding):
+            told.setdefault(finding.kind, finding)
+    lines = [_line(finding) for finding in [*told.values()][:_SHOWN]]
     if len(told) > _SHOWN:
         lines.append(f"warning: {len(told) - _SHOWN} more; `heedful doctor {name}` lists everything")
     return lines
+
+
+def _matters(finding: Finding) -> bool:
+    """Whether a finding is worth a line before training: a few odd characters in a large corpus are not."""
+    if finding.severity == "note" or finding.kind == "unreadable":
+        return False
+    return finding.kind not in CHARACTER_KINDS or (finding.count or 0) >= _ODD * (finding.of or 1)
 
 
 def _line(finding: Finding) -> str:

@@ -26,6 +26,7 @@ class Finding:
     count: int | None = None
     lines: tuple[int, ...] = ()  # the first few line numbers in the file, from 1
     example: str = ""
+    of: int | None = None  # rows examined
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class FindingKind:
         return "note" if share >= self.note else None
 
 
-_CHARACTERS: Final[Mapping[str, FindingKind]] = {
+CHARACTER_KINDS: Final[Mapping[str, FindingKind]] = {
     "control": FindingKind("lines with control characters", "Remove them: they split words invisibly.", warning=ANY),
     "replacement": FindingKind(
         "lines with U+FFFD, which stands for a lost character",
@@ -87,7 +88,7 @@ _CHARACTERS: Final[Mapping[str, FindingKind]] = {
     ),
 }
 FINDING_KINDS: Final[Mapping[str, FindingKind]] = {  # of pairs
-    **_CHARACTERS,
+    **CHARACTER_KINDS,
     "empty": FindingKind(
         "pairs with an empty side",
         "Training drops them. If there are many, the files may be misaligned.",
@@ -148,7 +149,7 @@ FINDING_KINDS: Final[Mapping[str, FindingKind]] = {  # of pairs
 }
 _SEEN: Final = "Scores on them are too optimistic: remove them from {other}, or mention it with the scores."
 TEXT_KINDS: Final[Mapping[str, FindingKind]] = {  # of texts in rows, with or without labels
-    **_CHARACTERS,
+    **CHARACTER_KINDS,
     "empty": FindingKind(
         "texts with nothing but spaces",
         "Training drops them. If there are many, `text` may name the wrong column.",
@@ -180,7 +181,7 @@ TEXT_KINDS: Final[Mapping[str, FindingKind]] = {  # of texts in rows, with or wi
     "source_seen": FindingKind("texts that are also in {other}", _SEEN, warning=0.01, problem=0.5),
 }
 LINE_KINDS: Final[Mapping[str, FindingKind]] = {  # of lines of running text
-    **_CHARACTERS,
+    **CHARACTER_KINDS,
     "repeated": FindingKind(
         "lines that repeat an earlier one",
         "The model learns repeats by heart: remove boilerplate and documents that occur twice.",

@@ -28,7 +28,8 @@ PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
     ),
     "not_nfc": re.compile(r"[\u0300-\u036f\u1100-\u11ff\u212a\u212b\u2126]"),
     "entities": re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});"),
-    "tags": re.compile(r"</?[A-Za-z][A-Za-z0-9:-]*(?:\s[^<>]*)?/?>"),
+    # Placeholders that corpora are published with are not markup.
+    "tags": re.compile(r"</?(?!(?i:unk|num|url|user|bos|eos|pad|mask|s)>)[A-Za-z][A-Za-z0-9:-]*(?:\s[^<>]*)?/?>"),
 }
 _HIDDEN: Final = ("control", "invisible", "private", "spaces")  # kinds of characters that are not printable
 _MARKUP: Final = ("entities", "tags")

@@ -17,7 +17,8 @@ from heedful.lab.checks.rows import Row
 _BLOCK: Final = 400  # rows that are compared at once
 _LEAST: Final = 40  # rows from which a shift can be told from chance
 _OFFSETS: Final = (1, -1, 2, -2)
-_WORDS: Final = 200  # words per side
+_WORDS: Final = 150  # words per side
+_FEW_WORDS: Final = 2  # words per side that do not tell rows apart
 _COMMON: Final = 0.2  # words in more of the rows than this do not tell rows apart
 _STRONGEST: Final = 8.0  # standard errors: neither kind of evidence counts more
 _ENOUGH: Final = 6.0  # standard errors of both together
@@ -43,10 +44,18 @@ def find_shift(rows: Sequence[Row]) -> int:
     if len(rows) < _LEAST:
         return 0
     lengths = _log_lengths([row.first for row in rows]), _log_lengths([row.second for row in rows])
-    words = _incidence([row.first for row in rows]), _incidence([row.second for row in rows])
-    evidence = {k: _by_length(*lengths, k) + _by_words(*words, k) for k in _OFFSETS}
-    best = max(_OFFSETS, key=lambda k: evidence[k])
-    return best if evidence[best] >= _ENOUGH else 0
+    by_length = {k: _by_length(*lengths, k) for k in _OFFSETS}
+    open_offsets = [k for k in _OFFSETS if by_length[k] + _STRONGEST >= _ENOUGH]
+    if not open_offsets:  # whatever the words say: lengths alone decide for most sound corpora, at little cost
+        return 0
+    source, target = _incidence([row.first for row in rows]), _incidence([row.second for row in rows])
+    if min(source.shape[1], target.shape[1]) < _FEW_WORDS:
+        by_words = dict.fromkeys(open_offsets, 0.0)
+    else:
+        here = _partners(source, target)
+        by_words = {k: _gain(here, _partners(*_at(source, target, k))) for k in open_offsets}
+    best = max(open_offsets, key=lambda k: by_length[k] + by_words[k])
+    return best if by_length[best] + by_words[best] >= _ENOUGH else 0
 
 
 def _at(left: Floats, right: Floats, offset: int) -> tuple[Floats, Floats]:
@@ -98,11 +107,8 @@ def _tokens(text: str) -> list[str]:
     return list(text) if sum(map(len, words)) > _LONG_WORD * len(words) else words
 
 
-def _by_words(source: Floats, target: Floats, offset: int) -> float:
-    """Return by how many standard errors words find a better partner at the offset than at 0."""
-    if min(source.shape[1], target.shape[1]) < 2:
-        return 0.0
-    here, there = _partners(*_at(source, target, 0)), _partners(*_at(source, target, offset))
+def _gain(here: Floats, there: Floats) -> float:
+    """Return by how many standard errors words find a better partner at an offset than at 0."""
     gained = there - here
     error = float(gained.std()) / np.sqrt(len(gained)) + 1e-6
     errors = float(gained.mean()) / error

@@ -74,6 +74,8 @@ def found(folder: Path, corpus: AnyCorpus, **data: object) -> dict[tuple[str, st
         ("fish &amp; chips", {"entities"}),
         ("a &#8364; b &#x20ac;", {"entities"}),
         ("<b>bold</b>", {"tags"}),
+        ("the <unk> of </s> and <URL>", set()),
+        ("<user name>", {"tags"}),
         ('<a href="x">link', {"tags"}),
         ("&lt;br/&gt; <br/>", {"entities", "tags"}),
     ],
