@@ -183,7 +183,10 @@ def test_a_classifier_is_examined_too(classifier: Path, capsys: pytest.CaptureFi
     assert shown.startswith(
         "warning  train: the first line looks like the names of columns: “text | label”\n         train.tsv, line 1\n"
     )
-    assert "warning  train: classes with fewer than 5 texts: `label` (1), `mystery` (1)\n         train.tsv\n" in shown
+    assert (
+        "warning  train: classes with fewer than 5 texts: `label` (1), `mystery` (1)\n         train.tsv, lines 1, 10\n"
+        in shown
+    )
     assert "  train               401 texts  train.tsv\n" in shown
     assert "FLOP per update" not in shown  # counted for networks that map one sequence to another
 
@@ -196,7 +199,7 @@ def test_a_run_starts_with_a_few_warnings_and_is_not_stopped(
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("heedful: warning: ")]
     assert told[0].startswith("heedful: warning: train.tsv, line 1: the first line looks like the names of columns")
     assert told[1] == (
-        "heedful: warning: train.tsv: classes with fewer than 5 texts: `label` (1), `mystery` (1). They are "
+        "heedful: warning: train.tsv, line 1: classes with fewer than 5 texts: `label` (1), `mystery` (1). They are "
         "hardly learned: collect more texts, join them with another class, or remove them."
     )
     assert told[-1] == f"heedful: warning: 1 more; `heedful doctor {classifier}` lists everything"

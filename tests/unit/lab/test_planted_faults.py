@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.shared.sound_corpora import CORPORA, Lines, recipe_of, write
+from tests.unit.lab.said_of_faults import SAID
 
 from heedful.config.recipe import Recipe
 from heedful.lab.checks.data import check_data
@@ -307,6 +308,8 @@ def test_a_planted_fault_is_found_where_it_is(task: str, fault: str, tmp_path: P
     assert file in {finding.file for finding in found}
     assert all(finding.severity in ("warning", "problem") for finding in found)
     assert all(finding.what and finding.advice.endswith(".") for finding in found)
+    if (task, fault) in SAID:
+        assert (found[0].what, found[0].advice) == SAID[task, fault]
 
 
 def test_every_task_has_at_least_twelve_faults() -> None:

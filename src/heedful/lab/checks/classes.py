@@ -23,7 +23,7 @@ def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: L
     if not counts:
         return
     name, file = ", ".join(corpus.name for corpus in train), ", ".join(_files(train))
-    yield from _doubled(counts, name, file)
+    yield from _doubled(train, counts, name, file)
     if not all(corpus.whole for corpus in train) or texts < _SMALL:
         return
     if len(counts) > _MANY * texts:
@@ -37,7 +37,7 @@ def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: L
             file,
         )
         return
-    yield from _rare(counts, name, file)
+    yield from _rare(train, counts, name, file)
     label, most = counts.most_common(1)[0]
     if labels == "one" and most >= _DOMINANT * texts:
         yield Finding(
@@ -62,7 +62,12 @@ def _files(part: Sequence[LintedCorpus]) -> Iterator[str]:
     return (file for corpus in part for file in corpus.corpus.files())
 
 
-def _doubled(counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
+def _lines(part: Sequence[LintedCorpus], labels: Sequence[str]) -> tuple[int, ...]:
+    """Return the first line with each of the first few labels, where all are in one file."""
+    return tuple(part[0].label_lines[label] for label in labels[:_SHOWN]) if len(part) == 1 else ()
+
+
+def _doubled(train: Sequence[LintedCorpus], counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
     """Find labels that differ only in case or spaces."""
     spelled = defaultdict[str, list[str]](list)
     for label in sorted(counts):
@@ -80,11 +85,11 @@ def _doubled(counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
             "Each is a class of its own: write them alike.",
             name,
             file,
-            count=len(groups),
+            lines=_lines(train, [label for group in groups for label in group]),
         )
 
 
-def _rare(counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
+def _rare(train: Sequence[LintedCorpus], counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
     rare = sorted((count, label) for label, count in counts.items() if count < _RARE)
     if rare:
         listed = ", ".join(f"`{label}` ({count})" for count, label in rare[:_SHOWN])
@@ -97,6 +102,7 @@ def _rare(counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
             name,
             file,
             count=len(rare),
+            lines=_lines(train, [label for _, label in rare]),
         )
 
 
@@ -115,6 +121,7 @@ def _of_other_part(part: Part, corpora: Sequence[LintedCorpus], known: Counter[s
             name,
             file,
             count=len(unknown),
+            lines=_lines(corpora, unknown),
         )
     texts = sum(len(corpus) for corpus in corpora)
     if len(counts) == 1 and len(known) > 1 and texts >= _RARE and all(corpus.whole for corpus in corpora):

@@ -7,7 +7,7 @@ Memory grows by 24 bytes per row (two 64-bit hashes, two lengths), plus copies w
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Final
@@ -72,6 +72,7 @@ class LintedCorpus:
     filled: NDArray[np.bool_]  # rows that can be compared with others
     sample: tuple[Pair, ...]  # rows with text, evenly spread
     labels: Counter[str]  # number of rows with each label
+    label_lines: Mapping[str, int]  # the first line with each label
     whole: bool  # False if only the first rows were read
 
     def __len__(self) -> int:
@@ -123,6 +124,7 @@ def lint_corpus(
         (first_length >= form.shortest) & ((second_length > 0) | (len(form.sides) == 1)),
         tuple(checker.sample),
         checker.labels,
+        checker.label_lines,
         next(read, None) is None,
     )
 
@@ -158,6 +160,7 @@ class _RowChecker:
     def __init__(self, form: RowForm, words: SideWords | None, labels: Labels, max_length: int) -> None:
         self.row, self.sample = 0, list[Pair]()
         self.labels = Counter[str]()
+        self.label_lines: dict[str, int] = {}
         self.shift: tuple[int, int] | None = None  # a line in the shifted part, and by how many lines
         self._form, self._words, self._of_text, self._longest = form, words, labels, max_length
         self._stride, self._compared = 1, 0
@@ -188,7 +191,9 @@ class _RowChecker:
         if self._words is not None:
             self._check_both(row.first, row.second, self._words)
         elif self._form.labelled:
-            self.labels.update(split_labels(row.second, self._of_text))
+            for label in split_labels(row.second, self._of_text):
+                self.labels[label] += 1
+                self.label_lines.setdefault(label, row.line)
             if row.first.count(" ") >= self._longest:
                 self._see("cut", "text")
         if self.row % self._stride == 0:
