@@ -57,6 +57,7 @@ def demo_minutes() -> float:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "HEEDFUL_CACHE": str(Path(folder) / "cache")}
         command = [sys.executable, "-m", "heedful", "demo", "--out", str(Path(folder) / "run")]
+        command += ["--set", "train.precision=float32"]
         began = time.monotonic()
         subprocess.run(command, stdin=subprocess.DEVNULL, env=environment, check=True)
         return (time.monotonic() - began) / 60

@@ -46,3 +46,10 @@ def test_the_demo_trains_judges_shows_examples_and_says_what_comes_next(
     assert "heedful translate runs/mine < text.en" in shown
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     assert run(["demo", "--out", str(tmp_path / "run")]) == 0, "a second demo uses the model that is there"
+
+
+def test_the_demo_keeps_its_sentences(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--set", 'data.test={source="a",target="b"}']) == 2
+    assert capsys.readouterr().err == (
+        "heedful: error: --set: the demo has sentences and a task of its own: use `heedful train` for others.\n"
+    )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from heedful.cli import messages
+from heedful.cli.options import SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
-from heedful.errors import Stopped
+from heedful.errors import Stopped, UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.model import Translator
@@ -30,13 +31,16 @@ Next, with your own files, one sentence per line, the same number of lines in bo
 
 def command(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Run folder.")] = Path("runs/demo"),
+    set_: SetOption = None,
 ) -> None:
     """Train a small English-Spanish translator, evaluate it on unseen combinations of words, and try it out."""
+    if any(override.startswith(("data", "task", "model.family")) for override in set_ or ()):
+        raise UserError("--set: the demo has sentences and a task of its own: use `heedful train` for others.")
+    recipe = load_recipe(RECIPE, set_ or ())
     with messages.busy("loading PyTorch"):
         from heedful.runs.training_run import train
         from heedful.tasks.translate.model import load
 
-    recipe = load_recipe(RECIPE)
     print(
         "Heedful trains a small Transformer from scratch to translate English into Spanish.\n"
         "The sentences are built in: articles, gender and number, adjectives, verbs, questions, numbers, negation.\n"
