@@ -1,8 +1,6 @@
 """The entries of the cache: what each is, how large and how old, and their removal unless a process is using them."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from heedful.data.cache import cache_folder, in_use
-from heedful.files import machine_faults
+from heedful.files import machine_faults, remove_folder
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,7 @@ def remove_leftovers() -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder; a folder is renamed first, so that nobody finds half of it."""
     if path.is_dir():
-        hidden = path.with_name(f".{path.name.strip('.')[:64]}.{os.urandom(16).hex()}")
-        shutil.rmtree(path.rename(hidden))
+        remove_folder(path)
     else:
         path.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 A side is one system, or several training runs of one. Nothing is printed here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Final, Literal, get_args
@@ -66,6 +66,30 @@ class ComparisonInput:
     bleu_tokenize: str = "13a"
     lowercase: bool = False
     frequencies: Frequencies | None = None  # in the training data, if it can be read
+
+    def compare(
+        self,
+        runs_a: Iterable[str],
+        runs_b: Iterable[str],
+        metrics: Sequence[str],
+        samples: int,
+        seed: int,
+        examples: int,
+    ) -> "Comparison":
+        """Compare two sides, each given by the names of its runs."""
+        return compare(
+            [self.systems[name] for name in runs_a],
+            [self.systems[name] for name in runs_b],
+            self.sentences.references,
+            self.sentences.sources,
+            metrics=metrics,
+            bleu_tokenize=self.bleu_tokenize,
+            lowercase=self.lowercase,
+            frequencies=self.frequencies,
+            samples=samples,
+            seed=seed,
+            examples=examples,
+        )
 
 
 @dataclass(frozen=True)

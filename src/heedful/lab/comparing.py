@@ -19,7 +19,6 @@ from heedful.lab.compare import (
     check_lines,
     metric_names,
 )
-from heedful.lab.compare import compare as compare_systems
 from heedful.lab.translate_test_set import Messages, translate_test_set
 from heedful.metrics.significance import SAMPLES, SEED
 from heedful.tasks.shared.shown_options import show_options
@@ -85,19 +84,7 @@ def compare(
             precision=precision,
             **asked,
         )
-    return compare_systems(
-        [prepared.systems[name] for name in runs_a],
-        [prepared.systems[name] for name in runs_b],
-        prepared.sentences.references,
-        prepared.sentences.sources,
-        metrics=names,
-        bleu_tokenize=prepared.bleu_tokenize,
-        lowercase=prepared.lowercase,
-        frequencies=prepared.frequencies,
-        samples=samples,
-        seed=seed,
-        examples=examples,
-    )
+    return prepared.compare(runs_a, runs_b, names, samples, seed, examples)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Says once in a run when other processes compete for the machine's cores."""
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -22,8 +23,10 @@ class ContentionNotice:
 
     def look(self) -> None:
         """Compare with the last reading, if it was some seconds ago."""
-        now = None if self._since is None else self._read()
-        if self._since is None or now is None or now.at - self._since.at < SECONDS:
+        if self._since is None or time.monotonic() - self._since.at < SECONDS:
+            return  # reading opens a file per thread: too much for every step
+        now = self._read()
+        if now is None or now.at - self._since.at < SECONDS:
             return
         share = now.share_waited_since(self._since, self._threads)
         self._since = now

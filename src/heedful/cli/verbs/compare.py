@@ -86,7 +86,7 @@ def command(
     models = tuple(name for name in names if _is_model(name))
     _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {**decoding.given(), "to": to})
     from heedful.cli.reports.comparison import json_of, text_of
-    from heedful.lab.compare import DEFAULT_METRICS, ComparisonInput, System, check_lines, compare, metric_names
+    from heedful.lab.compare import DEFAULT_METRICS, ComparisonInput, System, check_lines, metric_names
 
     metrics = metric_names(metric or DEFAULT_METRICS)
     given = None if target is None else _read_sentences(source, target, to)
@@ -111,19 +111,7 @@ def command(
             precision=precision,
             **decoding.given(),
         )
-    found = compare(
-        [prepared.systems[name] for name in side_a],
-        [prepared.systems[name] for name in side_b],
-        prepared.sentences.references,
-        prepared.sentences.sources,
-        metrics=metrics,
-        bleu_tokenize=prepared.bleu_tokenize,
-        lowercase=prepared.lowercase,
-        frequencies=prepared.frequencies,
-        samples=samples,
-        seed=seed,
-        examples=examples,
-    )
+    found = prepared.compare(side_a, side_b, metrics, samples, seed, examples)
     write_result((json_of if as_json else text_of)(found, prepared.sentences.name), output)
 
 
