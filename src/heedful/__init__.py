@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from heedful.tasks.classify.model import Classification, TextClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
+    from heedful.tasks.generate.model import TextGenerator
     from heedful.tasks.loading import load
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.translate.model import Translation, Translator
@@ -53,6 +54,7 @@ __all__ = [
     "Stopped",
     "System",
     "TextClassifier",
+    "TextGenerator",
     "TokenVectors",
     "Translation",
     "Translator",
@@ -80,6 +82,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "StepMetrics": "heedful.training.trainer",
     "System": "heedful.lab.compare",
     "TextClassifier": "heedful.tasks.classify.model",
+    "TextGenerator": "heedful.tasks.generate.model",
     "TokenVectors": "heedful.tasks.shared.embeddings",
     "Translation": "heedful.tasks.translate.model",
     "Translator": "heedful.tasks.translate.model",

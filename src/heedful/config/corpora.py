@@ -273,8 +273,8 @@ class PlainTexts(TextsCorpus):
 
     text: str
     """File of running text."""
-    documents: Literal["blank_line", "line", "heading"] = "blank_line"
-    """Separator of documents: a blank line, the end of a line, or a heading such as " = Title = " (WikiText)."""
+    documents: Literal["blank_line", "line", "heading", "file"] = "blank_line"
+    """Separator of documents: a blank line, the end of a line, a heading such as " = Title = " (WikiText), or none."""
     sentences: Literal["split", "line"] = "split"
     """How sentences are found: split at punctuation, or one per line."""
 

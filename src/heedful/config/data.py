@@ -42,10 +42,12 @@ class Data(Section):
     """Maximum length in tokens.
 
     Training pairs with a longer side are dropped, and counted. Texts to classify are cut to this length, markers
-    included; a masked language model splits them.
+    included; a masked language model splits them, and a language model reads windows of this length.
     """
     max_line: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
     """Maximum length of a line in characters; longer ones are dropped before tokenizing, and counted."""
+    borders: Literal["closed", "open"] = "closed"
+    """Whether a window of a language model ends where its document ends, or reads on into the next one."""
     cut: Cut = "end"
     """Part that is removed from a text to classify that is too long."""
     max_ratio: Annotated[float, Field(ge=1)] | None = None

@@ -103,7 +103,7 @@ def _position_wise(model: TransformerModel) -> int:
 def _inner_matrices(model: TransformerModel) -> int:
     """Return the number of weight matrices in a position-wise network."""
     match model.activation:
-        case "relu" | "gelu" | "silu":
+        case "relu" | "gelu" | "gelu_tanh" | "silu":
             return 2
         case "swiglu":
             return 3

@@ -6,10 +6,12 @@ perplexity = exp(-1/N * sum log P(token | tokens before it, source)),  over all 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from heedful.data.batches.pairs import PairBatch
+from heedful.data.batches.windows import WindowBatch
 from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 
@@ -36,7 +38,7 @@ class Likelihood:
 
 
 @torch.inference_mode()
-def likelihood(model: NextTokenModel[PairBatch], batches: Iterable[PairBatch]) -> Likelihood:
+def likelihood(model: NextTokenModel[Any], batches: Iterable[PairBatch | WindowBatch]) -> Likelihood:
     """Sum over the target tokens of all batches. The model is used as it is: put it into `eval` mode."""
     device = next(model.parameters()).device
     total = torch.zeros((), dtype=torch.float64, device=device)

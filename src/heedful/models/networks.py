@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
+from heedful.data.batches.windows import WindowBatch
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
 from heedful.models.protocols import Encoder, Generator, HasPrecision
@@ -61,7 +62,7 @@ class LanguageModel(Generator):
         """The layer that turns states into scores."""
         return self.decoder.output
 
-    def next_token_states(self, batch: StreamBatch) -> Float[Tensor, "N E"]:
+    def next_token_states(self, batch: StreamBatch | WindowBatch) -> Float[Tensor, "N E"]:
         """Return one vector for each token, to predict the next one by."""
         return self.decoder.states(batch.inputs, None)
 
@@ -116,7 +117,7 @@ class MaskedModel(nn.Module):
         return scores_B2
 
 
-Network = EncoderDecoder | Classifier | MaskedModel
+Network = EncoderDecoder | Classifier | MaskedModel | LanguageModel
 
 
 def set_precision(model: nn.Module, precision: torch.dtype) -> None:

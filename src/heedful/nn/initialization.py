@@ -1,12 +1,13 @@
 """Initial weights."""
 
+import math
 from typing import Final
 
 import torch
 from torch import nn
 
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.layers.feedforward import SwiGLU
+from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.positions import Learned
 from heedful.nn.recurrent.stack import RecurrentStack, init_recurrent
 
@@ -46,6 +47,26 @@ def _uniform(linear: nn.Linear, stacked: int, gain: float = 1.0) -> None:
         nn.init.xavier_uniform_(matrix, gain)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
+
+
+@torch.no_grad()
+def init_scaled(model: nn.Module, layers: int, deviation: float = 0.02) -> None:
+    """Initialize matrices and embeddings to N(0, deviation^2), biases to 0 and norms to 1      Radford et al. 2019, 2.3
+
+    The matrices that write to the residual stream, two in each of the layers, are smaller by sqrt(1 / (2 layers)), so
+    that the sum over all of them has the same variance however many there are.
+    """
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            nn.init.normal_(parameter, std=deviation)
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+        match module:
+            case SelfAttention():
+                nn.init.normal_(module.output.weight, std=deviation / math.sqrt(2 * layers))
+            case FeedForward() | SwiGLU():
+                nn.init.normal_(module.out.weight, std=deviation / math.sqrt(2 * layers))
 
 
 @torch.no_grad()

@@ -9,12 +9,13 @@ from heedful.errors import UserError
 from heedful.models.bundle import read_description
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
+from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.protocol import Task
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.table import find_task
 from heedful.tasks.translate.model import Translator
 
-AnyLoadedModel = Translator | TextClassifier | MaskFiller
+AnyLoadedModel = Translator | TextClassifier | MaskFiller | TextGenerator
 
 
 @overload
@@ -41,7 +42,8 @@ def load(
     ensemble: Sequence[str | PathLike[str]] = (),
     task: Task | None = None,
 ) -> Any:
-    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier` or a `MaskFiller`.
+    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`,
+    a `MaskFiller` or a `TextGenerator`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators that decode together with the first.

@@ -6,10 +6,11 @@ from typing import Final
 from heedful.config.recipe import Recipe
 from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
+from heedful.tasks.generate.task import GenerateTask
 from heedful.tasks.protocol import Task
 from heedful.tasks.translate.task import TranslateTask
 
-_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), FillTask())
+_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), FillTask(), GenerateTask())
 TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
 
 

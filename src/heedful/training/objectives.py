@@ -6,11 +6,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.batches.masked import MaskedBatch
-from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.texts import TextBatch
 from heedful.models.networks import Classifier, MaskedModel
 from heedful.models.protocols import NextTokenModel
@@ -60,23 +59,37 @@ class StatefulObjective(Protocol):
         ...
 
 
+class LabelledBatch(Protocol):
+    """A batch with a label for each target token."""
+
+    @property
+    def labels(self) -> Int[Tensor, "N"]:
+        """The tokens to predict; IGNORED where a batch is filled up."""
+        ...
+
+    @property
+    def target_tokens(self) -> int:
+        """The number of labels that count."""
+        ...
+
+
 class NextToken:
     """Label-smoothed cross-entropy of each target token, given the tokens before it and the source, if there is one."""
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: NextTokenModel[PairBatch], batch: PairBatch) -> Sums:
+    def __call__(self, model: NextTokenModel[Any], batch: LabelledBatch) -> Sums:
         """Sum over the target tokens of a micro-batch."""
         states, output = model.next_token_states(batch), model.output
         return Sums(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
 
-    def units(self, batch: PairBatch) -> int:
+    def units(self, batch: LabelledBatch) -> int:
         """The target tokens, end markers included."""
         return batch.target_tokens
 
-    def tokens(self, batch: PairBatch) -> int:
-        """The same."""
+    def tokens(self, batch: LabelledBatch) -> int:
+        """The target tokens, end markers included."""
         return batch.target_tokens
 
 

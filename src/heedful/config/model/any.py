@@ -7,12 +7,14 @@ from pydantic import Field
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 
 AnyModel = Annotated[
-    TransformerModel | RecurrentModel | MixedModel | ClassifierModel | BertModel, Field(discriminator="family")
+    TransformerModel | RecurrentModel | MixedModel | ClassifierModel | BertModel | LanguageModelTable,
+    Field(discriminator="family"),
 ]
 AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel
 
@@ -24,7 +26,7 @@ def text_encoder(model: AnyModel) -> AnyEncoder | None:
             return model.encoder
         case BertModel():
             return model
-        case TransformerModel() | RecurrentModel() | MixedModel():
+        case TransformerModel() | RecurrentModel() | MixedModel() | LanguageModelTable():
             return None
         case _:
             assert_never(model)

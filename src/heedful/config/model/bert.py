@@ -26,7 +26,7 @@ class BertModel(TransformerStack):
     heads: Annotated[int, Field(ge=1, le=10_000)] = 12
     layers: Layers = 12
     inner: Width = 3072
-    activation: Literal["relu", "gelu", "silu", "swiglu"] = "gelu"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "gelu"
     norm_epsilon: PositiveFloat = 1e-12
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
     max_positions: Positions = 512

@@ -5,6 +5,7 @@ from typing import Final, assert_never
 from heedful.config.model.any import AnyEncoder, AnyModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable
+from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel, TransformerStack
@@ -22,7 +23,7 @@ def check_size(model: AnyModel) -> None:
         )
 
 
-def least_parameters(model: AnyModel | AnyEncoder) -> int:
+def least_parameters(model: AnyModel | AnyEncoder | RecurrentDecoderTable | TransformerStack) -> int:
     """Return how many parameters the layers have at least, without the vocabulary's embeddings."""
     match model:
         case TransformerModel():
@@ -32,12 +33,14 @@ def least_parameters(model: AnyModel | AnyEncoder) -> int:
         case RecurrentModel():
             encoder = model.layers * (model.encoder_width or model.width) ** 2
             return encoder + (model.decoder_layers or model.layers) * model.width**2
-        case RecurrentEncoderTable():
+        case RecurrentEncoderTable() | RecurrentDecoderTable():
             return model.layers * model.width**2
         case HierarchicalEncoderTable():
             return least_parameters(model.words) + least_parameters(model.sentences)
         case MixedModel():
             return sum(table.layers * table.width**2 for table in model.sides)
+        case LanguageModelTable():
+            return least_parameters(model.decoder)
         case ClassifierModel():
             return least_parameters(model.encoder)
         case _:

@@ -32,7 +32,7 @@ class TransformerStack(Attending):
     """Number of blocks."""
     inner: Width = 2048
     """Width inside the feed-forward networks."""
-    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"
     """Activation of the feed-forward networks."""
     norm: Literal["post", "pre"] = "post"
     """Place of layer norms: after each sublayer's residual sum, or before each sublayer."""

@@ -52,14 +52,14 @@ def _documents_of_rows(corpus: RowTexts, folder: str, whole: TextForm, dropped: 
 
 
 def _plain_documents(corpus: PlainTexts, folder: str, whole: TextForm, dropped: Counter[str]) -> Iterator[Document]:
-    lines = _short(select_lines(read_lines(files_of(corpus, folder)[0]), corpus), whole, dropped)
+    lines = short_lines(select_lines(read_lines(files_of(corpus, folder)[0]), corpus), whole, dropped)
     for document in _grouped(lines, corpus):
         sentences = [sentence for line in document for sentence in _sentences(line, corpus)]
         if sentences:
             yield sentences
 
 
-def _short(lines: Iterable[str], whole: TextForm, dropped: Counter[str]) -> Iterator[str]:
+def short_lines(lines: Iterable[str], whole: TextForm, dropped: Counter[str]) -> Iterator[str]:
     """Yield the lines that are not too long; a longer one is not a blank line, which would end a document."""
     for line in lines:
         if whole.too_long(line):
@@ -80,14 +80,17 @@ def _grouped(lines: Iterable[str], corpus: PlainTexts) -> Iterator[list[str]]:
         case "line":
             return ([line] for line in lines)
         case "blank_line":
-            return _between_blank_lines(lines)
+            return between_blank_lines(lines)
         case "heading":
-            return _under_titles(lines)
+            return under_titles(lines)
+        case "file":
+            return iter((list(lines),))
         case _:
             assert_never(corpus.documents)
 
 
-def _between_blank_lines(lines: Iterable[str]) -> Iterator[list[str]]:
+def between_blank_lines(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the lines of each document; blank lines separate documents."""
     document: list[str] = []
     for line in lines:
         if line.strip():
@@ -98,16 +101,16 @@ def _between_blank_lines(lines: Iterable[str]) -> Iterator[list[str]]:
     yield document
 
 
-def _under_titles(lines: Iterable[str]) -> Iterator[list[str]]:
+def under_titles(lines: Iterable[str], keep_titles: bool = False) -> Iterator[list[str]]:
     """Split as WikiText does: " = Title = " begins a document, and headings have more equals signs on both sides."""
     document: list[str] = []
     for line in lines:
         level = _heading_level(line)
-        if level == 0:
-            document.append(line)
-        elif level == 1:
+        if level == 1:
             yield document
             document = []
+        if level == 0 or keep_titles:
+            document.append(line)
     yield document
 
 

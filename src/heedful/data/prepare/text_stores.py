@@ -1,7 +1,8 @@
 """Corpora of texts to token stores: read, tokenized, kept in the cache.
 
 A row is a text, with the streams `text`, `second` where there are pairs, and `label`; or a document, with `text` and
-`sentences`, the number of tokens of each sentence, and `label` where it has one.
+`sentences`, the number of tokens of each sentence, and `label` where it has one; or a document of running text,
+with its markers.
 """
 
 import re
@@ -14,10 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from heedful.config.corpora import TEXTS, AnyCorpus, RowTexts
+from heedful.config.corpora import TEXTS, AnyCorpus, PlainTexts, RowTexts
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.documents import read_documents
+from heedful.data.corpora.running_text import read_running_text
 from heedful.data.corpora.sentence_splitting import RULES
 from heedful.data.corpora.texts import Text, classes_of, read_texts
 from heedful.data.prepare.document_pieces import document_of, to_encode
@@ -25,8 +27,9 @@ from heedful.data.prepare.pair_stores import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
 from heedful.data.tokenize.known_words import ID, KnownWords
+from heedful.data.tokenize.line_breaks import encode_running
 from heedful.data.tokenize.pair_encoder import ragged
-from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 from heedful.errors import UserError, counted
 
 _CHUNK: Final = 1024  # texts that are tokenized together, on all cores
@@ -47,6 +50,7 @@ class TextStores:
     labels: tuple[str, ...] = ()
     several: bool = False  # labels per text
     documents: bool = False  # whether rows are documents of sentences
+    running: bool = False  # whether rows are documents of running text, with their markers
 
     def store(self, corpus: AnyCorpus) -> TokenStore:
         """Return the tokenized corpus, from the cache or made now."""
@@ -58,6 +62,7 @@ class TextStores:
                 "tokenizer": self.tokenizer.fingerprint,
                 "labels": [self.labels, self.several],
                 "documents": RULES if self.documents else 0,
+                **({"running": 1} if self.running else {}),
             }
         )
 
@@ -67,7 +72,7 @@ class TextStores:
             write_store(staged, key, self._types(corpus), self._streams(corpus, dropped), dropped)
 
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
-        what = "document" if self.documents else "text"
+        what = "document" if self.documents or self.running else "text"
         empty, long = store.dropped.get("empty", 0), store.dropped.get("line", 0)
         too_long = f"{long:,} longer than `data.max_line` ({self.data.max_line:,} characters)" if long else ""
         if not len(store):
@@ -85,6 +90,12 @@ class TextStores:
 
     def _streams(self, corpus: AnyCorpus, dropped: Counter[str]) -> Iterator[Streams]:
         words = KnownWords(self.tokenizer)
+        if self.running:
+            assert isinstance(corpus, TEXTS)
+            running = read_running_text(corpus, self.data.folder, TextForm.of(self.data), dropped)
+            while some_texts := list(islice(running, _CHUNK)):
+                yield self._running_streams(some_texts, words, is_whole_file(corpus))
+            return
         if self.documents and not self.labels:
             assert isinstance(corpus, TEXTS)
             documents = read_documents(corpus, self.data.folder, TextForm.of(self.data), dropped)
@@ -106,6 +117,13 @@ class TextStores:
                 streams = {**streams, "label": Ragged.of(classes_of(full, self.labels, corpus.title))}
             yield streams
 
+    def _running_streams(self, texts: Sequence[str], words: KnownWords, endless: bool) -> Streams:
+        """Return documents with their markers; a text that is a whole file has no end, as it might continue."""
+        end = [] if endless else [END]
+        rows = encode_running(texts, words, self.tokenizer.spells_spaces)
+        marked = [np.concatenate(([BEGIN], row, end)).astype(id_type(self.tokenizer.size)) for row in rows]
+        return {"text": Ragged.of_arrays(marked, id_stream(self.tokenizer.size))}
+
     def _text_streams(self, texts: Sequence[Text], words: KnownWords, types: Mapping[str, StreamType]) -> Streams:
         dtype = id_type(self.tokenizer.size)
         streams = {"text": ragged(words.encode([text.text for text in texts]), dtype)}
@@ -121,6 +139,11 @@ class TextStores:
             "text": ragged([b"".join(document) for document in sentences], id_type(self.tokenizer.size)),
             "sentences": Ragged.of([[length for length in document if length] for document in lengths]),
         }
+
+
+def is_whole_file(corpus: AnyCorpus) -> bool:
+    """Whether a corpus is one document, its whole file."""
+    return isinstance(corpus, PlainTexts) and corpus.documents == "file"
 
 
 def _why_empty(corpus: AnyCorpus) -> str:

@@ -1,19 +1,21 @@
-"""From the recipe of a classifier or a masked language model to its tokenizer, its classes and its tokenized texts."""
+"""From the recipe of a model that reads texts to its tokenizer, its classes and its tokenized texts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.corpora import PlainTexts, RowTexts
+from heedful.config.corpora import TEXTS, PlainTexts, RowTexts
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import check_files, content_key
+from heedful.data.corpora.running_text import read_running_text
 from heedful.data.corpora.texts import read_texts
 from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
 from heedful.data.prepare.text_stores import TextStores, labels_in
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.cached import TokenizerTraining
+from heedful.data.tokenize.line_breaks import running_pieces
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
@@ -26,12 +28,14 @@ def prepare_texts(
     *,
     labelled: Literal["one", "several"] | None = None,
     documents: bool = False,
+    running: bool = False,
     mask: bool = False,
 ) -> Prepared:
     """Train the tokenizer and find the classes, unless they are given, and tokenize training and validation corpora.
 
     `progress` gets a line of text for every longer piece of work. `labelled` says how many labels a text has,
-    `documents` whether rows are documents of sentences, and `mask` whether the vocabulary needs `<mask>`.
+    `documents` whether rows are documents of sentences, `running` whether they are documents of running text, and
+    `mask` whether the vocabulary needs `<mask>`.
     """
     data = recipe.data
     for corpus in (*data.train, *data.valid):
@@ -42,12 +46,12 @@ def prepare_texts(
         tokenizer = given["text"]
     else:
         of_train = [contents[corpus] for corpus in data.train]
-        training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train, mask=mask)
-        tokenizer = training.tokenizer("text", "", lambda: TextSample.of(recipe), progress)
+        training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train, mask=mask, running=running)
+        tokenizer = training.tokenizer("text", "", lambda: TextSample.of(recipe, running), progress)
     several, labels = labelled == "several", given.labels if given else ()
     if labelled is not None:
         labels = labels or labels_in(data.train, data, several)
-    work = TextStores(data, tokenizer, contents, progress, labels, several, documents)
+    work = TextStores(data, tokenizer, contents, progress, labels, several, documents, running)
     train = tuple(work.store(corpus) for corpus in data.train)
     return Prepared(
         Vocabularies({"text": tokenizer}, labels),
@@ -64,18 +68,19 @@ class TextSample:
     recipe: Recipe
     taken: int
     count: int
+    running: bool = False  # whether texts are pieces of running text
 
     @classmethod
-    def of(cls, recipe: Recipe) -> "TextSample":
+    def of(cls, recipe: Recipe, running: bool = False) -> "TextSample":
         """Take as many texts as the recipe allows."""
-        count = sum(1 for _ in _all_texts(recipe))
+        count = sum(1 for _ in _all_texts(recipe, running))
         if not count:
             names = ", ".join(corpus.title for corpus in recipe.data.train)
             raise UserError(f"There is no text to train a tokenizer on in {names}: all texts are blank.")
-        return cls(recipe, min(count, recipe.tokenizer.sample), count)
+        return cls(recipe, min(count, recipe.tokenizer.sample), count, running)
 
     def __iter__(self) -> Iterator[str]:
-        return evenly(_all_texts(self.recipe), self.taken, self.count)
+        return evenly(_all_texts(self.recipe, self.running), self.taken, self.count)
 
     @property
     def description(self) -> str:
@@ -83,8 +88,11 @@ class TextSample:
         return described(self.taken, self.count)
 
 
-def _all_texts(recipe: Recipe) -> Iterator[str]:
-    """Yield every text of the training corpora: of running text each sentence, of pairs both texts."""
+def _all_texts(recipe: Recipe, running: bool) -> Iterator[str]:
+    """Yield every text of the training corpora: of documents each sentence, of pairs both texts."""
+    if running:
+        yield from _running_pieces(recipe)
+        return
     data, form = recipe.data, TextForm.of(recipe.data)
     for corpus in data.train:
         if isinstance(corpus, PlainTexts):
@@ -94,3 +102,12 @@ def _all_texts(recipe: Recipe) -> Iterator[str]:
         assert isinstance(corpus, RowTexts)
         for text in read_texts(corpus.model_copy(update={"label": None}), data.folder, form):  # whatever their labels
             yield from (part for part in (text.text, text.second) if part and part.strip())
+
+
+def _running_pieces(recipe: Recipe) -> Iterator[str]:
+    """Yield the running text of the training corpora in pieces, as the tokenizer will read it."""
+    spells_spaces = recipe.tokenizer.kind in ("byte_bpe", "char")
+    for corpus in recipe.data.train:
+        assert isinstance(corpus, TEXTS)
+        for text in read_running_text(corpus, recipe.data.folder, TextForm.of(recipe.data)):
+            yield from running_pieces(text, spells_spaces)

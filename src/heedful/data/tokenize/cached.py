@@ -36,6 +36,7 @@ class TokenizerTraining:
     contents: Sequence[Mapping[str, object]]
     languages: Sequence[str] = ()
     mask: bool = False
+    running: bool = False  # whether the texts are running text, with line breaks
 
     def tokenizer(self, side: str, of_side: str, texts: Callable[[], Texts], progress: Say) -> Tokenizer:
         """Return the tokenizer of a side, which is called `of_side` in messages."""
@@ -50,6 +51,7 @@ class TokenizerTraining:
                 "side": side,
                 "contents": self.contents,
                 **({"mask": True} if self.mask else {}),
+                **({"running": 1} if self.running else {}),
             }
         )
 

@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+import torch
 from torch import nn
 
 from heedful.config.model.encoders import RecurrentEncoderTable
+from heedful.config.model.language import RecurrentDecoderTable
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.recurrent.decoder import EachSentence, EachToken, RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentEncoder
 from heedful.models.recurrent.initial_state import Bridge, Bridged, Handed, InitialState
+from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.models.recurrent.wirings import Bahdanau, Cho, Luong, Sutskever, Unfed, Wiring
 from heedful.nn.attention.windows import GlobalView, MonotoneView, PredictedView
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
@@ -64,6 +67,29 @@ def recurrent_decoder(
     """Make a decoder over memories of this width, whose embedding and output layer have these matrices."""
     drop = (EachSentence if config.variational else EachToken)(config.dropout)
     return RecurrentDecoder(_embedding(config, weight), _wiring(config, memory_width), drop, Output(output))
+
+
+def recurrent_language_model(
+    config: RecurrentDecoderTable, weight: nn.Parameter, output: nn.Parameter
+) -> RecurrentLanguageModel:
+    """Make a decoder without memory, whose embedding and output layer have these matrices."""
+    embedding = make_embedding(
+        [weight],
+        None,
+        0.0 if config.variational else config.dropout,  # variational masks already drop inputs of the first layer
+        scaled=False,
+        dropout_words=config.dropout_words,
+    )
+    stack = RecurrentStack(
+        _KINDS[config.cell],
+        config.embedding_width,
+        config.width,
+        config.layers,
+        dropout=config.dropout,
+        variational=config.variational,
+    )
+    bias = nn.Parameter(torch.zeros(output.shape[0]))
+    return RecurrentLanguageModel(embedding, stack, Output(output, bias), config.dropout)
 
 
 def _embedding(

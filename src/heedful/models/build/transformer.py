@@ -6,6 +6,7 @@ from typing import Final, assert_never
 import torch
 from torch import nn
 
+from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerModel, TransformerStack
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
@@ -38,15 +39,19 @@ def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments
 
 
 def transformer_decoder(
-    config: TransformerModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int | None
+    config: TransformerModel | TransformerDecoderTable,
+    weight: nn.Parameter,
+    output: nn.Parameter,
+    memory_width: int | None,
 ) -> TransformerDecoder:
     """Make a decoder over memories of this width, or over none; its embedding and output layer have these matrices."""
-    layers = range(config.decoder_layers or config.layers)
+    layers = range(getattr(config, "decoder_layers", None) or config.layers)
+    biased = isinstance(config, TransformerModel) and config.output_bias
     return TransformerDecoder(
         _embedding(config, weight),
         [_decoder_block(config, memory_width, seed=config.layers + 2 * layer) for layer in layers],
         _final_norm(config),
-        Output(output, nn.Parameter(torch.zeros(output.shape[0])) if config.output_bias else None),
+        Output(output, nn.Parameter(torch.zeros(output.shape[0])) if biased else None),
     )
 
 

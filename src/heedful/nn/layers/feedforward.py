@@ -1,6 +1,7 @@
 """Position-wise feed-forward networks, applied to each token separately."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import torch.nn.functional as F
@@ -11,7 +12,12 @@ from heedful.nn.kernels import use_kernels
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.linear import Linear
 
-ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # Hendrycks and Gimpel 2016, as GPT-2 computes it
+    "silu": F.silu,
+}
 
 
 class FeedForward(nn.Module):

@@ -1,0 +1,165 @@
+"""Windows of running text: what a language model reads at once, and the next token of each of its tokens.
+
+text       <s> a b c d </s> <s> e f </s>             windows of three tokens
+closed     <s> a b | c d | <s> e f                   a window ends where its document ends
+open       <s> a b | c d </s> | <s> e f              documents are one text
+
+Where the first cut of a text falls is drawn anew in every epoch, so that a token does not always have the same tokens
+before it. All of it is a pure function of (stores, weights, seed, epoch).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.data.batch_layout import StaticShape, layouts
+from heedful.data.collate import places_of
+from heedful.data.epochs.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
+from heedful.data.movable import Movable
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import PAD
+from heedful.errors import UserError
+from heedful.packed import IGNORED, Packed
+
+Borders = Literal["closed", "open"]
+
+
+@dataclass(frozen=True, eq=False)
+class WindowBatch(Movable):
+    """Windows and the token after each of their tokens. What fills up a batch has the label IGNORED."""
+
+    inputs: Packed
+    labels: Int[Tensor, "N"]
+    sentences: int  # the real windows
+    target_tokens: int  # the real labels
+
+    @property
+    def tokens(self) -> int:
+        """The number of real tokens."""
+        return self.target_tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Windows of one store: the index of the first token of each, and its length."""
+
+    begins: Indices
+    lengths: Indices
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+
+def cut_windows(store: TokenStore, length: int, borders: Borders, random: np.random.Generator | None) -> Windows:
+    """Cut a store into windows of at most `length` tokens, each of which has a next token.
+
+    Without `random` the first cut is `length` tokens after the start of a text.
+    """
+    offsets = store.streams["text"].offsets
+    starts, ends = (offsets[:-1], offsets[1:]) if borders == "closed" else (offsets[:1], offsets[-1:])
+    predicted = ends - starts - 1
+    first = np.minimum(predicted, length)
+    if random is not None:
+        long = np.flatnonzero(predicted > length)
+        first[long] = random.integers(1, length + 1, len(long))
+    further = -(-(predicted - first) // length)
+    counts = further + 1
+    number = places_of(np.zeros(len(counts), np.int64), counts)  # of each window in its text
+    owner = np.repeat(np.arange(len(counts)), counts)
+    begins = starts[owner] + np.where(number > 0, first[owner] + (number - 1) * length, 0)
+    lengths = np.minimum(np.where(number > 0, length, first[owner]), ends[owner] - 1 - begins)
+    some = lengths > 0
+    return Windows(begins[some], lengths[some])
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedWindows:
+    """The windows of a micro-batch, by the number of their store."""
+
+    stores: Indices
+    begins: Indices
+    lengths: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class WindowFeed:
+    """Windows of the texts of one or several weighted stores, in random order."""
+
+    stores: Sequence[TokenStore]
+    weights: Sequence[float]
+    seed: int
+    batch_tokens: int
+    max_length: int
+    borders: Borders
+    max_sentences: int | None = None
+    static: StaticShape | None = None
+    multiple: int = 1  # of tokens, where the shape is not static
+    pin: bool = False
+
+    def __post_init__(self) -> None:
+        longest = max((len(store.streams["text"].values) - 1 for store in self.stores), default=0)
+        if self.borders == "open" and longest < self.max_length:
+            raise UserError(
+                f"The texts have {longest + 1:,} tokens, which do not fill one window of `data.max_length` "
+                f"({self.max_length:,}) tokens: give more text, or lower it."
+            )
+
+    def plan(self, epoch: int) -> Iterator[PlannedWindows]:
+        """Return the micro-batches of an epoch, in order; the same ones whenever it is called."""
+        random = generator(self.seed, epoch)
+        cut = [cut_windows(store, self.max_length, self.borders, random) for store in self.stores]
+        return self._micro_batches(cut, random)
+
+    def _micro_batches(self, cut: Sequence[Windows], random: np.random.Generator) -> Iterator[PlannedWindows]:
+        sizes = [len(windows) for windows in cut]
+        begins = np.concatenate([windows.begins for windows in cut])
+        lengths = np.concatenate([windows.lengths for windows in cut])
+        owners = np.repeat(np.arange(len(cut)), sizes)
+
+        def costs(windows: Indices) -> tuple[Counts]:
+            return (lengths[windows],)
+
+        order = shuffled(sizes, self.weights, random, "window")
+        for pool in pools(order, costs, POOL * self.batch_tokens):
+            for rows in batches_of_pool(pool, costs(pool), random, self.batch_tokens, self._max_sentences):
+                yield PlannedWindows(owners[rows], begins[rows], lengths[rows])
+
+    def batch(self, planned: PlannedWindows) -> WindowBatch:
+        """Make one micro-batch."""
+        made = collate_windows(self.stores, planned, self.static, self.multiple)
+        return made.pin_memory() if self.pin else made
+
+    def placed(self, static: StaticShape | None, pin: bool) -> Self:
+        """Return the feed for a device."""
+        return replace(self, static=static, pin=pin)
+
+    @property
+    def _max_sentences(self) -> int | None:
+        """The most windows of a batch: no more than the static shape has room for."""
+        if self.static is None:
+            return self.max_sentences
+        return min(self.max_sentences or self.static.max_sentences, self.static.max_sentences)
+
+
+def collate_windows(
+    stores: Sequence[TokenStore], planned: PlannedWindows, static: StaticShape | None = None, multiple: int = 1
+) -> WindowBatch:
+    """Make the batch of these windows: ragged, filled up to a multiple of tokens, or of one static shape."""
+    lengths = planned.lengths
+    tokens = int(lengths.sum())
+    (layout,) = layouts([lengths], static, multiple)
+    values, labels = np.full(layout.tokens, PAD, np.int64), np.full(layout.tokens, IGNORED, np.int64)
+    starts = np.cumsum(lengths) - lengths
+    for number, store in enumerate(stores):
+        mine = np.flatnonzero(planned.stores == number)
+        text: NDArray[np.unsignedinteger] = store.streams["text"].values
+        places = places_of(planned.begins[mine], lengths[mine])
+        here = places_of(starts[mine], lengths[mine])
+        values[here], labels[here] = text[places], text[places + 1]
+    return WindowBatch(Packed(torch.from_numpy(values), layout), torch.from_numpy(labels), len(lengths), tokens)

@@ -1,0 +1,39 @@
+"""From a recipe's [model] table to a language model."""
+
+from typing import assert_never
+
+from torch import nn
+
+from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable
+from heedful.models.build.recurrent import recurrent_language_model
+from heedful.models.build.transformer import transformer_decoder
+from heedful.models.networks import LanguageModel
+from heedful.nn.initialization import init_scaled, init_xavier
+from heedful.nn.layers.embedding import make_table
+
+
+def build_language_model(config: LanguageModelTable, vocabulary: int) -> LanguageModel:
+    """Make a language model with new weights, drawn from torch's global generator."""
+    table = config.decoder
+    weight = make_table(vocabulary, table.embedding_width)
+    model = LanguageModel(_decoder(table, weight, weight if config.tie else make_table(vocabulary, table.width)))
+    match table:
+        case TransformerDecoderTable():
+            init_scaled(model, table.layers)
+        case RecurrentDecoderTable():
+            init_xavier(model)
+        case _:
+            assert_never(table)
+    return model
+
+
+def _decoder(
+    table: TransformerDecoderTable | RecurrentDecoderTable, weight: nn.Parameter, output: nn.Parameter
+) -> nn.Module:
+    match table:
+        case TransformerDecoderTable():
+            return transformer_decoder(table, weight, output, None)
+        case RecurrentDecoderTable():
+            return recurrent_language_model(table, weight, output)
+        case _:
+            assert_never(table)

@@ -1,0 +1,1 @@
+"""The task of language models: running text, the next token, and texts that continue a prompt."""

@@ -1,0 +1,128 @@
+"""Evaluation of a language model: how well it predicts the texts of a corpus."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from heedful.config.corpora import TEXTS, AnyCorpus
+from heedful.data.corpora.files import content_key
+from heedful.data.corpora.running_text import read_running_text
+from heedful.data.prepare.text_stores import TextStores
+from heedful.data.text_form import TextForm
+from heedful.errors import UserError, counted
+from heedful.metrics.perplexity import Likelihood
+from heedful.metrics.scores import Score, finite_scores
+from heedful.models.bundle import Bundle
+from heedful.models.networks import LanguageModel
+from heedful.tasks.generate.validation import evaluation_windows, score_windows
+from heedful.tasks.protocol import ShowProgress, show_nothing
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """The size of texts, independent of any tokenizer."""
+
+    documents: int
+    words: int  # separated by spaces, and one more for each line break
+    lines: int
+    characters: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class LanguageEvaluation:
+    """Scores of a language model on documents."""
+
+    likelihood: Likelihood
+    size: TextSize
+    vocabulary: int
+    stride: int
+    seconds: float
+
+    def scores(self) -> list[Score]:
+        """Return perplexities and bits per byte; units that do not depend on the tokenizer compare different models."""
+        found, size = self.likelihood, self.size
+        return [
+            Score("perplexity", "perplexity", found.perplexity, note=f"per token, of {found.tokens:,}"),
+            Score(
+                "word_perplexity",
+                "word perplexity",
+                Likelihood(found.total, size.words).perplexity,
+                note=f"per word or line break, of {size.words:,}",
+            ),
+            Score("bits_per_byte", "bits per byte", found.total / math.log(2) / max(1, size.bytes), "loss"),
+            Score("loss", "loss", found.loss, "loss"),
+            Score("line_loss", "loss per line", found.total / max(1, size.lines), note="nats"),
+            Score(
+                "uniform_perplexity",
+                "of a uniform guess",
+                float(self.vocabulary),
+                note="perplexity per token, the size of the vocabulary",
+            ),
+        ]
+
+    def remarks(self) -> list[str]:
+        """Return the time taken."""
+        return [f"{counted(self.size.documents, 'document')} in {self.seconds:.1f} s"]
+
+    def to_json(self) -> dict[str, object]:
+        """Return everything as JSON values."""
+        return {
+            **finite_scores(self.scores()),
+            "documents": self.size.documents,
+            "tokens": self.likelihood.tokens,
+            "words": self.size.words,
+            "lines": self.size.lines,
+            "bytes": self.size.bytes,
+            "stride": self.stride,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def outputs(self) -> Iterator[str]:
+        """Yield nothing: the evaluation has no output for each text."""
+        return iter(())
+
+
+def evaluate_language(
+    bundle: Bundle[LanguageModel],
+    corpus: AnyCorpus,
+    folder: str,
+    stride: int | None = None,
+    show: ShowProgress = show_nothing,
+) -> LanguageEvaluation:
+    """Predict every token of a corpus, and score the predictions.
+
+    A window of `data.max_length` tokens moves by `stride` tokens, by default by its own length: a smaller stride gives
+    each token more text before it, and takes longer.
+    """
+    recipe, tokenizer = bundle.recipe, bundle.vocabularies["text"]
+    if stride is not None and not 1 <= stride <= recipe.data.max_length:
+        raise UserError(
+            f"`stride` is {stride}, but must be from 1 to {recipe.data.max_length:,}, the length of a window."
+        )
+    contents = {corpus: content_key(corpus, folder)}
+    data = recipe.data.model_copy(update={"folder": folder})
+    store = TextStores(data, tokenizer, contents, lambda message: None, running=True).store(corpus)
+    windows = evaluation_windows(recipe, [store], stride)
+    started = time.perf_counter()
+    with evaluation_mode(bundle.model):
+        found = score_windows(bundle.model, windows, windows.plan(), show, "evaluating: batch")
+    seconds = time.perf_counter() - started
+    return LanguageEvaluation(
+        found, _measure(corpus, folder, TextForm.of(data)), tokenizer.size, windows.stride, seconds
+    )
+
+
+def _measure(corpus: AnyCorpus, folder: str, form: TextForm) -> TextSize:
+    assert isinstance(corpus, TEXTS)
+    documents = words = lines = characters = of_bytes = 0
+    for text in read_running_text(corpus, folder, form):
+        breaks = text.count("\n")
+        documents += 1
+        words += len(text.split()) + breaks
+        lines += breaks + (not text.endswith("\n"))
+        characters += len(text)
+        of_bytes += len(text.encode())
+    return TextSize(documents, words, lines, characters, of_bytes)

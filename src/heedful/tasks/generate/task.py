@@ -1,0 +1,97 @@
+"""The task of language models: they learn to predict the next token of running text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.config.corpora import AnyCorpus
+from heedful.config.model.language import TransformerDecoderTable
+from heedful.config.recipe import Recipe
+from heedful.config.rules.generate import GENERATE, language_model
+from heedful.config.rules.task_rules import TaskRules
+from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
+from heedful.data.batches.windows import WindowFeed
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.prepare.texts import prepare_texts
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle
+from heedful.models.networks import LanguageModel
+from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
+from heedful.tasks.generate.model import TextGenerator, read_generator
+from heedful.tasks.generate.validation import LanguageValidator
+from heedful.tasks.protocol import ShowProgress, show_nothing
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
+from heedful.training.objectives import NextToken
+
+
+class GenerateTask:
+    """Predicts the next token of texts."""
+
+    rules: TaskRules = GENERATE
+
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
+        """Read the data; a given vocabulary is kept."""
+        return prepare_texts(recipe, say, given, running=True)
+
+    def objective(self, recipe: Recipe, prepared: Prepared) -> NextToken:
+        """Make the objective that training minimises."""
+        return NextToken(recipe.label_smoothing)
+
+    def feed(self, recipe: Recipe, prepared: Prepared) -> WindowFeed:
+        """Make the training batches."""
+        data = recipe.data
+        return WindowFeed(
+            prepared.train,
+            prepared.weights,
+            seed=recipe.train.seed,
+            batch_tokens=data.batch_tokens,
+            max_length=data.max_length,
+            borders=data.borders,
+            max_sentences=max(1, data.batch_tokens // _shortest(recipe)),
+            multiple=CPU_MULTIPLE,
+        )
+
+    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+        """Return the common shape of a GPU's batches if attention needs no padding."""
+        decoder, data = language_model(recipe).decoder, recipe.data
+        if not isinstance(decoder, TransformerDecoderTable):
+            return None
+        return static_layout(decoder, data, data.max_length, _shortest(recipe), precision)
+
+    def validator(self, bundle: Bundle[LanguageModel], prepared: Prepared) -> LanguageValidator:
+        """Make the validator that scores the model during training; the recipe's metric comes first."""
+        return LanguageValidator(bundle, prepared)
+
+    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
+        """Count the tokens that an epoch predicts."""
+        counts = [
+            store.tokens("text") - (len(store) if recipe.data.borders == "closed" else 1) for store in prepared.train
+        ]
+        return float(sum(count * weight for count, weight in zip(counts, prepared.weights, strict=True)))
+
+    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextGenerator:
+        """Load a bundle as a model that generates text."""
+        return TextGenerator(read_generator(folder, placement, self.rules))
+
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """Return how to use such a model: a command, and a call in Python on `model`."""
+        return f'heedful generate {folder} --prompt "Once upon a time"', 'generate("Once upon a time")'
+
+    def evaluate(
+        self,
+        model: TextGenerator,
+        corpus: AnyCorpus,
+        folder: str = "",
+        options: Mapping[str, Any] | None = None,
+        show: ShowProgress = show_nothing,
+    ) -> LanguageEvaluation:
+        """Score how well the model predicts the texts of a corpus."""
+        return evaluate_language(model.bundle, corpus, folder, show=show)
+
+
+def _shortest(recipe: Recipe) -> int:
+    """Return the length of the shortest windows that fill a batch: open borders leave none shorter than the longest."""
+    return recipe.data.max_length if recipe.data.borders == "open" else min(SHORTEST_TEXT, recipe.data.max_length)
