@@ -45,7 +45,7 @@ from heedful.config.train import Average
         ("[tokenizer]\nkind = 3", "`tokenizer.kind` is 3, but must be one of: byte_bpe, bpe,"),
         (
             "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
-            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, bert.',
+            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, bert, language.',
         ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
         ("[model]\nlayers = 1.5", "`model.layers` is 1.5, but must be a whole number of at least 1."),

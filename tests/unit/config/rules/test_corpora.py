@@ -66,7 +66,7 @@ def test_a_masked_model_learns_from_texts_of_every_form_whether_they_have_labels
         ('{ text = "a", sample = 0 }', "`data.train.sample` is 0, but must be a whole number of at least 1."),
         (
             '{ text = "a", documents = "page" }',
-            '`data.train.documents` is "page", but must be "blank_line", "line" or "heading".',
+            '`data.train.documents` is "page", but must be "blank_line", "line", "heading" or "file".',
         ),
         ('{ text = "a", sentences = "all" }', '`data.train.sentences` is "all", but must be "split" or "line".'),
     ],

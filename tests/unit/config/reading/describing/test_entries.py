@@ -33,13 +33,13 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
 @pytest.mark.parametrize(
     ("path", "tasks"),
     [
-        ("train.steps", {"translate", "classify", "fill"}),
+        ("train.steps", {"translate", "classify", "fill", "generate"}),
         ("train.masking.share", {"fill"}),
         ("train.class_weights", {"classify"}),
         ("decode.beam", {"translate"}),
         ("data.train.to", {"translate"}),
-        ("data.train.label", {"classify", "fill"}),
-        ("data.train.documents", {"fill"}),
+        ("data.train.label", {"classify", "fill", "generate"}),
+        ("data.train.documents", {"fill", "generate"}),
         ("model.wiring", {"translate"}),
         ("model.next_sentence", {"fill"}),
         ("model.encoder.words.cell", {"classify"}),
