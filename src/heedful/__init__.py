@@ -17,9 +17,11 @@ from heedful.version import __version__
 
 if TYPE_CHECKING:
     from heedful.config.recipe import Recipe
+    from heedful.data.tokenize.own_tokenizer import TextTokenizer
     from heedful.decode.settings import Sampling
     from heedful.lab.compare import Comparison, System
     from heedful.lab.comparing import compare
+    from heedful.metrics.own_metrics import Metric
     from heedful.runs.averaging import average
     from heedful.runs.callbacks import Callback, Checkpoint, Validation
     from heedful.runs.result import Run
@@ -46,6 +48,7 @@ __all__ = [
     "HeedfulError",
     "MachineError",
     "MaskFiller",
+    "Metric",
     "PairScore",
     "Recipe",
     "Run",
@@ -55,6 +58,7 @@ __all__ = [
     "System",
     "TextClassifier",
     "TextGenerator",
+    "TextTokenizer",
     "TokenVectors",
     "Translation",
     "Translator",
@@ -75,6 +79,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Comparison": "heedful.lab.compare",
     "Filled": "heedful.tasks.fill.model",
     "MaskFiller": "heedful.tasks.fill.model",
+    "Metric": "heedful.metrics.own_metrics",
     "PairScore": "heedful.tasks.translate.scoring",
     "Recipe": "heedful.config.recipe",
     "Run": "heedful.runs.result",
@@ -83,6 +88,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "System": "heedful.lab.compare",
     "TextClassifier": "heedful.tasks.classify.model",
     "TextGenerator": "heedful.tasks.generate.model",
+    "TextTokenizer": "heedful.data.tokenize.own_tokenizer",
     "TokenVectors": "heedful.tasks.shared.embeddings",
     "Translation": "heedful.tasks.translate.model",
     "Translator": "heedful.tasks.translate.model",

@@ -38,6 +38,29 @@ class Stopped(HeedfulError):  # noqa: N818 - it is not an error
         self.exit_code = 128 + signal_number
 
 
+@contextmanager
+def memory_faults(way_out: str) -> Iterator[None]:
+    """Turn a full memory into a MachineError of one line; `way_out` names the options that fill it, with values."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        fault = memory_error(error, way_out)
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def memory_error(error: Exception, way_out: str) -> MachineError | None:
+    """Return a one-line MachineError for an error that says that memory is full, otherwise None.
+
+    Errors of torch are recognised by name and message, as importing torch to ask would take seconds.
+    """
+    on_gpu = type(error).__name__ == "OutOfMemoryError"
+    if not (on_gpu or isinstance(error, MemoryError) or "can't allocate memory" in str(error)):
+        return None
+    return MachineError(f"{'the GPU' if on_gpu else 'the machine'}'s memory is full: {way_out}.")
+
+
 def nearest(word: str, known: Sequence[str]) -> str | None:
     """Return the known word that is most similar to a mistyped one, if any is similar."""
     return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)

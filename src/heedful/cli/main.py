@@ -22,7 +22,7 @@ import typer.main
 import heedful
 from heedful.cli import messages
 from heedful.cli.options import QuietOption, VerboseOption, with_verbosity
-from heedful.errors import HeedfulError, MachineError, Stopped, UserError, on_command_line, suggestion
+from heedful.errors import HeedfulError, Stopped, UserError, memory_error, on_command_line, suggestion
 from heedful.files import impossible_name, machine_error, tolerate_closed_reader
 
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
@@ -46,7 +46,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "cache": ("heedful.cli.verbs.cache", "List or clear the cache of prepared data."),
     "completion": ("heedful.cli.verbs.completion", "Print a script that completes commands in your shell."),
 }
-# What to do about a full memory, by verb: the option that decides how much is needed.
+# What to do about a full memory, by verb, where the work itself does not say it (`memory_faults`): while loading.
 _MEMORY: Mapping[str, str] = {
     "train": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
     "doctor": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
@@ -234,16 +234,7 @@ def _machine_fault(error: Exception, verb: str) -> HeedfulError | None:
         _forget_standard_output()
     if isinstance(error, OSError):
         return impossible_name(error) or machine_error(error, Path(error.filename or "standard output"))
-    if _is_out_of_memory(error):
-        where = "the GPU's" if type(error).__name__ == "OutOfMemoryError" else "the machine's"
-        return MachineError(f"{where} memory is full: {_MEMORY.get(verb, _MEMORY_OF_OTHERS)}.")
-    return None
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Recognise torch's errors by name and message, as importing torch to ask would take seconds."""
-    torch_says_so = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or torch_says_so
+    return memory_error(error, _MEMORY.get(verb, _MEMORY_OF_OTHERS))
 
 
 def _forget_standard_output() -> None:

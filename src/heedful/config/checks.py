@@ -77,7 +77,8 @@ def _check_metric(recipe: Tables, rules: TaskRules) -> None:
             f"{_quoted(rules.metrics)}"
         )
     near = nearest(metric, list(rules.metrics))
-    meant = f'did you mean "{near}"?' if near else f"use {_quoted(rules.metrics)}"
+    own = "; one of your own is passed in Python, by `metrics=...`"
+    meant = f'did you mean "{near}"?' if near else f"use {_quoted(rules.metrics)}{own}"
     raise ValueError(f'`train.validation.metric` is "{metric}", which is not a metric: {meant}')
 
 

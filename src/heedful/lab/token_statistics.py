@@ -32,7 +32,12 @@ _UNKNOWN_ADVICE: Final = 'Raise `tokenizer.size`, or choose `kind = "byte_bpe"`,
 _KEPT_ADVICE: Final = (
     "The vocabulary comes from `train.start_from`: start from a model for this kind of text, or from scratch."
 )
-_REASONS: Final = {"empty": "an empty side", "too long": "`data.max_length`", "ratio": "`data.max_ratio`"}
+_REASONS: Final = {
+    "empty": "an empty side",
+    "too long": "`data.max_length`",
+    "ratio": "`data.max_ratio`",
+    "line": "`data.max_line`",
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class DroppedPairs:
     empty: int
     too_long: int
     ratio: int
+    line: int  # with more characters than `data.max_line`
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
 
 
 def _dropped_findings(dropped: DroppedPairs) -> Iterator[Finding]:
-    counts = {"empty": dropped.empty, "too long": dropped.too_long, "ratio": dropped.ratio}
+    counts = {"empty": dropped.empty, "too long": dropped.too_long, "ratio": dropped.ratio, "line": dropped.line}
     lost = sum(counts.values())
     total = dropped.kept + lost
     if lost >= _DROPPED_WARNING * total:
@@ -168,6 +174,16 @@ def _dropped_findings(dropped: DroppedPairs) -> Iterator[Finding]:
             "Raise the limit, or split long lines into sentences.",
             corpus=dropped.corpus,
             count=lost,
+        )
+    elif dropped.line:
+        yield Finding(
+            "note",
+            "dropped",
+            "train",
+            f"dropped: {dropped.line:,} of {total:,} for `data.max_line`",
+            "Such a line is rarely text: look at it, split it, or raise the limit.",
+            corpus=dropped.corpus,
+            count=dropped.line,
         )
 
 
@@ -248,8 +264,7 @@ def _vocabulary(side: str, config: AnySide, tokenizer: Tokenizer, uses: Counts) 
 
 
 def _dropped(name: str, store: TokenStore) -> DroppedPairs:
-    of = store.dropped
-    return DroppedPairs(name, len(store), of.get("empty", 0), of.get("too long", 0), of.get("ratio", 0))
+    return DroppedPairs(name, len(store), *(store.dropped.get(reason, 0) for reason in _REASONS))
 
 
 def _histogram(lengths: Mapping[str, Counts]) -> Histogram:

@@ -9,7 +9,7 @@ class. In code, `said` marks the predicted classes.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -45,6 +45,14 @@ class ClassificationResult:
     def texts(self) -> int:
         """The number of texts."""
         return len(self.true)
+
+    def named(self, several: bool) -> tuple[list[Any], list[Any]]:
+        """Return the predicted and the true classes by name: a label per text, or a tuple if there can be several."""
+        said, true = (
+            [tuple(label for label, mark in zip(self.labels, row, strict=True) if mark) for row in marks.tolist()]
+            for marks in (self.said, self.true)
+        )
+        return (said, true) if several else ([one for (one,) in said], [one for (one,) in true])
 
     @property
     def accuracy(self) -> float:

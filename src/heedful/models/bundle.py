@@ -1,6 +1,7 @@
 """The bundle: a folder that holds a whole model, and nothing that could run code.
 
-config.json          the format's number, the resolved recipe, and a classifier's labels
+config.json          the format's number, the resolved recipe, a classifier's labels, and the names of what is the
+                     caller's own: metrics, a network
 tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
 model.safetensors    the weights
 README.md            the model card
@@ -20,12 +21,13 @@ from torch import nn
 
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.task_rules import Better, TaskRules
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError, by_caller
 from heedful.files import read_bytes, read_json, write_bytes, write_json
 from heedful.models.build.network import build_network
 from heedful.models.networks import EncoderDecoder
+from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.models.weights import config_of, state_config, weights_from_bytes, weights_to_bytes
 from heedful.version import __version__
 
@@ -49,6 +51,7 @@ class Bundle(Generic[NetworkType]):
 
 def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> None:
     """Write what does not change while a model trains: the config and the vocabularies."""
+    rules, own = recipe.rules, handed_over()
     for name, tokenizer in vocabularies.files().items():
         write_bytes(folder / name, tokenizer.to_json())
     config = {
@@ -56,6 +59,8 @@ def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) 
         "heedful": __version__,
         "tokenizers": {name: tokenizer.fingerprint for name, tokenizer in vocabularies.files().items()},
         **({"labels": vocabularies.labels} if vocabularies.labels else {}),
+        **({"network": own.network_name} if own.network else {}),
+        **({"metrics": {name: rules.metrics[name] for name in rules.own_metrics}} if rules.own_metrics else {}),
         "recipe": recipe_to_json(recipe),
     }
     formerly = [identity for identity in _identities(folder) if identity != _identity(config)]
@@ -111,8 +116,8 @@ def read_bundle(
     `rules` are those of a task that is not one of Heedful's own.
     """
     recipe, vocabularies = read_description(folder, rules)
-    model = build_network(recipe.model, vocabularies)
-    if not isinstance(model, kind):
+    model = build_network_of(folder, recipe, vocabularies)
+    if own_network_of(folder) is None and not isinstance(model, kind):
         raise other_task(folder, recipe)
     if not (folder / WEIGHTS).exists():
         raise UserError(
@@ -137,8 +142,51 @@ def other_task(folder: Path, recipe: Recipe) -> UserError:
     return UserError(f"{folder} is a model that {recipe.rules.does}: use {way_out}.")
 
 
+def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:
+    """Build the network of a bundle with new weights: as its recipe says, or by the function that is handed over."""
+    own = own_network_of(folder)
+    if own is None:
+        return build_network(recipe.model, vocabularies)
+    if handed_over().network is None:
+        raise UserError(
+            f"{folder} has a network of the program that trained it (`{own}`): only `heedful.load(..., network=...)` "
+            "and `heedful.train(..., network=...)` can use it."
+        )
+    return build_own_or_usual(recipe, vocabularies)
+
+
+def own_network_of(folder: Path) -> str | None:
+    """Return the name of the caller's function that built a bundle's network; None for a network of Heedful."""
+    name = _config(folder).get("network")
+    if not isinstance(name, str | None):
+        raise UserError(f"{folder / CONFIG}: `network` must be a name: restore it from a copy of the model.")
+    return name
+
+
+def read_recipe(folder: Path, rules: TaskRules | None = None) -> Recipe:
+    """Read a bundle's recipe."""
+    config = _config(folder)
+    return recipe_from_json(config["recipe"], str(folder / CONFIG), rules, _metrics(config, folder))
+
+
 def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Recipe, Vocabularies]:
     """Read a bundle's recipe and vocabularies without its weights."""
+    config, recipe = _config(folder), read_recipe(folder, rules)
+    labels = _labels(config, recipe, folder)
+    given = handed_over().tokenizers(recipe.rules)
+    vocabularies = Vocabularies.read(folder, recipe.rules.vocabularies, recipe.tokenizer.joint, labels, given)
+    stated = config.get("tokenizers")
+    for name, tokenizer in vocabularies.files().items():
+        if not isinstance(stated, dict) or stated.get(name) != tokenizer.fingerprint:
+            raise UserError(
+                f"{folder / name} is not the tokenizer that this model was trained with (its sha256 is not the one in "
+                f"{CONFIG}): restore it from a copy of the model."
+            )
+    return recipe, vocabularies
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """Read the config of a bundle, and check that it is one of this format."""
     if not (folder / CONFIG).exists():
         what = "holds no config.json" if folder.is_dir() else "is not a folder"
         raise UserError(f"{folder} {what}: a model is a folder that `heedful train` wrote.")
@@ -152,17 +200,18 @@ def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Reci
             f"{folder / CONFIG} has format {config.get('format')}, but this Heedful ({__version__}) reads "
             f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
         )
-    recipe = recipe_from_json(config["recipe"], str(folder / CONFIG), rules)
-    labels = _labels(config, recipe, folder)
-    vocabularies = Vocabularies.read(folder, recipe.rules.vocabularies, recipe.tokenizer.joint, labels)
-    stated = config.get("tokenizers")
-    for name, tokenizer in vocabularies.files().items():
-        if not isinstance(stated, dict) or stated.get(name) != tokenizer.fingerprint:
-            raise UserError(
-                f"{folder / name} is not the tokenizer that this model was trained with (its sha256 is not the one in "
-                f"{CONFIG}): restore it from a copy of the model."
-            )
-    return recipe, vocabularies
+    return config
+
+
+def _metrics(config: Mapping[str, object], folder: Path) -> dict[str, Better]:
+    """Return the metrics of the program that trained the model: whether higher or lower values are better."""
+    metrics = config.get("metrics", {})
+    if not isinstance(metrics, dict) or not all(better in ("higher", "lower") for better in metrics.values()):
+        raise UserError(
+            f'{folder / CONFIG}: `metrics` must say "higher" or "lower" for each name: restore it from a copy of the '
+            "model."
+        )
+    return metrics
 
 
 def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple[str, ...]:

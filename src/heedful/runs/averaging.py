@@ -11,8 +11,15 @@ from heedful.config.rules.task_rules import TaskRules
 from heedful.config.train import Average
 from heedful.errors import UserError, by_caller, counted
 from heedful.files import expand_user, new_folder, output_folder
-from heedful.models.build.network import build_network
-from heedful.models.bundle import CONFIG, WEIGHTS, read_bundle, read_description, write_description, write_weights
+from heedful.models.bundle import (
+    CONFIG,
+    WEIGHTS,
+    build_network_of,
+    read_bundle,
+    read_description,
+    write_description,
+    write_weights,
+)
 from heedful.models.weights import first_difference, mean_weights, set_weights, shapes_of
 from heedful.runs.fine_tuning import other_function
 from heedful.runs.model_card import write_card
@@ -60,7 +67,7 @@ def average(
         parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
         _refuse_too_few(first, parts, last, best)
         weights = mean_weights(map(checkpoint_weights, parts))
-    model = build_network(recipe.model, vocabularies)
+    model = build_network_of(first, recipe, vocabularies)
     set_weights(model, weights)
     with new_folder(folder) as staged:
         write_description(staged, recipe, vocabularies)

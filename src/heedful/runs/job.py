@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 
@@ -17,8 +17,8 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
 from heedful.errors import UserError, counted
-from heedful.models.build.network import build_network
 from heedful.models.networks import Network, set_precision
+from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress
 from heedful.tasks.protocol import Task
@@ -57,7 +57,7 @@ class Job:
         if device.index is not None:  # "cuda:1"
             torch.cuda.set_device(device)
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
-        model = build_network(recipe.model, prepared.vocabularies).to(device)
+        model = cast(Network, build_own_or_usual(recipe, prepared.vocabularies).to(device))
         freeze(model, recipe.train.freeze)
         optimizer = build_optimizer(recipe.train.optimizer, model, layer_scales(model, recipe.train.layer_decay))
         objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
@@ -136,8 +136,12 @@ class Job:
 
 def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -> "Job":
     """Prepare a job at its first step: with initial weights, or with those of the model that the recipe starts from."""
+    own = handed_over()
     if not recipe.train.start_from:
-        return Job.prepare(recipe, None, progress, task)
+        return Job.prepare(recipe, own.vocabularies(recipe), progress, task)
+    if own.network is not None or own.tokenizer is not None:
+        which = "tokenizer" if own.network is None else "network"
+        raise UserError(f"`{which}` cannot be combined with `train.start_from`, which has its own: leave one out.")
     start = read_start(recipe)
     progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
     for difference in start.differences:
@@ -145,6 +149,15 @@ def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -
     job = Job.prepare(start.recipe, start.vocabularies, progress, task)
     start.into(job.model)
     return job
+
+
+def memory_advice(recipe: Recipe) -> str:
+    """Return what to do if the memory is full while a recipe is trained: the keys that decide how much is needed."""
+    accumulate = recipe.train.accumulate
+    return (
+        f"`data.batch_tokens = {recipe.data.batch_tokens}` is too much for this model: lower it (and raise "
+        f"`train.accumulate = {accumulate}` by the same factor), or make the model smaller"
+    )
 
 
 def set_up(recipe: Recipe) -> None:

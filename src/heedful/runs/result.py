@@ -7,10 +7,11 @@ from typing import Any
 
 from heedful.arguments import check_path
 from heedful.config.recipe import Recipe
-from heedful.models.bundle import read_description
+from heedful.models.bundle import read_recipe
+from heedful.models.own_parts import OwnParts
 from heedful.runs.progress import recorded_metrics
 from heedful.runs.run import higher_is_better
-from heedful.tasks.loading import load
+from heedful.tasks.loading import AnyLoadedModel, load
 from heedful.tasks.protocol import Task
 from heedful.training.trainer import is_better
 
@@ -21,9 +22,9 @@ class Run(PathLike[str]):
     `heedful.Run("runs/mine")` is also how to look at a run that another program trained.
     """
 
-    def __init__(self, folder: str | PathLike[str], task: Task | None = None) -> None:
+    def __init__(self, folder: str | PathLike[str], task: Task | None = None, own: OwnParts | None = None) -> None:
         self.folder = check_path("folder", folder)
-        self._task = task
+        self._task, self._own = task, own or OwnParts()
 
     def __fspath__(self) -> str:
         return str(self.folder)
@@ -42,12 +43,15 @@ class Run(PathLike[str]):
     @cached_property
     def recipe(self) -> Recipe:
         """Recipe of the run, with all defaults."""
-        return read_description(self.folder, None if self._task is None else self._task.rules)[0]
+        return read_recipe(self.folder, None if self._task is None else self._task.rules)
 
     @cached_property
-    def model(self) -> Any:
+    def model(self) -> AnyLoadedModel:
         """Best model of the run, or the mean of its checkpoints where that is better; loaded when it is first used."""
-        return load(self.folder, task=self._task)
+        loaded: AnyLoadedModel = load(
+            self.folder, task=self._task, network=self._own.network, tokenizer=self._own.tokenizer
+        )
+        return loaded
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:

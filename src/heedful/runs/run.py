@@ -11,6 +11,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.train import Average
 from heedful.errors import UserError, by_caller, counted
 from heedful.files import new_folder, remove_folder
+from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
@@ -19,7 +20,7 @@ from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration
-from heedful.tasks.protocol import ShowsProgress
+from heedful.tasks.protocol import ShowsProgress, TakesMetrics
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
@@ -46,7 +47,13 @@ class RunObserver:
     """The observer of the trainer in a run: validates, saves and reports."""
 
     def __init__(
-        self, job: Job, run: Path, progress: RunProgress, stop: StopRequest, callbacks: Callbacks | None = None
+        self,
+        job: Job,
+        run: Path,
+        progress: RunProgress,
+        stop: StopRequest,
+        callbacks: Callbacks | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.job, self.run, self.progress, self.stop = job, run, progress, stop
         self.callbacks = callbacks or Callbacks()
@@ -56,6 +63,10 @@ class RunObserver:
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
         if isinstance(self.validator, ShowsProgress):
             self.validator.show = progress.showing
+        if metrics:
+            if not isinstance(self.validator, TakesMetrics):
+                raise UserError("`metrics` score outputs, which this task's validation does not have: leave them out.")
+            self.validator.metrics = metrics
 
     def to_the_end(self, position: Position) -> None:
         """Train, and report where the model is."""

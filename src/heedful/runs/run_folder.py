@@ -18,9 +18,11 @@ from filelock import FileLock, Timeout
 from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
+from heedful.data.corpora.in_memory import hash_of_rows
 from heedful.errors import UserError, by_caller
 from heedful.files import WRITING_FAULTS, machine_faults, remove_leftovers, user_faults
-from heedful.models.bundle import CONFIG, WEIGHTS, read_description
+from heedful.models.bundle import CONFIG, WEIGHTS, own_network_of, read_recipe
+from heedful.models.own_parts import handed_over
 from heedful.runs.fine_tuning import adapt
 from heedful.runs.run import CHECKPOINTS, MEAN, SINGLE
 from heedful.training.checkpoints import begin_checkpoints, has_only_begun, last_checkpoint
@@ -115,11 +117,15 @@ def clear(run: Path) -> None:
 
 def resumed_recipe(run: Path, recipe: Recipe) -> Recipe:
     """Return the recipe of a run that is resumed: keys that it leaves to `start_from` are in the run's own recipe."""
-    return adapt(recipe, read_description(run, recipe.given_rules)[0]) if recipe.train.start_from else recipe
+    return adapt(recipe, read_recipe(run, recipe.given_rules)) if recipe.train.start_from else recipe
 
 
 def _refuse_other_recipe(run: Path, recipe: Recipe) -> None:
-    old, new = map(_keys, (read_description(run, recipe.given_rules)[0], resumed_recipe(run, recipe)))
+    own, given = own_network_of(run), handed_over().network_name
+    if (own is None) != (given is None):
+        with_ = "without a network of its own: leave it out" if own is None else f"with `network={own}`: pass it again"
+        raise UserError(f"{run} was trained {with_}, or train into another folder.")
+    old, new = map(_keys, (read_recipe(run, recipe.given_rules), resumed_recipe(run, recipe)))
     changed = sorted(
         key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _within(key, _FREE_KEYS)
     )
@@ -133,8 +139,15 @@ def _refuse_other_recipe(run: Path, recipe: Recipe) -> None:
 
 
 def _keys(recipe: Recipe) -> dict[str, object]:
-    """Return the values of a recipe by their paths, with the label smoothing that its task provides."""
-    return {**flat(recipe_to_json(recipe)), "train.label_smoothing": recipe.label_smoothing}
+    """Return the values of a recipe by their paths, with the label smoothing that its task provides.
+
+    Corpora that were given in memory are known by their hash, not by where the cache was at the time.
+    """
+    values = {key: hash_of_rows(value) or value for key, value in flat(recipe_to_json(recipe)).items()}
+    metric = recipe.train.validation.metric
+    if metric in recipe.rules.own_metrics:
+        values["train.validation.metric"] = f"{metric} ({recipe.rules.metrics[metric]} is better)"
+    return {**values, "train.label_smoothing": recipe.label_smoothing}
 
 
 def _within(key: str, keys: Sequence[str]) -> bool:

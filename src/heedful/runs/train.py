@@ -11,6 +11,8 @@ from heedful.arguments import check_path
 from heedful.config.reading.load import find_recipe_rules, load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import spool
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
+from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts
 from heedful.runs import training_run
 from heedful.runs.callbacks import Callback
 from heedful.runs.result import Run
@@ -28,6 +30,9 @@ def train(
     train: object = None,
     valid: object = None,
     test: object = None,
+    network: NetworkBuilder | None = None,
+    tokenizer: GivenTokenizer | None = None,
+    metrics: GivenMetrics | None = None,
     callbacks: Sequence[Callback] = (),
     quiet: bool = False,
 ) -> Run:
@@ -41,6 +46,12 @@ def train(
     train, valid, test: Corpora in memory, instead of those of the recipe: a list of (source, target) or (text, label)
         pairs, of dictionaries, or of texts; a dictionary of columns; a frame of pandas or polars; a `datasets` data
         set. Columns are `source` and `target`, or `text`, `label` and optionally `second`.
+    network: A function of your own, `network(recipe, vocabularies)`, that returns the module to train instead of the
+        one that [model] describes. Such a model is loaded with it too: `heedful.load(out, network=...)`.
+    tokenizer: A tokenizer of your own instead of a trained one: a `tokenizers.Tokenizer`, an object with the methods of
+        `heedful.TextTokenizer`, or for each vocabulary one by name: {"source": ..., "target": ...}.
+    metrics: Functions of your own by name that score validations, and that `train.validation.metric` can name: see
+        `heedful.Metric`.
     callbacks: Objects that are called while the model trains, and that can stop it: see `heedful.Callback`.
     quiet: Show nothing.
     """
@@ -48,9 +59,22 @@ def train(
     rules = None if task is None else task.rules
     given = {"train": train, "valid": valid, "test": test}
     needed = find_recipe_rules(recipe, overrides, rules)
+    own_metrics = check_metrics(metrics, needed)
+    if own_metrics:
+        rules = needed.with_metrics({name: metric.better for name, metric in own_metrics.items()})
     corpora = {split: spool(rows, needed, split) for split, rows in given.items() if rows is not None}
-    as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora)
+    as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora or own_metrics)
     resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
     shown = Console(file=StringIO(), quiet=True) if quiet else console
-    trained = training_run.train(resolved, folder, resume=resume, console=shown, task=task, callbacks=callbacks)
-    return Run(trained, task)
+    own = OwnParts(network, tokenizer)
+    trained = training_run.train(
+        resolved,
+        folder,
+        resume=resume,
+        console=shown,
+        task=task,
+        callbacks=callbacks,
+        metrics=own_metrics,
+        own=own,
+    )
+    return Run(trained, task, own)

@@ -6,8 +6,9 @@ from typing import Any, Literal, Unpack, overload
 from heedful.arguments import check_path
 from heedful.data.corpora.files import check_files
 from heedful.errors import UserError
+from heedful.metrics.own_metrics import GivenMetrics, Metrics, check_metrics
 from heedful.tasks.loading import load
-from heedful.tasks.protocol import Evaluation, Task
+from heedful.tasks.protocol import Evaluation, ScoresOutputs, Task
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.table import find_task
@@ -25,6 +26,7 @@ def evaluate(
     device: str = "auto",
     precision: str = "auto",
     task: Task | None = None,
+    metrics: GivenMetrics | None = None,
     **options: Unpack[SearchOptions],
 ) -> dict[str, Evaluation]: ...
 @overload
@@ -34,6 +36,7 @@ def evaluate(
     *,
     device: str = "auto",
     precision: str = "auto",
+    metrics: GivenMetrics | None = None,
     **options: Unpack[SearchOptions],
 ) -> Evaluation: ...
 @show_options(SearchOptions)
@@ -45,23 +48,25 @@ def evaluate(
     device: str = "auto",
     precision: str = "auto",
     task: Task | None = None,
+    metrics: GivenMetrics | None = None,
     **options: Unpack[SearchOptions],
 ) -> Evaluation | dict[str, Evaluation]:
     """Score a loaded model, or the model in a folder, on data in memory: see its method `evaluate`.
 
     Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
-    `heedful.load`. The options apply to translators.
+    `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
+    references: see `heedful.Metric`. The options apply to translators.
     """
     if split not in ("valid", "test"):
         raise UserError(f'`split` is {split!r}, but must be "valid" or "test".')
     loaded: Any = (
         model if isinstance(model, LoadedModel) else load(check_path("model", model), device, precision, task=task)
     )
-    if data is not None:
-        scored: Evaluation = loaded.evaluate(data, **options)
-        return scored
     recipe = loaded.recipe
+    own = check_metrics(metrics, recipe.rules)
+    if data is not None:
+        return _with_metrics(loaded.evaluate(data, **options), own)
     named = "The model" if isinstance(model, LoadedModel) else str(model)
     if options and not recipe.rules.searches:
         raise UserError(f"`{next(iter(options))}` is for translators, which {named} is not: leave it out.")
@@ -73,6 +78,16 @@ def evaluate(
     asked: dict[str, Any] = {**options}
     doing = find_task(recipe, task)
     return {
-        corpus.name or str(number): doing.evaluate(loaded, corpus, folder, asked)
+        corpus.name or str(number): _with_metrics(doing.evaluate(loaded, corpus, folder, asked), own)
         for number, corpus in enumerate(corpora, start=1)
     }
+
+
+def _with_metrics(evaluation: Evaluation, metrics: Metrics) -> Evaluation:
+    """Score an evaluation by metrics of the caller's program too."""
+    if not metrics:
+        return evaluation
+    if not isinstance(evaluation, ScoresOutputs):
+        raise UserError("`metrics` score outputs, which this task's evaluation does not have: leave them out.")
+    scored: Any = evaluation.with_metrics(metrics)
+    return scored

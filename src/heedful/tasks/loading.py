@@ -6,7 +6,8 @@ from typing import Any, overload
 
 from heedful.arguments import check_path, check_several
 from heedful.errors import UserError
-from heedful.models.bundle import read_description
+from heedful.models.bundle import own_network_of, read_recipe
+from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
@@ -25,6 +26,9 @@ def load(
     precision: str = "auto",
     ensemble: Sequence[str | PathLike[str]] = (),
     task: None = None,
+    *,
+    network: NetworkBuilder | None = None,
+    tokenizer: GivenTokenizer | None = None,
 ) -> AnyLoadedModel: ...
 @overload
 def load(
@@ -34,6 +38,8 @@ def load(
     ensemble: Sequence[str | PathLike[str]] = (),
     *,
     task: Task | None,
+    network: NetworkBuilder | None = None,
+    tokenizer: GivenTokenizer | None = None,
 ) -> Any: ...
 def load(
     path: str | PathLike[str],
@@ -41,19 +47,25 @@ def load(
     precision: str = "auto",
     ensemble: Sequence[str | PathLike[str]] = (),
     task: Task | None = None,
+    *,
+    network: NetworkBuilder | None = None,
+    tokenizer: GivenTokenizer | None = None,
 ) -> Any:
     """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`,
     a `MaskFiller` or a `TextGenerator`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators that decode together with the first.
-    `task` is for a model that was trained with a task of your own: `heedful.train(..., task=task)`.
+    `task`, `network` and `tokenizer` are for a model that was trained with your own: `heedful.train(..., task=task)`.
 
     If you know what the model does, `heedful.Translator.load` and its siblings return that class, for type checkers.
     """
     folder = check_path("path", path)
     others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
-    recipe, _ = read_description(folder, None if task is None else task.rules)
+    recipe = read_recipe(folder, None if task is None else task.rules)
     if others and not recipe.rules.searches:
         raise UserError(f"{path} does not translate, and only translators make an ensemble: leave out `ensemble`.")
-    return find_task(recipe, task).load(folder, Placement.of(device, precision), others)
+    if network is not None and own_network_of(folder) is None:
+        raise UserError(f"{path} was trained without a network of its own: leave out `network`.")
+    with hand_over(OwnParts(network, tokenizer)):
+        return find_task(recipe, task).load(folder, Placement.of(device, precision), others)

@@ -7,7 +7,7 @@ and `heedful.load`; the others are in `tasks.table`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 
@@ -18,6 +18,7 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.own_metrics import Metrics
 from heedful.metrics.scores import Score
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.loaded_model import LoadedModel
@@ -39,6 +40,22 @@ class ShowsProgress(Protocol):
     """A validator that shows how much of its work is done, by a function that the run sets."""
 
     show: ShowProgress
+
+
+@runtime_checkable
+class TakesMetrics(Protocol):
+    """A validator that scores by metrics of the caller's program too, which the run sets."""
+
+    metrics: Metrics
+
+
+@runtime_checkable
+class ScoresOutputs(Protocol):
+    """An evaluation with outputs and references, which metrics of the caller's program can score."""
+
+    def with_metrics(self, metrics: Metrics) -> Self:
+        """Return the evaluation with these scores as well."""
+        ...
 
 
 class Evaluation(Protocol):

@@ -143,6 +143,20 @@ def test_the_shipped_recipes_are_listed_with_their_summaries(capsys: pytest.Capt
     assert '  English -> German, the base Transformer from "Attention Is All You Need" (Vaswani et al. 2017).\n' in out
 
 
+def test_the_list_of_recipes_goes_to_a_file_too_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert heedful(capsys, "recipes", "list", "--json", "-o", "list.jsonl") == (0, "", "")
+    listed = [json.loads(line) for line in Path("list.jsonl").read_text().splitlines()]
+    assert {row["name"]: row["path"] for row in listed} == {name: str(p) for name, p in shipped_recipes().items()}
+    assert all(row["summary"] for row in listed)
+
+
+@pytest.mark.parametrize("arguments", [["list", "-o", "new/x"], ["copy", NAME, "new/x"]])
+def test_no_folder_is_made_silently(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    line = "heedful: error: new/x: there is no folder new: create it with `mkdir -p new`, or choose another file.\n"
+    assert heedful(capsys, "recipes", *arguments) == (2, "", line)
+    assert not Path("new").exists()
+
+
 def test_a_shipped_recipe_is_shown_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     text = shipped_recipes()[NAME].read_text(encoding="utf-8")
     assert heedful(capsys, "recipes", "show", NAME) == (0, text, "")
@@ -156,7 +170,7 @@ def test_an_unknown_shipped_recipe_gets_a_suggestion(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(
     ("arguments", "target"),
-    [([], f"{NAME}.toml"), (["mine.toml"], "mine.toml"), (["folder"], f"folder/{NAME}.toml"), (["new/x"], "new/x")],
+    [([], f"{NAME}.toml"), (["mine.toml"], "mine.toml"), (["folder"], f"folder/{NAME}.toml")],
 )
 def test_a_copy_goes_where_it_should_and_says_where(
     capsys: pytest.CaptureFixture[str], arguments: list[str], target: str

@@ -39,7 +39,8 @@ def test_the_demo_trains_judges_shows_examples_and_says_what_comes_next(
     typed = iter(["The cat sleeps.", ""])
     monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
     assert run(["demo", "--out", str(tmp_path / "run")]) == 0
-    shown = capsys.readouterr().out
+    shown, told = capsys.readouterr()
+    assert "no checkpoint" not in told, "a first run has nothing to resume, and does not speak of it"
     assert "of 8 exactly right" in shown
     assert "The two small cats did not see the red house." in shown
     assert "Your turn" in shown

@@ -97,6 +97,16 @@ def test_findings_come_first_with_file_lines_example_and_remedy(
     assert "the ten training steps were left out" in shown
 
 
+def test_lines_dropped_by_max_line_are_counted(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "train", [*pairs(0, 400), ("one " * 40, "eins")])
+    assert run(["doctor", str(recipe), "--quick", "--set", "data.max_line=120"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "note train: dropped: 1 of 401 for `data.max_line`" in shown
+    assert "dropped: 0 empty, 0 too long, 0 by ratio, 1 by `data.max_line`" in shown
+
+
 def test_with_strict_a_warning_ends_with_2(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", str(recipe), "--quick", "--strict"]) == 0  # notes are none
     write(tmp_path, "train", [*pairs(0, 400), ("lost \ufffd", "x")])

@@ -77,6 +77,7 @@ def _pieces(pieces: TokenStatistics) -> list[str]:
         lines.append(_row("", f"{side.unknown:.3%} unknown{valid}{lone}"))
     for dropped in pieces.dropped:
         reasons = f"{dropped.empty:,} empty, {dropped.too_long:,} too long, {dropped.ratio:,} by ratio"
+        reasons += f", {dropped.line:,} by `data.max_line`" if dropped.line else ""
         lines += _wrapped(f"{dropped.kept:,} of {dropped.corpus}; dropped: {reasons}", _row("kept", ""))
     return lines + _histogram(pieces.lengths)
 

@@ -11,6 +11,7 @@ from heedful.cli.options import SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
 from heedful.errors import Stopped, UserError
+from heedful.files import output_folder
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.model import Translator
@@ -38,6 +39,7 @@ def command(
         raise UserError("--set: the demo has sentences and a task of its own: use `heedful train` for others.")
     recipe = load_recipe(RECIPE, set_ or ())
     with messages.busy("loading PyTorch"):
+        from heedful.runs.run import CHECKPOINTS
         from heedful.runs.training_run import train
         from heedful.tasks.translate.model import load
 
@@ -48,7 +50,7 @@ def command(
         flush=True,
     )
     try:
-        train(recipe, out, resume=True)
+        train(recipe, out, resume=(output_folder(out) / CHECKPOINTS).exists())
     except Stopped as stopped:
         raise Stopped(
             "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128

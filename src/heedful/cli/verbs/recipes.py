@@ -1,11 +1,14 @@
 """`heedful recipes`: list, show and copy the recipes that ship with Heedful."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from heedful import files
+from heedful.cli.options import OutputOption
+from heedful.cli.output import check_output, line_writer
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary
 from heedful.errors import UserError
 
@@ -15,12 +18,19 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name from `
 
 
 @app.command("list")
-def list_recipes() -> None:
+def list_recipes(
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line.")] = False,
+    output: OutputOption = None,
+) -> None:
     """List the shipped recipes, one name and summary per line."""
+    check_output(output)
     shipped = shipped_recipes()
     width = max(map(len, shipped), default=0)
-    for name, path in shipped.items():
-        print(f"{name:{width}}  {summary(path)}".rstrip())
+    with line_writer(output) as write:
+        for name, path in shipped.items():
+            told = {"name": name, "summary": summary(path), "path": str(path)}
+            plain = f"{name:{width}}  {told['summary']}".rstrip()
+            write(json.dumps(told, ensure_ascii=False) if as_json else plain)
 
 
 @app.command()
@@ -44,5 +54,6 @@ def copy(
         target = target / source.name
     if target.exists() and not force:
         raise UserError(f"{target} already exists: choose another name, or overwrite it with --force.")
+    check_output(target)
     files.write_bytes(target, files.read_bytes(source))
     print(target)

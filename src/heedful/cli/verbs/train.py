@@ -11,7 +11,7 @@ from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
+from heedful.errors import UserError, memory_faults
 from heedful.files import is_unicode, output_folder
 from heedful.training.signals import StopRequest
 
@@ -69,9 +69,11 @@ def _console() -> "Console | None":
 def _print_forecast(recipe: Recipe, as_json: bool) -> None:
     with messages.busy("loading PyTorch"):
         from heedful.runs.dry_run import dry_run
+        from heedful.runs.job import memory_advice
         from heedful.runs.progress import duration
 
-    forecast = dry_run(recipe, _console())
+    with memory_faults(memory_advice(recipe)):
+        forecast = dry_run(recipe, _console())
     if as_json:
         print(json.dumps(asdict(forecast)))
         return

@@ -23,7 +23,7 @@ from heedful.config.reading.recipe_file import read_recipe_file
 from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
 from heedful.config.reading.toml import toml_document
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.task_rules import Better, TaskRules
 from heedful.config.rules.translate import TRANSLATE
 from heedful.config.tasks import find_rules
 from heedful.errors import UserError, suggestion
@@ -52,7 +52,11 @@ def load_recipe(
 
 def find_recipe_rules(source: RecipeSource, overrides: Overrides = (), rules: TaskRules | None = None) -> TaskRules:
     """Return the rules of a recipe's task without checking the recipe, which may lack its data."""
-    values = _overridden(source, overrides)[0].values
+    given = source.given_rules if isinstance(source, Recipe) and rules is None else rules
+    return _rules_of(_overridden(source, overrides)[0].values, given)
+
+
+def _rules_of(values: Mapping[str, Any], rules: TaskRules | None) -> TaskRules:
     model = values.get("model")
     family = model.get("family") if isinstance(model, Mapping) else None
     try:
@@ -91,11 +95,17 @@ def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
     return recipe.model_dump(mode="json")
 
 
-def recipe_from_json(value: object, where: str, rules: TaskRules | None = None) -> Recipe:
-    """Check the values of a config.json; `where` names the file in errors, `rules` are as in `load_recipe`."""
+def recipe_from_json(
+    value: object, where: str, rules: TaskRules | None = None, metrics: Mapping[str, Better] | None = None
+) -> Recipe:
+    """Check the values of a config.json; `where` names the file in errors, `rules` are as in `load_recipe`.
+
+    `metrics` are those of a program besides Heedful's, which the recipe may name.
+    """
     if not isinstance(value, dict):
         raise UserError(f"{where}: must hold a recipe, but is not a JSON object.")
-    return _checked(draft_of(where, value), rules=rules)
+    known = _rules_of(value, rules).with_metrics(metrics) if metrics else rules
+    return _checked(draft_of(where, value), rules=known)
 
 
 def recipe_to_toml(recipe: Recipe) -> str:

@@ -1,7 +1,7 @@
 """The rules of a task: which recipes it allows and what its models are called, without torch."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from heedful.config.corpora import AnyCorpus
@@ -28,6 +28,7 @@ class TaskRules:
     takes: Callable[[AnyCorpus], bool]  # whether a corpus has the form that the task learns from
     needs: str  # what its corpora must have, in words
     vocabularies: tuple[str, ...]  # names of its tokenizers
+    own_tokenizers: bool = True  # whether tokenizers of the caller's program can be used
     labels: bool = False  # whether its models have named classes
     searches: bool = False  # whether its models generate by a search, with the settings of [decode]
     own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and are refused for others
@@ -42,6 +43,12 @@ class TaskRules:
     same_vocabulary: bool = False  # whether scores can be averaged only over models with the same vocabularies
     same_keys: tuple[str, ...] = ()  # keys that recipes must have in common for their scores to be averaged
     check: Callable[[Tables], None] = _accept  # raises a ValueError for tables that do not fit together
+    own_metrics: tuple[str, ...] = ()  # those of `metrics` that are functions of the caller's program
+
+    def with_metrics(self, metrics: Mapping[str, Better]) -> "TaskRules":
+        """Return the rules with metrics of the caller's program besides those of the task."""
+        own = tuple(dict.fromkeys((*self.own_metrics, *metrics)))
+        return replace(self, metrics={**self.metrics, **metrics}, own_metrics=own) if metrics else self
 
     @property
     def all_own_keys(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ dictionary of columns, frames of pandas or polars, and data sets of `datasets`.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from heedful.errors import UserError, suggestion
 from heedful.files import WRITING_FAULTS, machine_faults, user_faults
 
 _LABEL: Final = "label"
+_FOLDER: Final = "in_memory"  # in the cache
+_SPOOLED: Final = re.compile(rf".*[/\\]{_FOLDER}[/\\]([0-9a-f]{{32}})\.jsonl")
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class RowForm:
 
 def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
     """Write rows to the cache, and return the corpus table that names them; `name` is their name in messages."""
-    folder = cache_folder() / "in_memory"
+    folder = cache_folder() / _FOLDER
     with machine_faults(folder), user_faults(folder, WRITING_FAULTS):
         folder.mkdir(parents=True, exist_ok=True)
         staged = folder / f".{uuid4().hex}"
@@ -78,6 +81,12 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
         finally:
             staged.unlink(missing_ok=True)
     return {"name": name, "jsonl": str(path), **{field: field for field in sorted(fields)}}
+
+
+def hash_of_rows(path: object) -> str | None:
+    """Return the hash of the rows in a file that `spool` wrote, wherever its cache was; None for any other value."""
+    found = _SPOOLED.fullmatch(path) if isinstance(path, str) else None
+    return found and found[1]
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> tuple[str, set[str]]:

@@ -89,7 +89,8 @@ class Tokenizing:
         """Encode in this process where the corpus is small: starting others takes a second."""
         first = list(islice(chunks, _FEW))
         chunks = chain(first, chunks)
-        if len(first) < _FEW or self.processes == 1:
+        portable = self.source.portable and self.target.portable
+        if len(first) < _FEW or self.processes == 1 or not portable:
             yield from map(encoder, chunks)
             return
         with Workers(encoder, self.processes) as workers:

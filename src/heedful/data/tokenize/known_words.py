@@ -49,6 +49,8 @@ class KnownWords:
 
 def _cuts_at_spaces(tokenizer: Tokenizer) -> bool:
     described = json.loads(tokenizer.to_json())
+    if "pre_tokenizer" not in described:  # of the caller's program: nothing is known of it
+        return False
     cutter = described["pre_tokenizer"] or {"type": ""}
     return described["normalizer"] is None and cutter["type"] in _CUT_AT_SPACES
 

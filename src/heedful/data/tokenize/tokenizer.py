@@ -37,6 +37,7 @@ class Tokenizer:
     """
 
     pad, begin, end, unknown = PAD, BEGIN, END, UNKNOWN
+    portable: bool = True  # whether another process can be given the tokenizer, as JSON
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
         inner.encode_special_tokens = True  # not kept in the JSON
@@ -93,10 +94,8 @@ class Tokenizer:
         try:
             encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
         except TypeError:
-            strange = next((text for text in texts if not is_unicode(text)), None)
-            if strange is None:
-                raise
-            raise UserError(f"The text {strange[:60]!a} is not Unicode: give it in UTF-8.") from None
+            refuse_other_than_unicode(texts)
+            raise
         return [_without_markers(encoding.ids, self.markers) for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -165,7 +164,7 @@ class Tokenizer:
         of_bytes = isinstance(self._inner.decoder, decoders.ByteLevel)
         hidden = _SPACE if self.spells_spaces else ""
         text = (_bytes(piece) if of_bytes else piece.encode()).decode(errors="surrogateescape")
-        return "".join(_visible(letter, hidden) for letter in text)
+        return visible_piece(text, hidden)
 
     def _spelled(self, ids: Sequence[int]) -> list[bytes]:
         """The bytes that each piece adds to the text; spaces between words are their own pieces, or a neighbour's."""
@@ -184,6 +183,18 @@ class Tokenizer:
             spelled = [text[neighbour : len(text) - after].encode() for text in between]
         of = dict(zip(distinct, spelled, strict=True))
         return [of[token] for token in ids]
+
+
+def visible_piece(piece: str, hidden: str = "") -> str:
+    """Return a piece as people read it; `hidden` is a letter that is shown as its bytes."""
+    return "".join(_visible(letter, hidden) for letter in piece)
+
+
+def refuse_other_than_unicode(texts: Sequence[str]) -> None:
+    """Refuse a text that is not Unicode."""
+    strange = next((text for text in texts if not is_unicode(text)), None)
+    if strange is not None:
+        raise UserError(f"The text {strange[:60]!a} is not Unicode: give it in UTF-8.") from None
 
 
 def _mask(inner: tokenizers.Tokenizer) -> int | None:

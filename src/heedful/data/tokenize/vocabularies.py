@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from heedful.data.tokenize.own_tokenizer import AnyOwnTokenizer, read_tokenizer
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.files import read_bytes
 
@@ -23,15 +24,25 @@ class Vocabularies:
     labels: tuple[str, ...] = ()  # the classes of a classifier, in the order of its scores
 
     @classmethod
-    def read(cls, folder: Path, names: Sequence[str], joint: bool, labels: tuple[str, ...] = ()) -> "Vocabularies":
-        """Read the tokenizers of these names from a folder; `joint` says that they share one."""
+    def read(
+        cls,
+        folder: Path,
+        names: Sequence[str],
+        joint: bool,
+        labels: tuple[str, ...] = (),
+        given: Mapping[str, AnyOwnTokenizer] | None = None,
+    ) -> "Vocabularies":
+        """Read the tokenizers of these names from a folder; `joint` says that they share one.
 
-        def tokenizer(file: str) -> Tokenizer:
-            return Tokenizer.from_json(read_bytes(folder / file), str(folder / file))
+        `given` are tokenizers of the caller's program, by name.
+        """
+
+        def tokenizer(file: str, name: str) -> Tokenizer:
+            return read_tokenizer(read_bytes(folder / file), str(folder / file), (given or {}).get(name))
 
         if names and (joint or len(names) == 1):
-            return cls(dict.fromkeys(names, tokenizer(_ONE_FILE)), labels)
-        return cls({name: tokenizer(_file_of(name)) for name in names}, labels)
+            return cls(dict.fromkeys(names, tokenizer(_ONE_FILE, names[0])), labels)
+        return cls({name: tokenizer(_file_of(name), name) for name in names}, labels)
 
     def __getitem__(self, name: str) -> Tokenizer:
         return self.tokenizers[name]

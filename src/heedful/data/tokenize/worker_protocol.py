@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from heedful.data.token_store import Ragged
+from heedful.data.tokenize.own_tokenizer import read_tokenizer
 from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
-from heedful.data.tokenize.tokenizer import Tokenizer
 
 OUT_OF_MEMORY: Final = 3  # the status with which a process ends that found no memory
 
@@ -74,7 +74,7 @@ def encoder_frame(encoder: Encoder) -> Frame:
 
 def encoder_of(frame: Frame) -> Encoder:
     """Return what `encoder_frame` was given."""
-    sides = [Tokenizer.from_json(data, "the tokenizer") for data in frame.parts]
+    sides = [read_tokenizer(data, "the tokenizer") for data in frame.parts]
     return Encoder(sides[0], sides[-1], Filters(**frame.header["filters"]), frame.header["tag"])
 
 

@@ -1,9 +1,9 @@
 """Evaluation of a classifier on texts with labels."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from heedful.columns import one_column
 from heedful.data.corpora.texts import Text, classes_of
 from heedful.errors import UserError, counted
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
+from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import Score, finite_scores
 from heedful.tasks.classify.class_tables import class_table, confusion_table
 from heedful.tasks.classify.classification import Classification
@@ -56,6 +57,11 @@ class ClassEvaluation:
     several: bool  # whether a text may have several labels
     blank: int  # number of blank texts, which were left out
     seconds: float  # time to classify
+    own: Mapping[str, float] = field(default_factory=dict)  # scores by metrics of the caller's program
+
+    def with_metrics(self, metrics: Metrics) -> Self:
+        """Return the evaluation with the scores of these metrics as well."""
+        return replace(self, own={**self.own, **score_outputs(metrics, *self.result.named(self.several))})
 
     @property
     def texts_per_second(self) -> float:
@@ -73,6 +79,7 @@ class ClassEvaluation:
             Score("f1", "macro F1", result.macro_f1, "percent"),
             *(micro if self.several else []),  # with one label per text it is the accuracy
             Score("loss", "loss", self.loss, "loss"),
+            *(Score(name, name, value) for name, value in self.own.items()),
         ]
 
     def remarks(self) -> list[str]:
@@ -91,7 +98,8 @@ class ClassEvaluation:
         result = self.result
         confusion = {} if self.several else {"confusion": result.confusion.tolist()}  # rows: true; columns: said
         return {
-            **finite_scores(self.scores()),
+            **finite_scores([score for score in self.scores() if score.name not in self.own]),
+            **({"metrics": dict(self.own)} if self.own else {}),
             "accuracy_interval": result.accuracy_interval,
             "texts": result.texts,
             "blank": self.blank,

@@ -22,6 +22,7 @@ from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
 from heedful.metrics.classification import class_probabilities, decide_classes
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.classification import BLANK
@@ -111,17 +112,24 @@ class TextClassifier(Embeds[Classifier]):
         return answer_stream(texts, classified, chunk=chunk, ready=ready)
 
     def evaluate(
-        self, data: object, *, name: str = "data", progress: Callable[[int], None] = lambda ready: None
+        self,
+        data: object,
+        *,
+        name: str = "data",
+        progress: Callable[[int], None] = lambda ready: None,
+        metrics: GivenMetrics | None = None,
     ) -> ClassEvaluation:
         """Classify texts and compare with their labels: accuracy, F1, and which classes are confused.
 
         `data` are texts with labels in any form that `heedful.train` takes: tuples, dictionaries, columns, frames.
         `name` is their name in messages; `progress` is called with the number of texts finished since the last call.
+        `metrics` are functions of your own by name, which get the predicted and the true labels: see `heedful.Metric`.
         """
+        own = check_metrics(metrics, self.recipe.rules)
         rows = read_rows(data, CLASSIFY, name)
         texts = [Text(row["text"], row.get("second"), labels_of_row(row), line) for line, row in enumerate(rows, 1)]
         self._check_seconds([text.text for text in texts], _seconds(texts))
-        return evaluate_classifier(self, texts, name=name, progress=progress)
+        return evaluate_classifier(self, texts, name=name, progress=progress).with_metrics(own)
 
     def weights(self, text: str, second: str | None = None) -> list[PoolWeights]:
         """Return the pool's weights of the tokens of a text; for a document, sentence by sentence."""

@@ -6,6 +6,7 @@ from heedful.config.rules.classify import classifier_model
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
+from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.scoring import scores_of
@@ -20,13 +21,16 @@ class ClassifierValidator:
         self._bundle, self._stores = bundle, stores
         self._settings = bundle.recipe.train.validation
         self.show: ShowProgress = show_nothing
+        self.metrics: Metrics = {}
 
     def __call__(self) -> Mapping[str, float]:
         """Return all scores; none without validation corpora."""
         if not self._stores:
             return {}
         result, loss = evaluate_stores(self._bundle, self._stores, self._settings.max_sentences, self.show)
-        scores = {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1}
+        several = classifier_model(self._bundle.recipe).labels == "several"
+        own = score_outputs(self.metrics, *result.named(several)) if self.metrics else {}
+        scores = {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1, **own}
         return metric_first(scores, self._settings.metric)
 
 

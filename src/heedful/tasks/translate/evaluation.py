@@ -3,14 +3,15 @@
 import math
 import operator
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, Unpack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self, Unpack
 
 from heedful.columns import one_line
 from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError
+from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.perplexity import Likelihood
 from heedful.metrics.scores import Score
 from heedful.metrics.translation import SignedScore, bleu, chrf
@@ -79,6 +80,11 @@ class TranslationEvaluation:
     cut: int  # number of translations that were cut at the maximum length
     seconds: float  # time to translate
     decoded: int  # number of tokens of the translations, `</s>` included
+    own: Mapping[str, float] = field(default_factory=dict)  # scores by metrics of the caller's program
+
+    def with_metrics(self, metrics: Metrics) -> Self:
+        """Return the evaluation with the scores of these metrics as well."""
+        return replace(self, own={**self.own, **score_outputs(metrics, self.translations, self.references)})
 
     @property
     def sentences(self) -> int:
@@ -104,6 +110,7 @@ class TranslationEvaluation:
             Score("chrf", "chrF", self.chrf.score, note=self.chrf.signature),
             Score("exact_match", "exact", self.exact / self.sentences, "percent", exact),
             Score("perplexity", "perplexity", self.perplexity, note=tokens),
+            *(Score(name, name, value) for name, value in self.own.items()),
         ]
 
     def remarks(self) -> list[str]:
@@ -120,6 +127,7 @@ class TranslationEvaluation:
             "chrf": {"score": self.chrf.score, "signature": self.chrf.signature},
             "exact_match": self.exact / self.sentences,
             "perplexity": self.perplexity if math.isfinite(self.perplexity) else None,
+            **({"metrics": dict(self.own)} if self.own else {}),
             "target_tokens": self.likelihood.tokens,
             "cut": self.cut,
             "seconds": round(self.seconds, 3),

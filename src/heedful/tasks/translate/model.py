@@ -17,7 +17,8 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.search import ProgressCallback, search
-from heedful.errors import UserError
+from heedful.errors import UserError, memory_faults
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
@@ -166,16 +167,19 @@ class Translator(LoadedModel[EncoderDecoder]):
         *,
         name: str = "data",
         progress: ProgressCallback = lambda ready: None,
+        metrics: GivenMetrics | None = None,
         **options: Unpack[SearchOptions],
     ) -> TranslationEvaluation:
         """Translate sources and compare with their references: BLEU, chrF, exact matches, perplexity.
 
         `data` are pairs in any form that `heedful.train` takes: tuples, dictionaries, columns, frames. `name` is their
-        name in messages; `progress` is called with the number of sentences finished since the last call.
+        name in messages; `progress` is called with the number of sentences finished since the last call. `metrics` are
+        functions of your own by name, which get the translations and the references: see `heedful.Metric`.
         """
+        own = check_metrics(metrics, self.recipe.rules)
         rows = list(read_rows(data, TRANSLATE, name))
         sources, references = ([str(row[side]) for row in rows] for side in ("source", "target"))
-        return evaluate(self, sources, references, name=name, progress=progress, **options)
+        return evaluate(self, sources, references, name=name, progress=progress, **options).with_metrics(own)
 
     def score(self, sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
         """Score each target as a translation of its source: log P of the target, and of each of its pieces.
@@ -269,7 +273,7 @@ class Translator(LoadedModel[EncoderDecoder]):
             prefixes = [encoded[index] for index in indices]
         numbers = [first - 1 + index for index in indices]
         queries = text_queries(spoken, request.settings.max_extra, prefixes, numbers)
-        with evaluation_mode(*self.networks):
+        with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
             found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
         progress(len(sources) - len(spoken))
         translated = dict(zip(indices, self._in_words(spoken, found, request.raw), strict=True))

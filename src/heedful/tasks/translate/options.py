@@ -10,7 +10,7 @@ from heedful.config.decode import Decode
 from heedful.config.reading.describing.meanings import brief_meaning
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.errors import UserError, suggestion
+from heedful.errors import UserError, by_caller, suggestion
 from heedful.tasks.shared.shown_options import Option, options_of
 from heedful.tasks.translate.text_codec import Languages
 
@@ -52,6 +52,13 @@ class SearchRequest:
     prefix: str | Sequence[str] | None
     settings: SearchSettings
     batch_tokens: int
+
+    @property
+    def memory_advice(self) -> str:
+        """What to do if the memory is full while such a request is answered."""
+        beam, tokens = self.settings.beam, self.batch_tokens
+        which = by_caller(f"--batch-tokens {tokens} and --beam {beam}", f"`batch_tokens={tokens}` and `beam={beam}`")
+        return f"{which} are too much for this model: lower one of them"
 
 
 PENALTIES: Final[Mapping[str, Callable[[float, float], LengthPenalty]]] = {

@@ -1,6 +1,7 @@
 """Scores of a translator during training: loss and perplexity on the validation corpora, BLEU and chrF on request."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -12,6 +13,7 @@ from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
+from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.perplexity import likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
@@ -30,9 +32,8 @@ class TranslationValidator:
         _refuse_too_long(bundle, stores)
         self._settings = bundle.recipe.train.validation
         self.show: ShowProgress = show_nothing
-        self._translates = self._settings.translate or self._settings.metric in ("bleu", "chrf")
+        self.metrics: Metrics = {}
         self._shares = _shares([len(store) for store in stores], self._settings.max_sentences)
-        self._pairs = self._texts() if self._translates and stores else []
 
     def __call__(self) -> Mapping[str, float]:
         """Return all scores; none without validation corpora."""
@@ -40,7 +41,7 @@ class TranslationValidator:
             return {}
         scores = self._likelihood()
         refuse_diverged(scores["loss"])  # before it translates
-        if self._translates:
+        if self._settings.translate or self._settings.metric in ("bleu", "chrf") or self.metrics:
             scores |= self._translation()
         return metric_first(scores, self._settings.metric)
 
@@ -67,9 +68,11 @@ class TranslationValidator:
             found = self._model.translate_detailed(sources, progress=advance, to=to)
         outputs = [best.text for best, *_ in found]
         compared = compare(self._model, outputs, references, languages)
-        return {"bleu": compared.bleu.score, "chrf": compared.chrf.score}
+        own = score_outputs(self.metrics, compared.translations, compared.references)
+        return {"bleu": compared.bleu.score, "chrf": compared.chrf.score, **own}
 
-    def _texts(self) -> list[tuple[str, str, str]]:
+    @cached_property
+    def _pairs(self) -> list[tuple[str, str, str]]:
         """Return sources, references and target languages."""
         data = self._model.recipe.data
         texts: list[tuple[str, str, str]] = []

@@ -2,15 +2,17 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests.unit.runs.run_folders import Make, same_bits, silent, told
 
 import heedful
 from heedful.config.reading.load import recipe_to_json
-from heedful.errors import UserError
+from heedful.errors import MachineError, UserError
 
 WORDS = {"1": "one", "2": "two", "3": "three"}
 PAIRS = [(f"{a} {b}", f"{WORDS[a]} {WORDS[b]}") for a in WORDS for b in WORDS] * 5
@@ -93,10 +95,35 @@ def test_pairs_in_memory_are_trained_on_and_resumed_exactly() -> None:
     assert [corpus.title for corpus in whole.recipe.data.train] == ["train"]
 
 
+def test_rows_are_known_by_their_hash_after_the_cache_has_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = heedful.train(TINY, "whole", train=PAIRS, valid=PAIRS[:5], quiet=True)
+    heedful.train(TINY, "run", {"train.steps": 2}, train=PAIRS, valid=PAIRS[:5], quiet=True)
+    shutil.rmtree(tmp_path / "cache")
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "elsewhere"))
+    rest = heedful.train(TINY, "run", resume=True, train=PAIRS, valid=PAIRS[:5], quiet=True)
+    same_bits(whole / "model.safetensors", rest / "model.safetensors")
+    assert str(tmp_path / "elsewhere") in (rest / "config.json").read_text()
+
+
 def test_other_rows_are_not_taken_for_the_same_data() -> None:
     heedful.train(TINY, "run", {"train.steps": 2}, train=PAIRS, quiet=True)
     with pytest.raises(UserError, match=r"^run was trained with `data\.train\.0\.jsonl` = "):
         heedful.train(TINY, "run", resume=True, train=PAIRS[1:], quiet=True)
+
+
+def test_a_full_memory_is_one_line_with_the_key_and_its_value(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr("heedful.runs.run.RunObserver.to_the_end", full)
+    with pytest.raises(MachineError) as caught:
+        heedful.train(make(), "run", quiet=True)
+    assert str(caught.value) == (
+        "the GPU's memory is full: `data.batch_tokens = 200` is too much for this model: lower it (and raise "
+        "`train.accumulate = 1` by the same factor), or make the model smaller."
+    )
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import heedful
-from heedful.errors import UserError
+from heedful.errors import MachineError, UserError, on_command_line
 from heedful.tasks.translate.model import Translation, Translator, load
 
 Sentences = Callable[[int], list[str]]
@@ -49,6 +49,23 @@ def test_a_blank_text_is_never_sent_to_the_model(reversing: Translator, monkeypa
     monkeypatch.setattr(type(reversing.network.encoder), "forward", refuse)
     (blank,) = reversing.translate_detailed([" "])[0]
     assert (blank.text, blank.score, blank.tokens, blank.complete) == ("", 0.0, (), True)
+
+
+def test_a_full_memory_names_the_options_that_fill_it_and_their_values(
+    reversing: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*call: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
+
+    monkeypatch.setattr(type(reversing.network.encoder), "forward", full)
+    line = r"^the machine's memory is full: `batch_tokens=70` and `beam=3` are too much for this model: lower one of t"
+    with pytest.raises(MachineError, match=line):
+        reversing.translate("ant", batch_tokens=70, beam=3)
+    with on_command_line(), pytest.raises(MachineError, match=r"full: --batch-tokens 70 and --beam 3 are too much"):
+        reversing.translate("ant", batch_tokens=70, beam=3)
+    monkeypatch.setattr(type(reversing.network.encoder), "forward", lambda *call: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        reversing.translate("ant")
 
 
 def test_details_are_scores_tokens_and_the_best_first(reversing: Translator) -> None:

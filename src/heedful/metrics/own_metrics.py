@@ -1,0 +1,81 @@
+"""Metrics of the caller's program: functions that score the outputs of a model against references."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from reprlib import repr as shortened
+from typing import Any, Final
+
+from heedful.config.rules.task_rules import Better, TaskRules
+from heedful.errors import UserError
+
+MetricFunction = Callable[[Sequence[Any], Sequence[Any]], float]
+
+_RECORDED: Final = ("step", "part", "epoch")  # keys of metrics.jsonl that are not scores
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of your own: `function(outputs, references)` returns a number for a whole corpus.
+
+    Outputs and references are lists of texts for translators, and of labels for classifiers, or of tuples of labels if
+    a text can have several.
+    """
+
+    function: MetricFunction
+    better: Better = "higher"  # or "lower": which values are better
+
+
+Metrics = Mapping[str, Metric]
+GivenMetrics = Mapping[str, Metric | MetricFunction]  # of a plain function, a higher value is better
+
+
+def check_metrics(given: object, rules: TaskRules) -> dict[str, Metric]:
+    """Return the metrics that a caller gave for a model of a task; refuse what cannot be one, before anything runs."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise UserError(f"`metrics` is {shortened(given)}, but must be a dictionary of functions by name.")
+    if given and not rules.outputs:
+        raise UserError(f"`metrics` score outputs, which {rules.learner} does not have: leave them out.")
+    return {_name(name, rules): _metric(name, value) for name, value in given.items()}
+
+
+def score_outputs(metrics: Metrics, outputs: Sequence[Any], references: Sequence[Any]) -> dict[str, float]:
+    """Return the value of each metric."""
+    return {name: _finite(name, metric.function(list(outputs), list(references))) for name, metric in metrics.items()}
+
+
+def _name(name: object, rules: TaskRules) -> str:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise UserError(f"`metrics` has the name {shortened(name)}, but a name must be letters, digits and `_`.")
+    known = [known for known in rules.metrics if known not in rules.own_metrics]
+    if name in (*known, *_RECORDED):
+        raise UserError(f'`metrics["{name}"]`: the name is one of Heedful\'s own: choose another.')
+    return name
+
+
+def _metric(name: object, value: object) -> Metric:
+    metric = value if isinstance(value, Metric) else Metric(value)  # type: ignore[arg-type]  # looked at below
+    if metric.better not in ("higher", "lower"):
+        raise UserError(
+            f'`metrics["{name}"]`: `better` is {shortened(metric.better)}, but must be "higher" or "lower".'
+        )
+    try:
+        inspect.signature(metric.function).bind([], [])
+    except ValueError:  # a function written in C may not tell its arguments
+        pass
+    except TypeError:
+        raise UserError(
+            f'`metrics["{name}"]` is {shortened(metric.function)}, but must be a function of two lists, outputs and '
+            "references."
+        ) from None
+    return metric
+
+
+def _finite(name: str, value: object) -> float:
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise UserError(f"The metric `{name}` returned {shortened(value)}, but must return a finite number.")
+    return float(value)
