@@ -9,6 +9,9 @@ from typing import Any, Final
 import torch
 from rich.console import Console
 
+from heedful.checks.data import check_data
+from heedful.checks.findings import SEVERITIES, Finding, Part
+from heedful.checks.schedule import find_schedule_problems
 from heedful.config.model.mixed import PairModel
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -16,9 +19,6 @@ from heedful.data.cache import Say
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.devices import choose_device, choose_precision
-from heedful.lab.checks.data import check_data
-from heedful.lab.checks.findings import SEVERITIES, Finding, Part
-from heedful.lab.checks.schedule import find_schedule_problems
 from heedful.lab.device_speed import measure_matrix_rate, time_matrix_product
 from heedful.lab.epoch_plan import plan_epoch, total
 from heedful.lab.flops import STEP, Parameters, count_parameters, forward_flop

@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.checks.findings import Finding
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, ByteBpeSide, side_of
 from heedful.data.corpora.pairs import Pair
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
-from heedful.lab.checks.findings import Finding
 
 Counts = NDArray[np.int64]
 

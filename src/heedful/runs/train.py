@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from heedful.arguments import check_path
+from heedful.checks.at_start import warnings_at_start
 from heedful.config.reading.load import find_recipe_rules, load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import spool
@@ -53,7 +54,7 @@ def train(
     metrics: Functions of your own by name that score validations, and that `train.validation.metric` can name: see
         `heedful.Metric`.
     callbacks: Objects that are called while the model trains, and that can stop it: see `heedful.Callback`.
-    quiet: Show nothing.
+    quiet: Show nothing, not even what looks wrong in the data of a new run.
     """
     folder = check_path("out", out)
     rules = None if task is None else task.rules
@@ -67,6 +68,7 @@ def train(
     resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
     shown = Console(file=StringIO(), quiet=True) if quiet else console
     own = OwnParts(network, tokenizer)
+    named = str(recipe) if isinstance(recipe, str | PathLike) and not (overrides or corpora) else None
     trained = training_run.train(
         resolved,
         folder,
@@ -76,5 +78,6 @@ def train(
         callbacks=callbacks,
         metrics=own_metrics,
         own=own,
+        warnings=lambda: () if quiet else warnings_at_start(resolved, named),
     )
     return Run(trained, task, own)

@@ -1,6 +1,6 @@
 """Training of a model from a recipe into a run folder, from the start or from the last checkpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -31,12 +31,14 @@ def train(
     callbacks: Sequence[Callback] = (),
     metrics: Metrics | None = None,
     own: OwnParts | None = None,
+    warnings: Callable[[], Sequence[str]] = lambda: (),
 ) -> Path:
     """Train a model and return its run folder: `heedful.train` is this and more (`runs/train.py`).
 
     With `resume`, continue from the run folder's last checkpoint, bit-identical to an uninterrupted run. `task` is one
     of your own, if what the model is trained for is not one of Heedful's tasks; `metrics` and `own` are the caller's
-    metrics, which the rules of the recipe know, and parts of the model.
+    metrics, which the rules of the recipe know, and parts of the model. `warnings` returns what to say of the data of a
+    new run.
     """
     run, heeded = output_folder(out), Callbacks(callbacks)
     if isinstance(recipe, Recipe) and overrides:
@@ -56,6 +58,8 @@ def train(
             position = job.resume(checkpoint, progress)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
         else:
+            for line in warnings():
+                progress.say(line)
             job = first_job(resolved, progress, task)
             with memory_faults(memory_advice(job.recipe)):
                 position = job.begin()

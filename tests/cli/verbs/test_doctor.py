@@ -1,19 +1,22 @@
 """`heedful doctor` as a user sees it."""
 
+import io
 import json
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 import torch
+from rich.console import Console
 from tests.shared.sound_corpora import CORPORA, recipe_of
 from tests.shared.sound_corpora import write as write_lines
 
+import heedful
+from heedful.checks import at_start
+from heedful.checks.at_start import warnings_at_start
 from heedful.cli.main import run
-from heedful.config.reading.load import recipe_to_toml
+from heedful.config.reading.load import load_recipe, recipe_to_toml
 from heedful.lab import memory
-from heedful.lab.checks import at_start
-from heedful.lab.checks.at_start import warnings_at_start
 
 RECIPE = """
 [data]
@@ -216,6 +219,19 @@ def test_a_run_starts_with_a_few_warnings_and_is_not_stopped(
     assert len(told) == 4
     assert run(["train", str(classifier), "--out", str(out), "--resume"]) == 0
     assert "warning: train.tsv" not in capsys.readouterr().err
+
+
+def test_a_run_in_python_starts_with_the_same_warnings(classifier: Path, tmp_path: Path) -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, width=1000)
+    heedful.train(classifier, tmp_path / "run", console=console)
+    told = [line for line in shown.getvalue().splitlines() if line.startswith("warning: ")]
+    assert told == warnings_at_start(load_recipe(str(classifier)), str(classifier))
+    assert len(told) == 4
+    heedful.train(classifier, tmp_path / "run", resume=True, console=console)
+    assert shown.getvalue().count("names of columns") == 1, "a resumed run does not repeat them"
+    recipe = load_recipe(str(classifier))
+    assert warnings_at_start(recipe)[-1] == "warning: 1 more"
 
 
 def test_what_cannot_be_read_is_left_to_training(tmp_path: Path) -> None:

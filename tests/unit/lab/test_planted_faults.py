@@ -9,10 +9,10 @@ import pytest
 from tests.shared.sound_corpora import CORPORA, Lines, recipe_of, write
 from tests.unit.lab.said_of_faults import SAID
 
+from heedful.checks.data import check_data
+from heedful.checks.findings import Finding
+from heedful.checks.schedule import find_schedule_problems
 from heedful.config.recipe import Recipe
-from heedful.lab.checks.data import check_data
-from heedful.lab.checks.findings import Finding
-from heedful.lab.checks.schedule import find_schedule_problems
 from heedful.lab.token_statistics import count_tokens, find_token_problems
 from heedful.tasks.table import find_task
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from tests.shared.sound_corpora import CLASSES, CORPORA, Lines, distinct_pairs, recipe_of, write
 
+from heedful.checks.at_start import warnings_at_start
+from heedful.checks.data import check_data
+from heedful.checks.findings import Finding
+from heedful.checks.schedule import find_schedule_problems
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.config.recipe import Recipe
-from heedful.lab.checks.at_start import warnings_at_start
-from heedful.lab.checks.data import check_data
-from heedful.lab.checks.findings import Finding
-from heedful.lab.checks.schedule import find_schedule_problems
 from heedful.lab.doctor import examine
 
 Sound = Callable[[], tuple[Lines, Mapping[str, Any]]]  # files, and changes of the recipe's tables

@@ -5,10 +5,10 @@ import textwrap
 from dataclasses import asdict
 from typing import Final
 
+from heedful.checks.at_start import warnings_at_start
+from heedful.checks.findings import Finding
 from heedful.cli.messages import warn
 from heedful.config.recipe import Recipe
-from heedful.lab.checks.at_start import warnings_at_start
-from heedful.lab.checks.findings import Finding
 from heedful.lab.doctor import Report, RunPlan, Time
 from heedful.lab.memory import Memory
 from heedful.lab.token_statistics import Histogram, TokenStatistics

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from heedful.checks.findings import Finding, Severity
 from heedful.config.recipe import Recipe
 from heedful.errors import counted
-from heedful.lab.checks.findings import Finding, Severity
 
 
 def find_schedule_problems(recipe: Recipe, updates: int | None = None) -> Iterator[Finding]:

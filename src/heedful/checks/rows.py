@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from heedful.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, FindingKind
 from heedful.config.corpora import PAIRS, AnyCorpus, PlainTexts
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
@@ -13,7 +14,6 @@ from heedful.data.corpora.lines import read_lines
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts
 from heedful.data.text_form import TextForm
-from heedful.lab.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, FindingKind
 
 Labels = Literal["one", "several"] | None  # how many labels a text has; None if the task reads none
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from heedful.checks.classes import find_class_problems
+from heedful.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
+from heedful.checks.duplicates import find_overlap, find_repeats
+from heedful.checks.findings import Finding, Part
+from heedful.checks.rows import labels_of_task
+from heedful.checks.running_text import find_text_problems
 from heedful.config.corpora import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.errors import UserError
-from heedful.lab.checks.classes import find_class_problems
-from heedful.lab.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
-from heedful.lab.checks.duplicates import find_overlap, find_repeats
-from heedful.lab.checks.findings import Finding, Part
-from heedful.lab.checks.rows import labels_of_task
-from heedful.lab.checks.running_text import find_text_problems
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
+from heedful.checks.corpus_lint import LintedCorpus
+from heedful.checks.findings import Finding
 from heedful.config.corpora import TEXTS, PlainTexts
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.text_form import TextForm
 from heedful.errors import counted
-from heedful.lab.checks.corpus_lint import LintedCorpus
-from heedful.lab.checks.findings import Finding
 
 _FEW: Final = 50  # sentences: fewer are not worth training on
 _LONE: Final = 0.5  # fraction of documents of one sentence

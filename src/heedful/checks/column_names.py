@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
+from heedful.checks.findings import Finding, Part
+from heedful.checks.rows import Row, RowForm, cells_of
 from heedful.config.corpora import AnyCorpus
-from heedful.lab.checks.findings import Finding, Part
-from heedful.lab.checks.rows import Row, RowForm, cells_of
 
 _NAMES: Final = frozenset(
     re.findall(

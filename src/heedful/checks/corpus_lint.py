@@ -15,16 +15,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.checks.column_names import find_header
+from heedful.checks.findings import Finding, FindingKind, Part
+from heedful.checks.odd_characters import WIDTH, excerpt, find_odd_characters
+from heedful.checks.rows import Labels, Row, RowForm, form_of, read_rows, split_labels
+from heedful.checks.shifted_lines import blocks, find_shift
+from heedful.checks.swapped_sides import SideWords
 from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say
 from heedful.data.corpora.pairs import Pair
-from heedful.lab.checks.column_names import find_header
-from heedful.lab.checks.findings import Finding, FindingKind, Part
-from heedful.lab.checks.odd_characters import WIDTH, excerpt, find_odd_characters
-from heedful.lab.checks.rows import Labels, Row, RowForm, form_of, read_rows, split_labels
-from heedful.lab.checks.shifted_lines import blocks, find_shift
-from heedful.lab.checks.swapped_sides import SideWords
 
 Hashes = NDArray[np.uint64]
 Lengths = NDArray[np.int32]

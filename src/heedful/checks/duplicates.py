@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.lab.checks.corpus_lint import Hashes, LintedCorpus, Sighting, first_rows
+from heedful.checks.corpus_lint import Hashes, LintedCorpus, Sighting, first_rows
 
 _SHORT: Final = 12  # characters: texts as short as "Thank you." occur everywhere
 _MOST: Final = 0.5  # fraction of the other texts

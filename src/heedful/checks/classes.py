@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from heedful.lab.checks.corpus_lint import LintedCorpus
-from heedful.lab.checks.findings import Finding, Part
-from heedful.lab.checks.rows import Labels
+from heedful.checks.corpus_lint import LintedCorpus
+from heedful.checks.findings import Finding, Part
+from heedful.checks.rows import Labels
 
 _RARE: Final = 5  # texts: a class with fewer is hardly learned
 _SMALL: Final = 50  # texts: a corpus with fewer is a trial, in which every class is rare

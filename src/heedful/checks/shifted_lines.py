@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.lab.checks.rows import Row
+from heedful.checks.rows import Row
 
 _BLOCK: Final = 400  # rows that are compared at once
 _LEAST: Final = 40  # rows from which a shift can be told from chance

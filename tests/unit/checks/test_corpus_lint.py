@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from tests.shared.patience import PATIENCE
 
+from heedful.checks import corpus_lint
+from heedful.checks.corpus_lint import LintedCorpus, lint_corpus, make_findings
+from heedful.checks.duplicates import find_overlap, find_repeats
+from heedful.checks.findings import FINDING_KINDS, Finding, FindingKind
+from heedful.checks.odd_characters import PATTERNS, WIDTH, excerpt, find_odd_characters
+from heedful.checks.swapped_sides import SideWords
 from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
-from heedful.lab.checks import corpus_lint
-from heedful.lab.checks.corpus_lint import LintedCorpus, lint_corpus, make_findings
-from heedful.lab.checks.duplicates import find_overlap, find_repeats
-from heedful.lab.checks.findings import FINDING_KINDS, Finding, FindingKind
-from heedful.lab.checks.odd_characters import PATTERNS, WIDTH, excerpt, find_odd_characters
-from heedful.lab.checks.swapped_sides import SideWords
 
 Pairs = list[tuple[str, str]]
 
@@ -233,7 +233,7 @@ def test_swapped_lines_are_found_and_no_others(tmp_path: Path) -> None:
 def test_typical_words_are_the_same_in_every_process() -> None:
     """Of 400 words that are equally frequent 300 count: which ones must not be left to the order of a set."""
     program = (
-        "from heedful.lab.checks.swapped_sides import SideWords; words = [f'w{n}' for n in range(400)]; "
+        "from heedful.checks.swapped_sides import SideWords; words = [f'w{n}' for n in range(400)]; "
         "print(*sorted(SideWords.learn([(' '.join(words), 'x')] * 5).source))"
     )
     learned = {

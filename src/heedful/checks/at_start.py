@@ -2,20 +2,21 @@
 
 from typing import Final
 
+from heedful.checks.data import check_data
+from heedful.checks.findings import CHARACTER_KINDS, SEVERITIES, Finding
+from heedful.checks.schedule import find_schedule_problems
 from heedful.config.recipe import Recipe
-from heedful.lab.checks.data import check_data
-from heedful.lab.checks.findings import CHARACTER_KINDS, SEVERITIES, Finding
-from heedful.lab.checks.schedule import find_schedule_problems
 
 _ROWS: Final = 5_000  # read from each corpus
 _SHOWN: Final = 3  # warnings
 _ODD: Final = 0.01  # fraction of rows with odd characters
 
 
-def warnings_at_start(recipe: Recipe, name: str) -> list[str]:
-    """Return a few lines about what looks wrong, the worst first; none for sound data. `name` is that of the recipe.
+def warnings_at_start(recipe: Recipe, name: str | None = None) -> list[str]:
+    """Return a few lines about what looks wrong, the worst first; none for sound data.
 
-    Files that cannot be read are left to training, which refuses them.
+    `name` is that of the recipe, if `heedful doctor` finds the same data under it. Files that cannot be read are left
+    to training, which refuses them.
     """
     try:
         found = [*check_data(recipe, lambda message: None, _ROWS).findings, *find_schedule_problems(recipe)]
@@ -27,7 +28,8 @@ def warnings_at_start(recipe: Recipe, name: str) -> list[str]:
             told.setdefault(finding.kind, finding)
     lines = [_line(finding) for finding in [*told.values()][:_SHOWN]]
     if len(told) > _SHOWN:
-        lines.append(f"warning: {len(told) - _SHOWN} more; `heedful doctor {name}` lists everything")
+        where = f"; `heedful doctor {name}` lists everything" if name else ""
+        lines.append(f"warning: {len(told) - _SHOWN} more{where}")
     return lines
 
 

@@ -1,1 +1,0 @@
-"""Checks of a recipe and its data before training, each in a file of its own."""
