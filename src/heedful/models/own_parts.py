@@ -31,6 +31,19 @@ class OwnParts:
     network: NetworkBuilder | None = None
     tokenizer: GivenTokenizer | None = None  # one for all vocabularies, or one for each by name
 
+    @classmethod
+    def of(cls, network: object, tokenizer: object) -> "OwnParts":
+        """Check what a caller passes."""
+        if network is not None and (isinstance(network, nn.Module) or not callable(network)):
+            raise UserError(
+                f"`network` is {shortened(network)}, but must be a function of a recipe and its vocabularies that "
+                "returns a module."
+            )
+        if isinstance(tokenizer, Mapping):
+            named = {name: check_own_tokenizer(own, f'tokenizer["{name}"]') for name, own in tokenizer.items()}
+            return cls(network, named)
+        return cls(network, None if tokenizer is None else check_own_tokenizer(tokenizer, "tokenizer"))
+
     @property
     def network_name(self) -> str | None:
         """Name of the function that builds the network, for messages."""
@@ -44,11 +57,11 @@ class OwnParts:
         if not rules.own_tokenizers:
             raise UserError(f"`tokenizer` does not apply to {rules.learner}: leave it out.")
         if not isinstance(given, Mapping):
-            return dict.fromkeys(names, check_own_tokenizer(given, "tokenizer"))
+            return dict.fromkeys(names, given)
         if set(given) != set(names):
             wanted = ", ".join(f'"{name}"' for name in names)
             raise UserError(f"`tokenizer` has the names {shortened(list(given))}, but must have {wanted}.")
-        return {name: check_own_tokenizer(given[name], f'tokenizer["{name}"]') for name in names}
+        return {name: given[name] for name in names}
 
     def vocabularies(self, recipe: Recipe) -> Vocabularies | None:
         """Return the vocabularies of a new model; None if Heedful trains them."""
@@ -74,11 +87,6 @@ _HANDED_OVER: Final = ContextVar("own parts", default=_NONE)
 @contextmanager
 def hand_over(parts: OwnParts) -> Iterator[None]:
     """Let what is built and read inside the block have these parts."""
-    if parts.network is not None and (isinstance(parts.network, nn.Module) or not callable(parts.network)):
-        raise UserError(
-            f"`network` is {shortened(parts.network)}, but must be a function of a recipe and its vocabularies that "
-            "returns a module."
-        )
     before = _HANDED_OVER.set(parts)
     try:
         yield

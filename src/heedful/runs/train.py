@@ -67,7 +67,7 @@ def train(
     as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora or own_metrics)
     resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
     shown = Console(file=StringIO(), quiet=True) if quiet else console
-    own = OwnParts(network, tokenizer)
+    own = OwnParts.of(network, tokenizer)
     named = str(recipe) if isinstance(recipe, str | PathLike) and not (overrides or corpora) else None
     trained = training_run.train(
         resolved,

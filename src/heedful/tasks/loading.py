@@ -67,5 +67,5 @@ def load(
         raise UserError(f"{path} does not translate, and only translators make an ensemble: leave out `ensemble`.")
     if network is not None and own_network_of(folder) is None:
         raise UserError(f"{path} was trained without a network of its own: leave out `network`.")
-    with hand_over(OwnParts(network, tokenizer)):
+    with hand_over(OwnParts.of(network, tokenizer)):
         return find_task(recipe, task).load(folder, Placement.of(device, precision), others)

@@ -84,6 +84,22 @@ def test_a_batch_of_masked_text_is_shown_with_what_was_masked(tmp_path: Path, ca
     assert 0 < masks <= sum(len(row["labels"]["pieces"]) for row in rows)
 
 
+def test_a_batch_of_running_text_is_shown_with_the_next_tokens(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "train.txt").write_text("\n\n".join(text for _, text in film_texts(8)))
+    recipe = tmp_path / "language.toml"
+    recipe.write_text(
+        f'[data]\ntrain = {{ text = "{tmp_path}/train.txt" }}\nmax_length = 8\nbatch_tokens = 64\n'
+        '[tokenizer]\nkind = "word"\n[model]\nfamily = "language"\n[train]\nsteps = 1\n'
+    )
+    assert run(["tokens", str(recipe), "--batch", "--json", "-q"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows
+    assert all(row["inputs"]["ids"][1:] == row["labels"]["ids"][:-1] for row in rows)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -4,12 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from torch import Tensor
-
-from heedful.data.batches.masked import MaskedBatch
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.packed import IGNORED, Nested, Packed
+from heedful.packed import Nested, Packed
 
 
 @dataclass(frozen=True)
@@ -54,16 +51,7 @@ def _parts(values: Packed | Nested, tokenizer: Tokenizer, rows: int) -> Iterator
 
 def _labels(batch: Any, vocabularies: Vocabularies) -> Iterator[Part]:
     """Yield what each row is to predict: tokens of the target, the tokens under masks, or classes."""
-    labels: Tensor = batch.labels
-    if isinstance(batch, MaskedBatch):
-        tokenizer, ends = _tokenizer(vocabularies, "text"), batch.text.layout.offsets[1:]
-        for row in range(batch.sentences):
-            start, end = (int(ends[row - 1]) if row else 0), int(ends[row])
-            here = labels[(batch.places >= start) & (batch.places < end) & (labels != IGNORED)].tolist()
-            yield Part(tokenizer.pieces(here), here)
-    elif vocabularies.labels:
-        for row in labels[: batch.sentences]:
-            classes = row.nonzero().flatten().tolist() if row.dim() else [int(row)]
-            yield Part([vocabularies.labels[number] for number in classes], classes)
-    else:
-        yield from _parts(batch.target.with_values(labels), _tokenizer(vocabularies, "target"), batch.sentences)
+    tokenizer = _tokenizer(vocabularies, "target")
+    for ids in batch.labels_of_rows():
+        classes = [vocabularies.labels[number] for number in ids] if vocabularies.labels else None
+        yield Part(tokenizer.pieces(ids) if classes is None else classes, ids)

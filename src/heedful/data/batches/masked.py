@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -40,6 +41,12 @@ class MaskedBatch(Movable):
     sentences: int  # the real inputs
     tokens: int  # the real ones, markers included
     masked: int  # the chosen ones
+
+    def labels_of_rows(self) -> list[list[int]]:
+        """Return what each real row is to predict: the tokens under its masks."""
+        offsets, real = self.text.layout.offsets.tolist(), self.labels != IGNORED
+        inside = [(self.places >= start) & (self.places < end) & real for start, end in pairwise(offsets)]
+        return [self.labels[chosen].tolist() for chosen in inside[: self.sentences]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,10 @@ class PairBatch(Movable):
     source_tokens: int  # the real ones, end markers included
     target_tokens: int  # the labels that count
 
+    def labels_of_rows(self) -> list[list[int]]:
+        """Return what each real row is to predict: the tokens of the target."""
+        return [row.tolist() for row in self.target.with_values(self.labels).split()[: self.sentences]]
+
 
 def collate(
     stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1

@@ -31,6 +31,11 @@ class TextBatch(Movable):
     sentences: int  # the real texts
     tokens: int  # the real ones, markers included
 
+    def labels_of_rows(self) -> list[list[int]]:
+        """Return what each real row is to predict: its classes."""
+        rows = self.labels[: self.sentences]
+        return [row.nonzero().flatten().tolist() if row.dim() else [int(row)] for row in rows]
+
 
 AnyTextCollator = Collator[TextBatch]
 

@@ -44,6 +44,10 @@ class WindowBatch(Movable):
         """The number of real tokens."""
         return self.target_tokens
 
+    def labels_of_rows(self) -> list[list[int]]:
+        """Return what each real row is to predict: the token after each of its tokens."""
+        return [row.tolist() for row in self.inputs.with_values(self.labels).split()[: self.sentences]]
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:

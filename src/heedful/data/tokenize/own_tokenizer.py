@@ -119,8 +119,8 @@ class OwnTokenizer(Tokenizer):
 
     @property
     def spells_spaces(self) -> bool:
-        """Whether spaces are spelled like letters: nothing is known of it."""
-        return False
+        """Whether spaces are spelled like letters: those of a byte-level vocabulary are, of others nothing is known."""
+        return self._library is not None and isinstance(self._library.decoder, decoders.ByteLevel)
 
     def continues_word(self, token: int) -> bool:
         """Whether a piece continues the word of the piece before it: nothing is known of it."""

@@ -34,7 +34,10 @@ def test_losses_are_the_only_metrics_that_fall_with_quality() -> None:
 
 @pytest.mark.parametrize(
     ("metric", "way_out"),
-    [("blue", 'did you mean "bleu"?'), ("wer", 'use "loss", "perplexity", "bleu" or "chrf"')],
+    [
+        ("blue", 'did you mean "bleu"?'),
+        ("wer", 'use "loss", "perplexity", "bleu" or "chrf"; one of your own is passed in Python, by `metrics=...`'),
+    ],
 )
 def test_an_unknown_metric_leads_to_a_known_one(metric: str, way_out: str) -> None:
     rest = f'[train]\nvalidation = {{ metric = "{metric}" }}'
@@ -56,8 +59,8 @@ def test_a_recipe_that_names_its_task_is_the_same_as_one_that_leaves_it_to_its_f
 
 def test_a_task_that_does_not_exist_is_refused() -> None:
     assert complaint("transformer", PAIR, top='task = "parse"') == (
-        '`task` is "parse", which is not a task of Heedful: use one of translate, classify, fill, generate; a task of your own '
-        "is passed in Python, by `task=...`."
+        '`task` is "parse", which is not a task of Heedful: use one of translate, classify, fill, generate; a task of '
+        "your own is passed in Python, by `task=...`."
     )
 
 
