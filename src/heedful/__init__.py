@@ -18,6 +18,7 @@ from heedful.version import __version__
 if TYPE_CHECKING:
     from heedful.config.recipe import Recipe
     from heedful.data.tokenize.own_tokenizer import TextTokenizer
+    from heedful.data.tokenize.vocabularies import Vocabularies
     from heedful.decode.settings import Sampling
     from heedful.lab.compare import Comparison, System
     from heedful.lab.comparing import compare
@@ -64,6 +65,7 @@ __all__ = [
     "Translator",
     "UserError",
     "Validation",
+    "Vocabularies",
     "__version__",
     "average",
     "compare",
@@ -93,6 +95,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Translation": "heedful.tasks.translate.model",
     "Translator": "heedful.tasks.translate.model",
     "Validation": "heedful.runs.callbacks",
+    "Vocabularies": "heedful.data.tokenize.vocabularies",
     "average": "heedful.runs.averaging",
     "compare": "heedful.lab.comparing",
     "evaluate": "heedful.tasks.evaluate",

@@ -1,7 +1,10 @@
 """A program as a user writes it: the types that a type checker sees of `heedful`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, assert_type
+
+from torch import nn
 
 import heedful
 
@@ -16,6 +19,40 @@ class Watch(heedful.Callback):
     def on_validation(self, validation: heedful.Validation) -> bool:
         """Stop at a low loss."""
         return validation.scores["loss"] < 0.1
+
+
+class Letters:
+    """A tokenizer."""
+
+    size = 26
+    fingerprint = "a to z"
+
+    def encode(self, text: str) -> list[int]:
+        """Return the numbers of letters."""
+        return [ord(letter) - ord("a") for letter in text]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the letters."""
+        return "".join(chr(ord("a") + number) for number in ids)
+
+
+def length(outputs: list[str], references: list[str]) -> float:
+    """Score outputs."""
+    return len("".join(outputs)) / len("".join(references))
+
+
+def network(recipe: heedful.Recipe, vocabularies: heedful.Vocabularies) -> nn.Module:
+    """Build a classifier."""
+    return nn.EmbeddingBag(vocabularies["text"].size, len(vocabularies.labels))
+
+
+def use_own(rows: list[tuple[str, str]]) -> None:
+    """Train with objects of this program."""
+    metrics = {"length": length, "shortness": heedful.Metric(length, better="lower")}
+    letters: heedful.TextTokenizer = Letters()
+    run = heedful.train("my.toml", "own", train=rows, network=network, tokenizer=letters, metrics=metrics)
+    print(heedful.load(run, network=network, tokenizer=Letters()))
+    print(heedful.evaluate(run.model, rows, metrics={"length": length}))
 
 
 def use(folder: Path) -> None:
@@ -41,7 +78,7 @@ def use(folder: Path) -> None:
     assert_type(filler.fill(["[MASK]"])[0].masks[0][0], heedful.Candidate)
 
     model = heedful.load(folder)
-    assert_type(model, heedful.Translator | heedful.TextClassifier | heedful.MaskFiller)
+    assert_type(model, heedful.Translator | heedful.TextClassifier | heedful.MaskFiller | heedful.TextGenerator)
     if isinstance(model, heedful.MaskFiller):
         print(model.fill("[MASK]").text)
 

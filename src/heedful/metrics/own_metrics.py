@@ -11,7 +11,7 @@ from typing import Any, Final
 from heedful.config.rules.task_rules import Better, TaskRules
 from heedful.errors import UserError
 
-MetricFunction = Callable[[Sequence[Any], Sequence[Any]], float]
+MetricFunction = Callable[[list[Any], list[Any]], float]
 
 _RECORDED: Final = ("step", "part", "epoch")  # keys of metrics.jsonl that are not scores
 

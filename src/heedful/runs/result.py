@@ -8,7 +8,7 @@ from typing import Any
 from heedful.arguments import check_path
 from heedful.config.recipe import Recipe
 from heedful.models.bundle import read_recipe
-from heedful.models.own_parts import OwnParts
+from heedful.models.own_parts import GivenTokenizer, NetworkBuilder
 from heedful.runs.progress import recorded_metrics
 from heedful.runs.run import higher_is_better
 from heedful.tasks.loading import AnyLoadedModel, load
@@ -22,9 +22,16 @@ class Run(PathLike[str]):
     `heedful.Run("runs/mine")` is also how to look at a run that another program trained.
     """
 
-    def __init__(self, folder: str | PathLike[str], task: Task | None = None, own: OwnParts | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        task: Task | None = None,
+        *,
+        network: NetworkBuilder | None = None,
+        tokenizer: GivenTokenizer | None = None,
+    ) -> None:
         self.folder = check_path("folder", folder)
-        self._task, self._own = task, own or OwnParts()
+        self._task, self._network, self._tokenizer = task, network, tokenizer
 
     def __fspath__(self) -> str:
         return str(self.folder)
@@ -48,9 +55,7 @@ class Run(PathLike[str]):
     @cached_property
     def model(self) -> AnyLoadedModel:
         """Best model of the run, or the mean of its checkpoints where that is better; loaded when it is first used."""
-        loaded: AnyLoadedModel = load(
-            self.folder, task=self._task, network=self._own.network, tokenizer=self._own.tokenizer
-        )
+        loaded: AnyLoadedModel = load(self.folder, task=self._task, network=self._network, tokenizer=self._tokenizer)
         return loaded
 
     @cached_property

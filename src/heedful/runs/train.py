@@ -67,7 +67,6 @@ def train(
     as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora or own_metrics)
     resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
     shown = Console(file=StringIO(), quiet=True) if quiet else console
-    own = OwnParts.of(network, tokenizer)
     named = str(recipe) if isinstance(recipe, str | PathLike) and not (overrides or corpora) else None
     trained = training_run.train(
         resolved,
@@ -77,7 +76,7 @@ def train(
         task=task,
         callbacks=callbacks,
         metrics=own_metrics,
-        own=own,
+        own=OwnParts.of(network, tokenizer),
         warnings=lambda: () if quiet else warnings_at_start(resolved, named),
     )
-    return Run(trained, task, own)
+    return Run(trained, task, network=network, tokenizer=tokenizer)
