@@ -48,9 +48,15 @@ def network(recipe: heedful.Recipe, vocabularies: heedful.Vocabularies) -> nn.Mo
 
 def use_own(rows: list[tuple[str, str]]) -> None:
     """Train with objects of this program."""
-    metrics = {"length": length, "shortness": heedful.Metric(length, better="lower")}
     letters: heedful.TextTokenizer = Letters()
-    run = heedful.train("my.toml", "own", train=rows, network=network, tokenizer=letters, metrics=metrics)
+    run = heedful.train(
+        "my.toml",
+        "own",
+        train=rows,
+        network=network,
+        tokenizer=letters,
+        metrics={"length": length, "shortness": heedful.Metric(length, better="lower")},
+    )
     print(heedful.load(run, network=network, tokenizer=Letters()))
     print(heedful.evaluate(run.model, rows, metrics={"length": length}))
 

@@ -11,7 +11,7 @@ from heedful.arguments import check_path
 from heedful.checks.at_start import warnings_at_start
 from heedful.config.reading.load import find_recipe_rules, load_recipe
 from heedful.config.recipe import Recipe
-from heedful.data.corpora.in_memory import spool
+from heedful.data.corpora.in_memory import refuse_lost_rows, spool
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts
 from heedful.runs import training_run
@@ -66,6 +66,7 @@ def train(
     corpora = {split: spool(rows, needed, split) for split, rows in given.items() if rows is not None}
     as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora or own_metrics)
     resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
+    refuse_lost_rows(resolved.data)
     shown = Console(file=StringIO(), quiet=True) if quiet else console
     named = str(recipe) if isinstance(recipe, str | PathLike) and not (overrides or corpora) else None
     trained = training_run.train(

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from heedful.arguments import check_text
 from heedful.config.corpora import JsonlCorpus
+from heedful.config.data import Data
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.cache import cache_folder
 from heedful.errors import UserError, suggestion
@@ -87,6 +88,18 @@ def hash_of_rows(path: object) -> str | None:
     """Return the hash of the rows in a file that `spool` wrote, wherever its cache was; None for any other value."""
     found = _SPOOLED.fullmatch(path) if isinstance(path, str) else None
     return found and found[1]
+
+
+def refuse_lost_rows(data: Data) -> None:
+    """Refuse corpora that were once given in memory and are no longer in the cache."""
+    for split in ("train", "valid"):
+        for corpus in getattr(data, split):
+            path = getattr(corpus, "jsonl", "")
+            if hash_of_rows(path) and not Path(path).exists():
+                raise UserError(
+                    f"`data.{split}` was given in memory, and its copy in the cache, {path}, is gone: pass the same "
+                    f"rows again, as `{split}=...`."
+                )
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> tuple[str, set[str]]:

@@ -77,7 +77,7 @@ def test_parts_of_the_usual_network_can_be_replaced() -> None:
     def louder(recipe: heedful.Recipe, vocabularies: Vocabularies) -> nn.Module:
         network: Any = build_network(recipe.model, vocabularies)
         network.encoder = Loud(network.encoder)
-        return network  # type: ignore[no-any-return]
+        return network
 
     run = heedful.train(TINY, "run", train=PAIRS, valid=PAIRS[:5], network=louder, quiet=True)
     translated = heedful.load(run, device="cpu", network=louder).translate("1 2", max_extra=3)  # type: ignore[union-attr]
@@ -219,7 +219,7 @@ def test_another_tokenizer_never_meets_the_data_of_the_first() -> None:
 
 
 def test_each_side_can_have_its_own() -> None:
-    sides = {"source": LETTERS, "target": words()}
+    sides: dict[str, Any] = {"source": LETTERS, "target": words()}
     apart = {"tokenizer.joint": False}
     run = heedful.train(TINY, "run", apart, train=PAIRS, valid=PAIRS[:5], tokenizer=sides, quiet=True)
     model = heedful.load(run, device="cpu", tokenizer=sides)

@@ -101,6 +101,11 @@ def test_rows_are_known_by_their_hash_after_the_cache_has_moved(
     whole = heedful.train(TINY, "whole", train=PAIRS, valid=PAIRS[:5], quiet=True)
     heedful.train(TINY, "run", {"train.steps": 2}, train=PAIRS, valid=PAIRS[:5], quiet=True)
     shutil.rmtree(tmp_path / "cache")
+    lost = (
+        r"^`data\.train` was given in memory, and its copy in the cache, .*, is gone: pass the same rows again, as `tra"
+    )
+    with pytest.raises(UserError, match=lost):
+        heedful.train(heedful.Run("run").recipe, "run", {"train.steps": 4}, resume=True, quiet=True)
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "elsewhere"))
     rest = heedful.train(TINY, "run", resume=True, train=PAIRS, valid=PAIRS[:5], quiet=True)
     same_bits(whole / "model.safetensors", rest / "model.safetensors")
