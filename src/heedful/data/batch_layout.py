@@ -24,22 +24,29 @@ class StaticShape:
     """The one shape of every batch, as compilers and CUDA graphs want it.
 
     Each side has exactly `tokens` tokens in exactly `sentences` sentences, none longer than `bound`. After the real
-    sentences come dummies that fill the tokens, then empty ones that fill the sentences.
+    sentences come dummies that fill the tokens, then empty ones that fill the sentences. An even shape is rows of
+    `bound` tokens: a sentence fills its row with tokens that count in no loss, and attention needs no offsets.
     """
 
     tokens: int
     sentences: int
     bound: int
+    even: bool = False
 
     @classmethod
     def around(cls, tokens: int, max_sentences: int, longest: int) -> "StaticShape":
         """Return the shape that holds any plan with these bounds; `longest` counts the markers."""
         return cls(tokens, max_sentences + -(-tokens // longest), longest)
 
+    @classmethod
+    def rows(cls, tokens: int, length: int) -> "StaticShape":
+        """Return the even shape of as many rows of this length as fit into the tokens."""
+        return cls(tokens // length * length, tokens // length, length, even=True)
+
     @property
     def max_sentences(self) -> int:
         """The most real sentences of a batch: the rest are for the dummies of the worst case."""
-        return self.sentences - -(-self.tokens // self.bound)
+        return self.sentences if self.even else self.sentences - -(-self.tokens // self.bound)
 
 
 def layouts(sides: Sequence[Lengths], static: StaticShape | None, multiple: int) -> list[Layout]:

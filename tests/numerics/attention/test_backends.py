@@ -34,6 +34,7 @@ EVERYWHERE = [
     for name, dtypes in {
         "padded": tuple(TOLERANCES),
         "explicit": tuple(TOLERANCES),
+        "even": (torch.float32,),
         "automatic": (torch.float32,),
     }.items()
     for dtype in dtypes
@@ -43,6 +44,7 @@ ON_CUDA = [
     for name, dtypes in {
         "padded": (torch.float32, torch.bfloat16),
         "explicit": (torch.float64, torch.float32),
+        "even": (torch.bfloat16,),
         "varlen": (torch.bfloat16,),
         "short": (torch.float32, torch.bfloat16),
         "automatic": (torch.float32, torch.bfloat16),

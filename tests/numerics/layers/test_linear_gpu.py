@@ -18,7 +18,7 @@ pytest.importorskip("triton")
 import heedful.nn.layers.linear_gpu
 from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import Linear
-from heedful.nn.layers.linear_gpu import linear, linear_relu, supports
+from heedful.nn.layers.linear_gpu import linear, linear_gelu, linear_relu, supports
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
 
@@ -34,8 +34,31 @@ def with_relu(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return linear_relu(x, weight, bias)
 
 
-MAPS: list[tuple[Map, Map]] = [(linear, F.linear), (with_relu, reference_relu)]
-both_maps = pytest.mark.parametrize(("found", "right"), MAPS, ids=["linear", "relu"])
+def with_gelu(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    assert bias is not None
+    return linear_gelu(x, weight, bias)
+
+
+def reference_gelu(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return F.gelu(F.linear(x, weight, bias))
+
+
+def with_gelu_tanh(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    assert bias is not None
+    return linear_gelu(x, weight, bias, tanh=True)
+
+
+def reference_gelu_tanh(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return F.gelu(F.linear(x, weight, bias), approximate="tanh")
+
+
+MAPS: list[tuple[Map, Map]] = [
+    (linear, F.linear),
+    (with_relu, reference_relu),
+    (with_gelu, reference_gelu),
+    (with_gelu_tanh, reference_gelu_tanh),
+]
+both_maps = pytest.mark.parametrize(("found", "right"), MAPS, ids=["linear", "relu", "gelu", "gelu_tanh"])
 
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -18,7 +18,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.data.batch_layout import StaticShape, layouts
+from heedful.data.batch_layout import StaticShape, layout_of, layouts
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
 from heedful.data.movable import Movable
@@ -157,9 +157,13 @@ def collate_windows(
     """Make the batch of these windows: ragged, filled up to a multiple of tokens, or of one static shape."""
     lengths = planned.lengths
     tokens = int(lengths.sum())
-    (layout,) = layouts([lengths], static, multiple)
+    if static is not None and static.even:
+        layout = layout_of(np.full(static.sentences, static.bound, np.int64), static.bound)
+        starts = np.arange(len(lengths)) * static.bound
+    else:
+        (layout,) = layouts([lengths], static, multiple)
+        starts = np.cumsum(lengths) - lengths
     values, labels = np.full(layout.tokens, PAD, np.int64), np.full(layout.tokens, IGNORED, np.int64)
-    starts = np.cumsum(lengths) - lengths
     for number, store in enumerate(stores):
         mine = np.flatnonzero(planned.stores == number)
         text: NDArray[np.unsignedinteger] = store.streams["text"].values

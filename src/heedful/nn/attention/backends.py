@@ -72,6 +72,29 @@ def padded(
     return unpad(y_BHLD.transpose(1, 2), queries).to(q_NHD.dtype)
 
 
+def even(
+    q_NHD: Float[Tensor, "N H D"],
+    k_MHD: Float[Tensor, "M H D"],
+    v_MHD: Float[Tensor, "M H D"],
+    queries: Layout,
+    keys: Layout,
+    causal: bool,
+    dropout: float,
+    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
+) -> Float[Tensor, "N H D"]:
+    """Attend with PyTorch's fused attention on sentences that all have one length: on a GPU with cuDNN if it can.
+
+    cuDNN's kernels are the fastest on recent GPUs, but take no offsets.
+    """
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    order = [
+        SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH
+    ]  # fmt: skip
+    with sdpa_kernel(order, set_priority=True):
+        return padded(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout, bias_BHLL)
+
+
 def varlen(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
@@ -169,6 +192,8 @@ def automatic(
         backend = padded
     elif use_kernels(q_NHD) and width <= _NARROW and (dropout or max(queries.bound, keys.bound) <= _SHORT):
         backend = short
+    elif queries.even and keys.even and not torch.are_deterministic_algorithms_enabled():
+        backend = even
     else:
         backend = padded if dropout else varlen
     return backend(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout, bias_BHLL)
@@ -202,6 +227,7 @@ def _past(length: int, keys: Layout) -> Bool[Tensor, "Lq Lk"]:
 BACKENDS: Final[Mapping[str, Backend]] = {
     "automatic": automatic,
     "padded": padded,
+    "even": even,
     "varlen": varlen,
     "short": short,
     "explicit": explicit,

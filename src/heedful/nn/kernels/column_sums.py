@@ -2,12 +2,18 @@
 
     db = sum over rows dy
     dh = dy where y > 0, else 0,   db = sum over rows dh,   for y = max(0, h)      Nair & Hinton 2010
+    dh = dy gelu'(h),              db = sum over rows dh,   for y = gelu(h)        Hendrycks & Gimpel 2016
 
-The first pass reads dy (and y) once and writes dh once: each program loops over a chunk of the rows in a block of
+    gelu(h) = h Phi(h),   gelu' = Phi + h phi
+    its form with a tanh: h s,   s = sigmoid(2 c (h + a h^3)),   gelu' = s + 2 c h s (1 - s) (1 + 3 a h^2),
+    c = sqrt(2 / pi),   a = 0.044715
+
+The first pass reads dy (and y or h) once and writes dh once: each program loops over a chunk of the rows in a block of
 columns and writes one row of float32 sums. A second, small pass adds the chunks. There are no atomics: every sum has a
 fixed order, so that runs are reproducible bit by bit.
 """
 
+import math
 from typing import Final
 
 import torch
@@ -25,6 +31,10 @@ _PROGRAMS: Final = 6  # per multiprocessor: their registers fit together, so tha
 _ADDED_ROWS: Final = 128  # of the second pass, which has few programs and many registers
 _ADDED_COLUMNS: Final = 16
 
+_PLAIN, _RELU, _GELU_TANH, _GELU = range(4)  # what the gradient passes through before it is summed
+_C: Final = math.sqrt(2 / math.pi)
+_A: Final = 0.044715
+
 
 def column_sums(dy_NF: Float[Tensor, "N F"]) -> Float[Tensor, "F"]:
     """Return the sum of each column in float32."""
@@ -37,6 +47,13 @@ def relu_gradient_and_column_sums(
 ) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"]]:
     """Return the gradient before a ReLU with output y, in the dtype of dy, and the sums of its columns."""
     return (relu_gradient_operator if torch.compiler.is_compiling() else _launch_gradient)(dy_NF, y_NF)
+
+
+def gelu_gradient_and_column_sums(
+    dy_NF: Float[Tensor, "N F"], h_NF: Float[Tensor, "N F"], tanh: bool
+) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"]]:
+    """Return the gradient before a GELU with input h, in the dtype of dy, and the sums of its columns."""
+    return (gelu_gradient_operator if torch.compiler.is_compiling() else _launch_gelu)(dy_NF, h_NF, tanh)
 
 
 # --- references in plain PyTorch --------------------------------------------------------------------------------------
@@ -55,13 +72,27 @@ def reference_relu_gradient_and_column_sums(
     return dh_NF, reference_column_sums(dh_NF)
 
 
+def reference_gelu_gradient_and_column_sums(
+    dy_NF: Float[Tensor, "N F"], h_NF: Float[Tensor, "N F"], tanh: bool
+) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"]]:
+    """dh = dy gelu'(h); db = sum over rows dh"""
+    if tanh:
+        s_NF = torch.sigmoid(2 * _C * (h_NF + _A * h_NF**3))
+        slope_NF = s_NF + 2 * _C * h_NF * s_NF * (1 - s_NF) * (1 + 3 * _A * h_NF**2)
+    else:
+        density_NF = torch.exp(-(h_NF**2) / 2) / math.sqrt(2 * math.pi)
+        slope_NF = 0.5 * (1 + torch.erf(h_NF / math.sqrt(2))) + h_NF * density_NF
+    dh_NF = dy_NF * slope_NF
+    return dh_NF, reference_column_sums(dh_NF)
+
+
 # --- Triton kernels ---------------------------------------------------------------------------------------------------
 
 
 @triton.jit
 def _sum_chunks(
     dy, y, dh, sums, count, width, steps,
-    GATED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    GATE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     chunk = tl.program_id(1)
     row, column = tl.arange(0, ROWS), tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
@@ -72,9 +103,17 @@ def _sum_chunks(
         start = first.to(tl.int64) * width
         there = (row[:, None] < count - first) & (column[None, :] < width)
         slope = tl.load(dy + start + place, there, 0.0).to(tl.float32)  # 0 outside the matrix
-        if GATED:
+        if GATE != 0:
             value = tl.load(y + start + place, there, 0.0).to(tl.float32)
-            slope = tl.where(value > 0, slope, 0.0)
+            if GATE == 1:
+                slope = tl.where(value > 0, slope, 0.0)
+            elif GATE == 2:
+                square = value * value
+                share = tl.sigmoid(1.5957691216057308 * (value + 0.044715 * value * square))  # 2 c (h + a h^3)
+                slope *= share + 1.5957691216057308 * value * share * (1 - share) * (1 + 0.134145 * square)
+            else:
+                density = tl.exp(-0.5 * value * value) * 0.3989422804014327  # 1 / sqrt(2 pi)
+                slope *= 0.5 * (1 + tl.erf(value * 0.7071067811865476)) + value * density
             tl.store(dh + start + place, slope.to(dh.dtype.element_ty), there)
         total += slope
     tl.store(sums + chunk * width + column, tl.sum(total, 0), column < width)
@@ -94,7 +133,7 @@ def _add_chunks(sums, result, chunks, width, ROWS: tl.constexpr, COLUMNS: tl.con
 
 
 def _launch_sums(dy_NF: Tensor) -> Tensor:
-    return _launch(dy_NF.contiguous(), None, None, _ROWS)
+    return _launch(dy_NF.contiguous(), None, None, _PLAIN)
 
 
 column_sums_operator = torch.library.custom_op("heedful::column_sums", _launch_sums, mutates_args=())
@@ -107,7 +146,7 @@ def _shape_of_sums(dy_NF: Tensor) -> Tensor:
 
 def _launch_gradient(dy_NF: Tensor, y_NF: Tensor) -> tuple[Tensor, Tensor]:
     dh_NF = dy_NF.new_empty(dy_NF.shape)
-    return dh_NF, _launch(dy_NF.contiguous(), y_NF.contiguous(), dh_NF, _GATED_ROWS)
+    return dh_NF, _launch(dy_NF.contiguous(), y_NF.contiguous(), dh_NF, _RELU)
 
 
 relu_gradient_operator = torch.library.custom_op("heedful::relu_gradient", _launch_gradient, mutates_args=())
@@ -118,14 +157,28 @@ def _shapes_of_gradient(dy_NF: Tensor, y_NF: Tensor) -> tuple[Tensor, Tensor]:
     return dy_NF.new_empty(dy_NF.shape), dy_NF.new_empty(dy_NF.shape[1], dtype=torch.float32)
 
 
-def _launch(dy_NF: Tensor, y_NF: Tensor | None, dh_NF: Tensor | None, rows: int) -> Tensor:
+def _launch_gelu(dy_NF: Tensor, h_NF: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+    dh_NF = dy_NF.new_empty(dy_NF.shape)
+    return dh_NF, _launch(dy_NF.contiguous(), h_NF.contiguous(), dh_NF, _GELU_TANH if tanh else _GELU)
+
+
+gelu_gradient_operator = torch.library.custom_op("heedful::gelu_gradient", _launch_gelu, mutates_args=())
+
+
+@gelu_gradient_operator.register_fake
+def _shapes_of_gelu_gradient(dy_NF: Tensor, h_NF: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+    return dy_NF.new_empty(dy_NF.shape), dy_NF.new_empty(dy_NF.shape[1], dtype=torch.float32)
+
+
+def _launch(dy_NF: Tensor, y_NF: Tensor | None, dh_NF: Tensor | None, gate: int) -> Tensor:
     """Run both passes; return the sums."""
     count, width = dy_NF.shape
+    rows = _GATED_ROWS if gate else _ROWS
     blocks = triton.cdiv(width, _COLUMNS)
     chunks, steps = _division(triton.cdiv(count, rows), blocks, dy_NF.device)
     sums = dy_NF.new_empty((chunks, width), dtype=torch.float32)
     _sum_chunks[(blocks, chunks)](
-        dy_NF, y_NF, dh_NF, sums, count, width, steps, GATED=y_NF is not None, ROWS=rows, COLUMNS=_COLUMNS, num_warps=4
+        dy_NF, y_NF, dh_NF, sums, count, width, steps, GATE=gate, ROWS=rows, COLUMNS=_COLUMNS, num_warps=4
     )
     result = dy_NF.new_empty(width, dtype=torch.float32)
     _add_chunks[(triton.cdiv(width, _ADDED_COLUMNS),)](

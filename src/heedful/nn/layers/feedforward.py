@@ -25,7 +25,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, inner: int, activation: str = "relu", dropout: float = 0.0) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
+        self.name, self.activation = activation, ACTIVATIONS[activation]
         self.into = Linear(width, inner)
         self.drop = Dropout(dropout)
         self.out = Linear(inner, width)
@@ -35,12 +35,14 @@ class FeedForward(nn.Module):
         return self.out(self.drop(self._inner(x_NE)))
 
     def _inner(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N F"]:
-        """Return act(x W_1 + b_1); on a GPU a ReLU is fused with the product."""
-        if self.activation is F.relu and use_kernels(x_NE):
+        """Return act(x W_1 + b_1); on a GPU a ReLU or a GELU is fused with the product or its gradient."""
+        if self.name in ("relu", "gelu", "gelu_tanh") and use_kernels(x_NE):
             from heedful.nn.layers import linear_gpu  # imports Triton, which a CPU does not need
 
             if linear_gpu.supports(x_NE):
-                return linear_gpu.linear_relu(x_NE, self.into.weight, self.into.bias)
+                if self.name == "relu":
+                    return linear_gpu.linear_relu(x_NE, self.into.weight, self.into.bias)
+                return linear_gpu.linear_gelu(x_NE, self.into.weight, self.into.bias, tanh=self.name == "gelu_tanh")
         return self.activation(self.into(x_NE))
 
 

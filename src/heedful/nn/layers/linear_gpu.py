@@ -2,10 +2,12 @@
 
     y = x W^T + b           dx = dy W      dW = dy^T x      db = sum over rows dy
     y = max(0, x W^T + b)   the same with dh instead of dy,  dh = dy where y > 0, else 0
+    y = gelu(x W^T + b)     the same with dh instead of dy,  dh = dy gelu'(x W^T + b)
 
 The gradient of float32 weights is returned in float32 directly from the product of 16-bit values: the product adds in
 float32 anyway, so that nothing is rounded and widened again. The gradient of a bias is a custom kernel, which also
-applies the gradient of the ReLU. In the forward pass, bias and ReLU are fused with the product.
+applies the gradient of the activation. In the forward pass, bias and ReLU are fused with the product; so is the GELU in
+its form with a tanh, where there will be no backward pass, which needs its input.
 """
 
 from typing import Any, Final
@@ -16,7 +18,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from heedful.nn.kernels.column_sums import column_sums, relu_gradient_and_column_sums
+from heedful.nn.kernels.column_sums import (
+    column_sums,
+    gelu_gradient_and_column_sums,
+    relu_gradient_and_column_sums,
+)
 
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -44,6 +50,18 @@ def linear_relu(
     if _needs_gradients(x_NE, weight_FE, bias_F):
         return _LinearReLU.apply(x_NE, weight_FE, bias_F)  # type: ignore[no-untyped-call]
     return _product_relu(x_NE, weight_FE.to(x_NE.dtype), bias_F)
+
+
+def linear_gelu(
+    x_NE: Float[Tensor, "N E"], weight_FE: Float[Tensor, "F E"], bias_F: Float[Tensor, "F"], tanh: bool = False
+) -> Float[Tensor, "N F"]:
+    """Return gelu(x W^T + b), or its approximation by a tanh, in the dtype of x."""
+    if _needs_gradients(x_NE, weight_FE, bias_F):
+        return _LinearGELU.apply(x_NE, weight_FE, bias_F, tanh)  # type: ignore[no-untyped-call]
+    weight = weight_FE.to(x_NE.dtype)
+    if tanh and x_NE.is_cuda:  # see `_product_relu`; on a CPU the same call computes the exact form
+        return torch._addmm_activation(bias_F.to(x_NE.dtype), x_NE, weight.T, use_gelu=True)
+    return _gelu(_product(x_NE, weight, bias_F), tanh)
 
 
 class _Linear(torch.autograd.Function):
@@ -79,9 +97,27 @@ class _LinearReLU(torch.autograd.Function):
         return dx, dW, db.to(ctx.bias_type) if ctx.needs_input_grad[2] else None
 
 
+class _LinearGELU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, tanh: bool) -> Tensor:
+        cast = weight.to(x.dtype)
+        h = _product(x, cast, bias)
+        _save(ctx, x, weight, cast, bias, h)
+        ctx.tanh = tanh
+        return _gelu(h, tanh)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, h = ctx.saved_tensors
+        dh, db = gelu_gradient_and_column_sums(dy, h, ctx.tanh)
+        dx, dW = _product_gradients(dh, x, weight, ctx.weight_type)
+        return dx, dW, db.to(ctx.bias_type) if ctx.needs_input_grad[2] else None, None
+
+
 def _save(ctx: Any, x: Tensor, weight: Tensor, cast: Tensor, bias: Tensor | None, *outputs: Tensor) -> None:
     """Save only what the backward pass needs: x for dW, the weight in the dtype of x for dx."""
-    wants_dx, wants_dW, _ = ctx.needs_input_grad
+    wants_dx, wants_dW, *_ = ctx.needs_input_grad
     ctx.save_for_backward(x if wants_dW else None, cast if wants_dx else None, *outputs)
     ctx.weight_type, ctx.bias_type = weight.dtype, None if bias is None else bias.dtype
 
@@ -94,6 +130,10 @@ def _product_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     # Private, but the only call by which cuBLASLt adds the bias and applies the ReLU before it writes the product;
     # public functions write the product first, and read and write it again for the ReLU. The result is the same.
     return torch._addmm_activation(bias.to(x.dtype), x, weight.T, use_gelu=False)
+
+
+def _gelu(h: Tensor, tanh: bool) -> Tensor:
+    return F.gelu(h, approximate="tanh" if tanh else "none")
 
 
 def _product_gradients(

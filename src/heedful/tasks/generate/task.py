@@ -59,7 +59,10 @@ class GenerateTask:
         decoder, data = language_model(recipe).decoder, recipe.data
         if not isinstance(decoder, TransformerDecoderTable):
             return None
-        return static_layout(decoder, data, data.max_length, _shortest(recipe), precision)
+        shape = static_layout(decoder, data, data.max_length, _shortest(recipe), precision)
+        if shape is None or data.borders == "closed":
+            return shape
+        return StaticShape.rows(data.batch_tokens, data.max_length)
 
     def validator(self, bundle: Bundle[LanguageModel], prepared: Prepared) -> LanguageValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""

@@ -81,7 +81,7 @@ def test_a_network_by_the_kernels_is_the_same_network(
 
 
 def test_the_table_names_the_activations_of_a_plain_network() -> None:
-    assert set(ACTIVATIONS) == {"relu", "gelu", "silu"}
+    assert set(ACTIVATIONS) == {"relu", "gelu", "gelu_tanh", "silu"}
 
 
 def mapped(row: list[float], weight: Tensor, bias: Tensor | None = None) -> list[float]:
