@@ -48,7 +48,8 @@ def transformer_decoder(
     layers = range(getattr(config, "decoder_layers", None) or config.layers)
     biased = isinstance(config, TransformerModel) and config.output_bias
     return TransformerDecoder(
-        _embedding(config, weight),
+        # A translator's key drops words of its source only; a language model reads nothing but its own text.
+        _embedding(config, weight, dropout_words=0.0 if isinstance(config, TransformerModel) else config.dropout_words),
         [_decoder_block(config, memory_width, seed=config.layers + 2 * layer) for layer in layers],
         _final_norm(config),
         Output(output, nn.Parameter(torch.zeros(output.shape[0])) if biased else None),
