@@ -107,6 +107,13 @@ def build_own_or_usual(recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:
     network = build(recipe, vocabularies)
     if not isinstance(network, nn.Module) or next(network.parameters(), None) is None:
         raise UserError(f"`network` returned {shortened(network)}, but must return a module with parameters.")
+    lacking = next((part for part in recipe.rules.network_parts if not hasattr(network, part)), None)
+    if lacking is not None:
+        needed = ", ".join(f"`{part}`" for part in recipe.rules.network_parts)
+        raise UserError(
+            f"`network` returned a {type(network).__name__} without `{lacking}`, but {recipe.rules.learner} needs "
+            f"{needed}, as those of `build_network` have."
+        )
     stored = network.state_dict()
     buffer = next((name for name, _ in network.named_buffers() if name in stored), None)
     if buffer is not None:

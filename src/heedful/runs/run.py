@@ -13,6 +13,7 @@ from heedful.errors import UserError, by_caller, counted
 from heedful.files import new_folder, remove_folder
 from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
+from heedful.models.own_parts import handed_over
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
 from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
@@ -211,8 +212,8 @@ def build_trainer(
     )
     rate = build_learning_rate(train.schedule, job.recipe.model.width, train.steps)
     return Trainer(
-        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer, _computing(job),
-        _before_update(job), after_update,
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer,
+        choose_computation(job), _before_update(job), after_update,
     )  # fmt: skip
 
 
@@ -229,21 +230,22 @@ def _before_update(job: Job) -> Callable[[int], None]:
     return set_share
 
 
-def _computing(job: Job) -> UpdateComputationFactory[Any]:
+def choose_computation(job: Job) -> UpdateComputationFactory[Any]:
     """Choose how updates are computed: captured if all batches have one shape, and compiled if requested.
 
     With `compile = "auto"`, captured updates are not compiled: with our own kernels a compiler gains little and takes
-    minutes. Neither are deterministic ones: a compiler chooses among its kernels by timing them.
+    minutes. Neither are deterministic ones: a compiler chooses among its kernels by timing them. Of a network of the
+    caller's program nothing is known: it is captured and compiled only if that is requested.
     """
-    train, static = job.recipe.train, job.feed.static is not None
+    train, static, own = job.recipe.train, job.feed.static is not None, handed_over().network is not None
     if train.capture is True and not static:
         raise UserError(
             "`train.capture` is true, but only batches of one shape can be captured, which requires a GPU, bfloat16 "
             "and attention without padding: leave it out."
         )
-    captured = static and train.capture is not False
+    captured = static and (train.capture is True or (train.capture is not False and not own))
     computation = CapturedUpdates if captured else EagerUpdates
-    compiled_by_default = static and not captured and not train.deterministic
+    compiled_by_default = static and not captured and not train.deterministic and not own
     if not (compiled_by_default if train.compile == "auto" else train.compile):
         return computation
 

@@ -50,6 +50,7 @@ FILL: Final = TaskRules(
     takes=lambda corpus: isinstance(corpus, TEXTS),
     needs="a masked language model learns from texts: give `text`",
     vocabularies=("text",),
+    network_parts=("encoder", "head", "masked", "follows"),
     own_tokenizers=False,  # around a mask, pieces are joined as the kind of tokenizer does it
     own_keys=("train.masking",),
     outputs=False,

@@ -36,6 +36,7 @@ GENERATE: Final = TaskRules(
     takes=lambda corpus: isinstance(corpus, TEXTS),
     needs="a language model learns from texts: give `text`",
     vocabularies=("text",),
+    network_parts=("decoder", "output", "next_token_states"),
     own_keys=("data.borders",),
     outputs=False,
     same_vocabulary=True,

@@ -135,6 +135,8 @@ class TextClassifier(Embeds[Classifier]):
         """Return the pool's weights of the tokens of a text; for a document, sentence by sentence."""
         check_text(text, "`text`")
         self._check_seconds([text], None if second is None else [second])
+        if not hasattr(self.network, "pooled"):
+            raise UserError("The network of this model is its program's own and has no pool: it has no weights.")
         formed = self.formed(Text(text, second))
         if formed.blank:
             return []

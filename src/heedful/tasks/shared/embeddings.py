@@ -153,8 +153,10 @@ class _Embedding:
             raise UserError(f'`pool` is "{pool}", but must be "mean", "first" or "max".')
         check_whole("layer", layer)
         check_flag("markers", markers)
-        assert isinstance(model.network.encoder, nn.Module)
-        self._model, self._encoder, self._tokenizer = model, model.network.encoder, model.vocabularies["text"]
+        encoder = getattr(model.network, "encoder", None)
+        if not isinstance(encoder, nn.Module):
+            raise UserError("The network of this model is its program's own and has no `encoder`: it has no vectors.")
+        self._model, self._encoder, self._tokenizer = model, encoder, model.vocabularies["text"]
         self._pool, self._layer, self._markers = pool, layer, markers
         _check_layer(self._encoder, layer)
 

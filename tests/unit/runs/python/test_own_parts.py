@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import tokenizers
 import torch
 from tests.unit.runs.python.test_own_metrics import CLASSIFIER, TEXTS
 from tests.unit.runs.python.test_train import PAIRS, TINY
-from tests.unit.runs.run_folders import same_bits
+from tests.unit.runs.run_folders import Make, same_bits
 from tokenizers import models, pre_tokenizers, trainers
 from torch import Tensor, nn
 
@@ -20,7 +21,11 @@ from heedful.cli.main import run as command
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.network import build_network
+from heedful.models.own_parts import OwnParts, hand_over
 from heedful.packed import Packed
+from heedful.runs.run import choose_computation
+from heedful.training.captured_updates import CapturedUpdates
+from heedful.training.updates import EagerUpdates
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +63,10 @@ def test_a_network_of_ones_own_is_trained_saved_loaded_and_resumed() -> None:
     assert isinstance(model.network, WordAverage)
     assert isinstance(model, heedful.TextClassifier)
     assert model.classify("ant bee").label in ("pos", "neg")
+    with pytest.raises(UserError, match=r"^The network of this model is its program's own and has no pool: it has"):
+        model.weights("ant")
+    with pytest.raises(UserError, match=r"^The network of this model is its program's own and has no `encoder`: it"):
+        model.embed("ant")
     assert isinstance(rest.model.network, WordAverage)
     assert json.loads((rest / "config.json").read_text())["network"] == "word_average"
 
@@ -127,6 +136,28 @@ def test_what_is_not_a_network_is_refused(network: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         heedful.train(CLASSIFIER, "run", train=TEXTS, network=network, quiet=True)
     assert not Path("run").exists()
+
+
+def test_a_network_must_have_the_parts_that_its_task_uses() -> None:
+    with pytest.raises(UserError) as caught:
+        heedful.train(TINY, "run", train=PAIRS, network=lambda recipe, vocabularies: nn.Linear(2, 2), quiet=True)
+    assert str(caught.value) == (
+        "`network` returned a Linear without `encoder`, but a translator needs `encoder`, `decoder`, `output`, "
+        "`next_token_states`, as those of `build_network` have."
+    )
+
+
+@pytest.mark.parametrize(
+    ("capture", "own", "usual"),
+    [("auto", EagerUpdates, CapturedUpdates), (True, CapturedUpdates, CapturedUpdates), (False, EagerUpdates, None)],
+)
+def test_steps_of_a_network_of_ones_own_are_captured_and_compiled_only_on_request(
+    make: Make, capture: Any, own: type, usual: type | None
+) -> None:
+    job: Any = SimpleNamespace(recipe=make(capture=capture), feed=SimpleNamespace(static="one shape"))
+    assert usual is None or choose_computation(job) is usual
+    with hand_over(OwnParts(network=word_average)):
+        assert choose_computation(job) is own
 
 
 # --- tokenizers -------------------------------------------------------------------------------------------------------
