@@ -207,9 +207,17 @@ def remove_folder(path: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a whole file, or raise a UserError if it is missing."""
+    """Read a whole file, or raise a UserError if it is missing or not a file: a pipe waits, and a device never ends."""
     with machine_faults(path), user_faults(path):
+        refuse_special_file(path)
         return path.read_bytes()
+
+
+def refuse_special_file(path: Path) -> None:
+    """Refuse pipes, devices and sockets; raise the OS error of a path where there is nothing."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise UserError(f"{path}: this is a pipe or a device, but must be a file.")
 
 
 def read_json(path: Path) -> object:
@@ -223,8 +231,10 @@ def read_json(path: Path) -> object:
 
 def sha256_of_file(path: Path) -> str:
     """Hash a file of any size."""
-    with machine_faults(path), user_faults(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with machine_faults(path), user_faults(path):
+        refuse_special_file(path)
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def tolerate_closed_reader(stream: TextIO | None, full_disk: bool = False) -> TextIO:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.cli import input as input_of_verbs
 from heedful.cli import messages
 from heedful.cli.input import ArrivingLines, count_lines, open_inputs, pairs_of
 from heedful.data.corpora.texts import Text, text_of_line
@@ -29,6 +30,20 @@ def test_lines_arrive_whole_and_as_they_come() -> None:
     assert arriving.ready()
     assert list(lines) == [b"last"]
     assert not arriving.ready()
+    os.close(reader)
+
+
+def test_of_an_enormous_line_only_the_beginning_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_of_verbs, "LONGEST", 5)
+    reader, writer = os.pipe()
+    os.write(writer, b"short\nlonger" + b"x" * 100)
+    arriving = ArrivingLines(reader)
+    lines = iter(arriving)
+    assert next(lines) == b"short"
+    assert not arriving.ready()
+    os.write(writer, b"y\nlast\n")
+    os.close(writer)
+    assert list(lines) == [b"longe", b"last\n"]
     os.close(reader)
 
 

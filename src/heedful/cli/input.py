@@ -13,7 +13,16 @@ from itertools import chain, groupby
 from typing import Final
 
 from heedful.cli import messages
-from heedful.data.corpora.lines import TextFile, check_exists, decode_lines, locate, read_lines, split_member
+from heedful.data.corpora.lines import (
+    LONGEST,
+    TextFile,
+    bounded_lines,
+    check_exists,
+    decode_lines,
+    locate,
+    read_lines,
+    split_member,
+)
 from heedful.errors import UserError, counted
 
 _STANDARD_INPUT: Final = "-"
@@ -100,9 +109,9 @@ def standard_input(on_each_line: str = "one text per line") -> InputLines:
     try:
         descriptor = sys.stdin.fileno()
     except io.UnsupportedOperation:  # a stream in memory: nothing has to be waited for
-        return InputLines(name, lambda: decode_lines(sys.stdin.buffer, name))
+        return InputLines(name, lambda: decode_lines(bounded_lines(sys.stdin.buffer), name))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return InputLines(name, lambda: decode_lines(sys.stdin.buffer, name))
+        return InputLines(name, lambda: decode_lines(bounded_lines(sys.stdin.buffer), name))
     typed = sys.stdin.isatty() and sys.stderr.isatty() and not messages.is_quiet()
     if typed:
         messages.note(f"reading from the terminal, {on_each_line}; Ctrl-D ends.")
@@ -116,7 +125,7 @@ class ArrivingLines:
     def __init__(self, descriptor: int, prompt: str = "") -> None:
         self._descriptor, self._prompt = descriptor, prompt
         self._lines: deque[bytes] = deque()
-        self._partial = b""  # the start of a line whose end has not arrived
+        self._partial = bytearray()  # the start of a line whose end has not arrived
         self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -139,16 +148,19 @@ class ArrivingLines:
         """Take what has arrived; wait if nothing has."""
         data = os.read(self._descriptor, _READ)
         self._ended = not data
-        *whole, self._partial = _split(self._partial + data)
-        self._lines.extend(whole)
+        first, *others = data.split(b"\n")
+        self._add(first)
+        for other in others:
+            self._add(b"\n")
+            self._lines.append(bytes(self._partial))
+            self._partial = bytearray()
+            self._add(other)
         if self._ended and self._partial:
-            self._lines.append(self._partial)
+            self._lines.append(bytes(self._partial))
 
-
-def _split(data: bytes) -> list[bytes]:
-    """Split after every newline; the last part is what follows the last one."""
-    *whole, rest = data.split(b"\n")
-    return [*(line + b"\n" for line in whole), rest]
+    def _add(self, data: bytes) -> None:
+        """Add to the line that is arriving; of one that is longer than memory should hold, the beginning is kept."""
+        self._partial += data[: LONGEST - len(self._partial)]
 
 
 # --- texts --------------------------------------------------------------------------------------------------------

@@ -126,6 +126,12 @@ MaxExtraOption = Annotated[
         "--max-extra", metavar="N", min=1, help="Maximum output length: source length + N.", rich_help_panel=_DECODING
     ),
 ]
+MaxSourceOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-source", metavar="N", min=1, help="Refuse lines of more than N tokens.", rich_help_panel=_DECODING
+    ),
+]
 BatchTokensOption = Annotated[
     int | None,
     typer.Option("--batch-tokens", min=1, help="Batch size: source tokens times beam size.", rich_help_panel=_DECODING),
@@ -144,6 +150,7 @@ class DecodingOptions:
     no_repeat: NoRepeatOption = None
     min_length: MinLengthOption = None
     max_extra: MaxExtraOption = None
+    max_source: MaxSourceOption = None
     batch_tokens: BatchTokensOption = None
 
     def given(self) -> "DecodeOptions":

@@ -1,16 +1,25 @@
 """The [decode] and [evaluate] tables of a recipe."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat
 
 from heedful.config.section import BatchTokens, Section
 
+MOST: Final[Mapping[str, int]] = {  # sizes of a search that no machine holds are refused before it begins
+    "beam": 10_000,
+    "no_repeat": 100_000,
+    "min_length": 100_000,
+    "max_extra": 100_000,
+    "max_source": 100_000,
+}
+
 
 class Decode(Section):
     """Settings of the search for translations; options of the command line take precedence."""
 
-    beam: Annotated[int, Field(ge=1, le=10_000)] = 4
+    beam: Annotated[int, Field(ge=1, le=MOST["beam"])] = 4
     """Beam size; 1 is greedy search."""
     length_penalty: NonNegativeFloat = 0.6
     """Alpha of the length penalty; higher values favour longer translations."""
@@ -20,12 +29,14 @@ class Decode(Section):
     """Shift of the "shifted" length penalty."""
     coverage: NonNegativeFloat = 0.0
     """Beta of the coverage penalty (Wu et al. 2016); 0 disables it."""
-    no_repeat: Annotated[int, Field(ge=0, le=100_000)] = 0
+    no_repeat: Annotated[int, Field(ge=0, le=MOST["no_repeat"])] = 0
     """Length of the n-grams that are never repeated; 0 allows repetition."""
-    min_length: Annotated[int, Field(ge=0, le=100_000)] = 0
+    min_length: Annotated[int, Field(ge=0, le=MOST["min_length"])] = 0
     """Minimum output length in tokens."""
-    max_extra: Annotated[int, Field(ge=1, le=100_000)] = 50
+    max_extra: Annotated[int, Field(ge=1, le=MOST["max_extra"])] = 50
     """Maximum output length: source length + max_extra."""
+    max_source: Annotated[int, Field(ge=1, le=MOST["max_source"])] = 4000
+    """Maximum length of a source in tokens; a longer line is refused, as its translation would take minutes."""
     batch_tokens: BatchTokens = 4096
     """Budget of a batch: source tokens times the beam size."""
 

@@ -1,11 +1,13 @@
 """The form of text that a model reads and writes: normalised, lowercased, split by Moses' rules or not."""
 
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from heedful.config.data import Data
+from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from sacremoses import MosesDetokenizer, MosesTokenizer
@@ -45,6 +47,22 @@ class TextForm:
     def too_long(self, line: str) -> bool:
         """Whether a line of a corpus is longer than the recipe allows."""
         return self.max_line is not None and len(line) > self.max_line
+
+    def check(self, texts: Iterable[str], name: str = "texts", first: int = 1) -> None:
+        """Refuse a text for a model that is longer than the lines it was trained on may be.
+
+        `name` is the texts' name in messages, `first` the number of the first.
+        """
+        for number, text in enumerate(texts, start=first):
+            self.check_text(text, f"{name}, line {number:,}")
+
+    def check_text(self, text: str, where: str) -> None:
+        """Refuse a text that is too long; `where` names it in messages."""
+        if self.too_long(text):
+            raise UserError(
+                f"{where} has {len(text):,} characters, but this model reads at most {self.max_line:,} "
+                "(`data.max_line`): split the line."
+            )
 
     def __call__(self, text: str) -> str:
         """Bring a text into the form."""

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from heedful.arguments import check_number, check_whole
+from heedful.config.decode import MOST
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints import ConstraintFactory, at_least, never, no_repeat
 from heedful.decode.penalties import Coverage, LengthPenalty, Wu
@@ -42,6 +43,8 @@ class Sampling:
             raise UserError(f"`top_p` is {self.top_p}, but must be more than 0 and at most 1, which is all tokens.")
         if self.samples < 1:
             raise UserError(f"`samples` is {self.samples}, but must be at least 1.")
+        if self.samples > MOST["beam"]:
+            raise UserError(f"`samples` is {self.samples:,}, but must be at most {MOST['beam']:,}: draw them in parts.")
         if not 0 <= self.seed < _SEEDS:
             raise UserError(f"`seed` is {self.seed}, but must be 0 or more, and less than 2^64.")
 
@@ -70,6 +73,8 @@ class SearchSettings:
         for name, least in (("beam", 1), ("nbest", 1), ("max_extra", 1), ("no_repeat", 0), ("min_length", 0)):
             if getattr(self, name) < least:
                 raise UserError(f"`{name}` is {getattr(self, name)}, but must be at least {least}.")
+            if getattr(self, name) > MOST.get(name, math.inf):
+                raise UserError(f"`{name}` is {getattr(self, name):,}, but must be at most {MOST[name]:,}.")
         Coverage(self.coverage)  # refuses negative numbers
         if self.sampling is not None and self.beam > 1:
             raise UserError(

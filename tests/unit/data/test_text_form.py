@@ -11,6 +11,7 @@ from heedful.config.corpora import TextCorpus
 from heedful.config.data import Data
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TOO_LONG, TextForm, join_words, split_words
+from heedful.errors import UserError
 
 # --- the form ---------------------------------------------------------------------------------------------------------
 
@@ -27,6 +28,16 @@ def test_a_line_that_is_too_long_becomes_blank() -> None:
     assert form.of_line("SIX!!!") is TOO_LONG
     assert form("SIX!!!") == "six!!!"  # a text to translate is not a line of a corpus
     assert not TOO_LONG.strip()
+
+
+def test_a_text_for_a_model_may_not_be_longer_than_the_lines_of_its_training() -> None:
+    form = TextForm(max_line=5)
+    form.check(["five!", ""])
+    with pytest.raises(UserError) as caught:
+        form.check(["five!", "six!!!"], "a.txt", first=7)
+    assert str(caught.value) == (
+        "a.txt, line 8 has 6 characters, but this model reads at most 5 (`data.max_line`): split the line."
+    )
 
 
 def test_the_usual_limit_of_lines_is_not_part_of_cache_keys() -> None:

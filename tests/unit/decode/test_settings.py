@@ -16,6 +16,10 @@ from heedful.errors import UserError
         ({"beam": 0}, "`beam` is 0, but must be at least 1."),
         ({"nbest": -1}, "`nbest` is -1, but must be at least 1."),
         ({"max_extra": 0}, "`max_extra` is 0, but must be at least 1."),
+        ({"beam": 10**9}, "`beam` is 1,000,000,000, but must be at most 10,000."),
+        ({"max_extra": 100_001}, "`max_extra` is 100,001, but must be at most 100,000."),
+        ({"min_length": 10**30}, f"`min_length` is {10**30:,}, but must be at most 100,000."),
+        ({"no_repeat": 100_001}, "`no_repeat` is 100,001, but must be at most 100,000."),
         ({"no_repeat": -1}, "`no_repeat` is -1, but must be at least 0."),
         ({"min_length": -2}, "`min_length` is -2, but must be at least 0."),
         ({"coverage": -0.5}, "`coverage` is -0.5, but must be 0 or more."),
@@ -49,6 +53,7 @@ def test_impossible_settings_are_refused(wrong: dict[str, Any], message: str) ->
     [
         ({"temperature": "warm"}, "`temperature` is 'warm', but must be a number."),
         ({"samples": 2.5}, "`samples` is 2.5, but must be a whole number."),
+        ({"samples": 10_001}, "`samples` is 10,001, but must be at most 10,000: draw them in parts."),
         (
             {"temperature": 0.0},
             "`temperature` is 0.0, but must be more than 0: greedy search is a `beam` of 1 without sampling.",

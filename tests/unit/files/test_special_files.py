@@ -68,6 +68,15 @@ def test_a_file_behind_a_device_name_is_added_to(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"before\nafter\n"
 
 
+def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for name in ("pipe", "endless"):
+        for read in (files.read_bytes, files.read_json, files.sha256_of_file):
+            with pytest.raises(UserError, match=rf"{name}: this is a pipe or a device, but must be a file\.$"):
+                read(tmp_path / name)
+
+
 def test_a_long_name_leaves_room_for_a_temporary_one(tmp_path: Path) -> None:
     files.write_bytes(tmp_path / ("é" * 120), b"x")
     assert names(tmp_path) == ["é" * 120]

@@ -167,6 +167,35 @@ def test_a_validation_pair_beyond_the_positions_is_refused_before_training(make:
         train(recipe.model_copy(update={"model": model, "data": data}), tmp_path / "run", console=silent())
 
 
+def test_a_validation_pair_too_long_to_score_is_refused_before_training(make: Make, tmp_path: Path) -> None:
+    write(tmp_path / "long.txt", ["1 " * 10_000])
+    recipe = make()
+    valid = (recipe.data.valid[0].model_copy(update={"source": "long.txt", "target": "long.txt", "lines": ""}),)
+    data = recipe.data.model_copy(update={"valid": valid})
+    with pytest.raises(UserError) as caught:
+        train(recipe.model_copy(update={"data": data}), tmp_path / "run", console=silent())
+    assert str(caught.value) == (
+        "`data.valid` has a sentence of 10,001 tokens with its end marker, but at most 10,000 are scored: leave the "
+        "pair out."
+    )
+
+
+def test_a_validation_source_too_long_to_translate_is_refused_before_training(make: Make, tmp_path: Path) -> None:
+    write(tmp_path / "long.txt", ["1 " * 80])
+    recipe = make(validation={"every": 6, "metric": "bleu"})
+    valid = (recipe.data.valid[0].model_copy(update={"source": "long.txt", "target": "long.txt", "lines": ""}),)
+    changed = {
+        "data": recipe.data.model_copy(update={"valid": valid}),
+        "decode": recipe.decode.model_copy(update={"max_source": 79}),
+    }
+    with pytest.raises(UserError) as caught:
+        train(recipe.model_copy(update=changed), tmp_path / "run", console=silent())
+    assert str(caught.value) == (
+        "`data.valid` has a source of 80 tokens, but at most 79 are translated (`decode.max_source`): leave the pair "
+        "out, or raise it."
+    )
+
+
 def test_validation_by_bleu_translates_and_keeps_the_highest(make: Make, tmp_path: Path) -> None:
     run = train(make(validation={"every": 6, "metric": "bleu"}), tmp_path / "run", console=silent())
     scores = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]

@@ -60,7 +60,7 @@ def command(
                 text_of_line(line, classifier.paired, f"{entry.name}, line {number:,}")
                 for number, line in enumerate(entry.lines(), start=1)
             )
-            for found in classifier.stream_texts(texts, ready=entry.ready):
+            for found in classifier.stream_texts(texts, ready=entry.ready, name=entry.name):
                 write(layout(found))
                 progress(1)
 

@@ -56,6 +56,7 @@ def command(
         raise UserError(f"{output}: vectors are written as {', '.join((*_LINES[1:], *_ARRAYS))}, not as {suffix}.")
     entries = open_inputs(inputs, text)
     with messages.busy(f"loading {model}"):
+        from heedful.data.text_form import TextForm
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
         from heedful.tasks.shared.embeddings import Embeds
         from heedful.tasks.shared.streaming import answer_stream
@@ -67,15 +68,18 @@ def command(
             "language models."
         )
 
-    def embedded(texts: Sequence[str], first: int) -> "list[Vectors]":
-        return list(loaded.embed(texts, pool=pool, layer=layer, markers=markers))
-
     kept: list[Vectors] = []
+    form = TextForm.of(loaded.recipe.data)
     with (
         line_writer(None if suffix in _ARRAYS else output) as write,
         line_progress("embedding", entries, output) as progress,
     ):
         for entry in entries:
+
+            def embedded(texts: Sequence[str], first: int, name: str = entry.name) -> "list[Vectors]":
+                form.check(texts, name, first)
+                return list(loaded.embed(texts, pool=pool, layer=layer, markers=markers))
+
             lines, again = tee(entry.lines())
             for vector, line in zip(answer_stream(lines, embedded, ready=entry.ready), again, strict=True):
                 progress(1)

@@ -59,7 +59,8 @@ def command(
 
         form, tokenizer = TextForm.of(described.data), _choose(vocabularies, side, model)
         for entry in entries:
-            for line in entry.lines():
+            for number, line in enumerate(entry.lines(), start=1):
+                form.check([line], entry.name, number)
                 ids = tokenizer.encode(form(line))
                 pieces = tokenizer.pieces(ids)
                 write(_object(line, pieces, ids) if as_json else f"{' '.join(pieces)}\t{' '.join(map(str, ids))}")

@@ -24,7 +24,7 @@ from heedful.files import expand_user, machine_faults, user_faults
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10
-_LONGEST: Final = 1 << 26  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
+LONGEST: Final = 1 << 26  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
                 f"{name}: the text is {encoding}, but must be UTF-8: convert it with `iconv -f {encoding} -t UTF-8`."
             )
         try:
-            text = raw.decode(errors="ignore" if len(raw) == _LONGEST else "strict")  # cut inside a character
+            text = raw.decode(errors="ignore" if len(raw) == LONGEST else "strict")  # cut inside a character
         except UnicodeDecodeError as error:
             where = f"{name}, line {number:,}, byte {before + error.start:,}"
             raise UserError(f"{where}: {describe_invalid(raw, error)}") from error
@@ -174,10 +174,15 @@ def _opening(file: TextFile) -> Iterator[None]:
 def _undamaged(stream: IO[bytes], file: TextFile) -> Iterator[bytes]:
     """Yield the lines of a file; of one that is longer than memory should hold, its beginning."""
     with machine_faults(file.path), _damage(file):
-        while line := stream.readline(_LONGEST):
-            yield line
-            while len(line) == _LONGEST and not line.endswith(b"\n"):
-                line = stream.readline(_LONGEST)
+        yield from bounded_lines(stream)
+
+
+def bounded_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a binary stream; of one that is longer than memory should hold, its beginning."""
+    while line := stream.readline(LONGEST):
+        yield line
+        while len(line) == LONGEST and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from heedful.config.tokenizer import AnySide
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize import training as tokenizer_training
+from heedful.data.tokenize.checks.long_words import ShortenedWords
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.errors import UserError
 from heedful.files import read_bytes
@@ -59,7 +60,10 @@ class TokenizerTraining:
             sample, config = texts(), self.config
             taken = sample.description and f"{sample.description} (`{config.table}.sample`)"
             progress(f"training the tokenizer{of_side}: {config.kind}, {config.size:,} pieces{taken}")
-            trained = tokenizer_training.train_tokenizer(config, sample, self.languages, self.mask)
+            words = ShortenedWords(sample)
+            trained = tokenizer_training.train_tokenizer(config, words, self.languages, self.mask)
+            if words.description:
+                progress(f"the tokenizer{of_side}: {words.description}")
             (staged / _FILE).write_bytes(trained.to_json())
 
         return cached(cache_folder() / "tokenizers" / key, _load, build, progress)

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 import tokenizers
 from tokenizers import decoders
 
+from heedful.data.tokenize.checks.checked_json import check_tokenizer_json
 from heedful.data.tokenize.tokenizer import (
     SPECIALS,
     UNKNOWN,
@@ -193,6 +194,7 @@ def read_tokenizer(data: bytes, where: str, given: AnyOwnTokenizer | None = None
 def _tokenizer_of_library(described: object, where: str) -> tokenizers.Tokenizer:
     """Return a tokenizer of the library from its description."""
     try:
+        check_tokenizer_json(json.dumps(described).encode())
         inner = tokenizers.Tokenizer.from_str(json.dumps(described))
     except Exception as error:  # the library raises bare Exception
         reason = " ".join(str(error).split())

@@ -14,6 +14,7 @@ from typing import Final
 import tokenizers
 from tokenizers import decoders
 
+from heedful.data.tokenize.checks.checked_json import check_tokenizer_json
 from heedful.errors import UserError
 from heedful.files import is_unicode
 
@@ -49,6 +50,7 @@ class Tokenizer:
     def from_json(cls, data: bytes, where: str) -> "Tokenizer":
         """Load what `to_json` gave; `where` names the file in messages."""
         try:
+            check_tokenizer_json(data)
             inner = tokenizers.Tokenizer.from_str(data.decode())
         except Exception as error:  # the library raises bare Exception
             raise UserError(f"{where} is not a tokenizer ({_one_line(error)}): restore it from a copy.") from error
@@ -58,6 +60,13 @@ class Tokenizer:
                     f"{where}: {special} has id {inner.token_to_id(special)}, but must have id {expected}: "
                     "it is not a tokenizer of Heedful."
                 )
+        if inner.truncation is not None or inner.padding is not None:
+            raise UserError(f"{where} truncates or pads texts: it is not a tokenizer of Heedful.")
+        if sorted(inner.get_vocab().values()) != list(range(inner.get_vocab_size())):
+            raise UserError(
+                f"{where}: its pieces do not have the ids from 0 to {inner.get_vocab_size() - 1:,}, each once: restore "
+                "it from a copy."
+            )
         tokenizer = cls(inner)
         after = [] if tokenizer.mask is None else [tokenizer.mask]
         if [*after, *tokenizer.tags.values()] != list(range(len(SPECIALS), tokenizer.markers)):
@@ -96,6 +105,8 @@ class Tokenizer:
         except TypeError:
             refuse_other_than_unicode(texts)
             raise
+        except BaseException as error:
+            raise _failure(error) from error
         return [_without_markers(encoding.ids, self.markers) for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -106,7 +117,10 @@ class Tokenizer:
         """Return the texts of ids; markers are left out, an unknown token shows as `<unk>`."""
         first = self.markers
         pieces = [[token for token in ids if token >= first or token == UNKNOWN] for ids in batch]
-        return self._inner.decode_batch(pieces, skip_special_tokens=False)
+        try:
+            return self._inner.decode_batch(pieces, skip_special_tokens=False)
+        except BaseException as error:
+            raise _failure(error) from error
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of ids as people read them, none with white space in it: a space can separate them.
@@ -222,8 +236,10 @@ _BYTE_LETTERS: Final = _byte_letters()
 
 
 def _bytes(piece: str) -> bytes:
-    """Return the bytes of a byte-level piece."""
-    return bytes(_BYTE_LETTERS[letter] for letter in piece)
+    """Return the bytes of a byte-level piece; a letter that represents no byte is itself."""
+    if all(letter in _BYTE_LETTERS for letter in piece):
+        return bytes(_BYTE_LETTERS[letter] for letter in piece)
+    return piece.encode()
 
 
 def _visible(letter: str, hidden: str) -> str:
@@ -242,5 +258,15 @@ def _without_markers(ids: list[int], first: int) -> list[int]:
     return ids
 
 
-def _one_line(error: Exception) -> str:
+def _failure(error: BaseException) -> BaseException:
+    """Return a UserError for what the library raises where a tokenizer is damaged; any other error as it is.
+
+    It raises a bare Exception, or where it panics, a BaseException of its own.
+    """
+    if type(error) is not Exception and type(error).__name__ != "PanicException":
+        return error
+    return UserError(f"The tokenizer fails ({_one_line(error)}): restore it from a copy of the model.")
+
+
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())

@@ -15,6 +15,7 @@ from typing import Any, Final
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
+from heedful.data.tokenize.checks.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.errors import UserError
 from heedful.files import read_bytes
@@ -113,6 +114,7 @@ def _library(folder: ModelFolder) -> tuple[Path, Any]:
     path = folder.path / _LIBRARY
     if path.exists():
         try:
+            check_tokenizer_json(read_bytes(path))
             theirs = Library.from_str(read_bytes(path).decode())
         except Exception as error:  # the library raises bare Exception
             raise UserError(f"{path} is not a tokenizer ({' '.join(str(error).split())}): copy it again.") from error
@@ -130,6 +132,11 @@ def _listed(path: Path) -> dict[str, int]:
         lines = read_bytes(path).decode().split("\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start:,}): copy it again.") from error
+    longest = max(map(len, lines))
+    if longest > LONGEST_PIECE:
+        raise UserError(
+            f"{path} has a piece of {longest:,} characters, but the longest may have {LONGEST_PIECE:,}: copy it again."
+        )
     return {line.rstrip(): number for number, line in enumerate(lines) if line.rstrip()}
 
 

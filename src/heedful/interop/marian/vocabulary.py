@@ -13,7 +13,7 @@ from typing import Final
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
 from heedful.errors import UserError
 from heedful.files import read_json
-from heedful.interop.sentencepiece.model_file import SentencePieceModel
+from heedful.interop.sentencepiece.model_file import LONGEST_PIECE, SentencePieceModel
 
 _PAD, _END, _UNKNOWN = _SPECIALS = ("<pad>", "</s>", "<unk>")
 _LANGUAGE: Final = re.compile(r">>(\w[\w-]*)<<")
@@ -51,7 +51,12 @@ def read_ids(path: Path, size: int) -> Ids:
     ids = read_json(path)
     if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
         raise UserError(f"{path} must map pieces to numbers, but contains something else: copy it again.")
-    if sorted(ids.values()) != list(range(size)):
+    longest = max(map(len, ids), default=0)
+    if longest > LONGEST_PIECE:
+        raise UserError(
+            f"{path} has a piece of {longest:,} characters, but the longest may have {LONGEST_PIECE:,}: copy it again."
+        )
+    if len(ids) != size or sorted(ids.values()) != list(range(size)):
         raise UserError(
             f"{path} has {len(ids):,} pieces, but config.json requires one for each number from 0 to {size - 1:,}: "
             "copy both again."

@@ -13,9 +13,11 @@ from typing import Final, Literal
 
 from tokenizers import normalizers
 
+from heedful.data.tokenize.checks.character_map import check_character_map
 from heedful.errors import UserError
 from heedful.interop.sentencepiece.protobuf import Fields, read_fields
 
+LONGEST_PIECE: Final = 1_000  # characters; sentencepiece makes pieces of 16 unless it is told otherwise
 Algorithm = Literal["unigram", "bpe"]
 ALGORITHMS: Final[Mapping[int, Algorithm]] = {1: "unigram", 2: "bpe"}
 
@@ -82,6 +84,9 @@ def _model(fields: Fields, where: str) -> SentencePieceModel:
     if _bytes(denormaliser, 2):
         raise UserError(f"{where} has rules that change its output text, which Heedful does not support.")
     pieces = [_piece(_as_bytes(piece)) for piece in fields.get(1, [])]
+    longest = max((len(piece) for piece, _, _ in pieces), default=0)
+    if longest > LONGEST_PIECE:
+        raise ValueError(f"a piece has {longest:,} characters, but the longest may have {LONGEST_PIECE:,}")
     for piece, _, of_type in pieces:
         if of_type in (PieceType.USER_DEFINED, PieceType.UNUSED):
             raise UserError(f"{where}: the piece `{piece}` is {of_type.name}, which Heedful does not support.")
@@ -111,9 +116,10 @@ def _piece(message: bytes) -> tuple[str, float, PieceType]:
 
 
 def _rules(compiled: bytes) -> bytes:
-    """Return the rules if the tokenizers library can read them, or raise ValueError."""
+    """Return the rules if the tokenizers library can read and apply them, or raise ValueError."""
     try:
         if compiled:
+            check_character_map(compiled)
             normalizers.Precompiled(compiled)
     except Exception as error:  # the library raises bare Exception
         raise ValueError("its normalisation rules are damaged") from error

@@ -97,14 +97,18 @@ class TextClassifier(Embeds[Classifier]):
         *,
         chunk: int = CHUNK,
         ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
     ) -> Iterator[Classification]:
         """Classify a stream of single texts, or of pairs, `chunk` of them at a time.
 
-        Fewer are taken when `ready` says that the next one has not arrived yet.
+        Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
+        messages.
         """
         check_whole("chunk", chunk, least=1)
 
         def classified(part: Sequence[Text], first: int) -> list[Classification]:
+            for texts in ([text.text for text in part], [text.second or "" for text in part]):
+                self._form.check(texts, name, first)
             formed = [self.formed(text) for text in part]
             found = iter(self.classified(self.scores([text for text in formed if not text.blank])))
             return [BLANK if text.blank else next(found) for text in formed]
@@ -137,6 +141,8 @@ class TextClassifier(Embeds[Classifier]):
         self._check_seconds([text], None if second is None else [second])
         if not hasattr(self.network, "pooled"):
             raise UserError("The network of this model is its program's own and has no pool: it has no weights.")
+        for name, content in (("`text`", text), ("`second`", second or "")):
+            self._form.check_text(content, name)
         formed = self.formed(Text(text, second))
         if formed.blank:
             return []

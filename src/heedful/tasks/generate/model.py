@@ -73,7 +73,9 @@ class TextGenerator(LoadedModel[LanguageModel]):
     def _encode(self, prompt: str, where: str) -> list[int]:
         """Return the tokens that the model continues; with open borders a prompt may be from the middle of a text."""
         tokenizer = self.vocabularies["text"]
-        pieces = running_pieces(TextForm.of(self.recipe.data)(prompt), tokenizer.spells_spaces)
+        form = TextForm.of(self.recipe.data)
+        form.check_text(prompt, where)
+        pieces = running_pieces(form(prompt), tokenizer.spells_spaces)
         tokens = [token for ids in tokenizer.encode_batch(pieces) for token in ids]
         if self.recipe.data.borders == "closed":
             return [BEGIN, *tokens]

@@ -105,7 +105,9 @@ def embed(
         raise TypeError(f"`{unknown}` is not an option.{suggestion(unknown, list(EmbeddingOptions.__annotations__))}")
     work = _Embedding(model, **options)
     found = work.of_texts if of == "text" else work.of_tokens
-    return found(check_texts([texts] if isinstance(texts, str) else texts))
+    checked = check_texts([texts] if isinstance(texts, str) else texts)
+    TextForm.of(model.recipe.data).check(checked)
+    return found(checked)
 
 
 def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> Packed:

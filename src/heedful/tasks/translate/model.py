@@ -17,7 +17,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.search import ProgressCallback, search
-from heedful.errors import UserError, memory_faults
+from heedful.errors import UserError, by_caller, memory_faults
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.limits import source_limit
@@ -30,7 +30,7 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.options import SearchOptions, SearchRequest, resolve
-from heedful.tasks.translate.scoring import END_PIECE, PairScore, score_tokens
+from heedful.tasks.translate.scoring import END_PIECE, PairScore, refuse_long_side, score_tokens
 from heedful.tasks.translate.text_codec import Languages, TextCodec
 from heedful.tasks.translate.translation import BLANK
 from heedful.tasks.translate.translation import Translation as Translation
@@ -119,7 +119,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         request = self._request(nbest, options)
         checked = check_texts([texts] if isinstance(texts, str) else texts, name)
         sources = self.encode(checked, request.to, raw=request.raw, name=name)
-        self.check_lengths(sources, name)
+        self._check_sources(sources, request, name)
         found = self._translations(sources, request, progress)
         return found[0] if isinstance(texts, str) else found
 
@@ -155,7 +155,7 @@ class Translator(LoadedModel[EncoderDecoder]):
 
         def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
             sources = self.encode(check_texts(part, name, first), request.to, raw=request.raw, name=name, first=first)
-            self.check_lengths(sources, name, first)
+            self._check_sources(sources, request, name, first)
             return self._translations(sources, request, progress, first)
 
         return answer_stream(texts, translated, chunk=chunk, ready=ready)
@@ -214,6 +214,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         self, sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
     ) -> list[PairScore]:
         inputs = self.encode(sources, to, name=name, first=first)
+        self.wording.check_lines(targets, name, first)
         outputs = self.wording.encode_target(targets)
         self.check_lengths(inputs, name, first)
         self.check_targets(outputs, name, first)
@@ -233,7 +234,13 @@ class Translator(LoadedModel[EncoderDecoder]):
         return self.wording.encode(texts, to, raw, name, first)
 
     def check_lengths(self, sources: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
-        """Refuse a source for which the model has too few positions; `first` is the number of the first line."""
+        """Refuse a source that cannot be scored, as it is too long; `first` is the number of the first line."""
+        self._check_positions(sources, name, first)
+        for number, source in enumerate(sources, start=first):
+            refuse_long_side(source, f"{name}, line {number:,}")
+
+    def _check_positions(self, sources: Sequence[Sequence[int]], name: str, first: int) -> None:
+        """Refuse a source for which the model has too few positions."""
         for number, source in enumerate(sources, start=first):
             if self._too_long(source):
                 raise UserError(
@@ -241,11 +248,24 @@ class Translator(LoadedModel[EncoderDecoder]):
                     f"for {self._longest:,} (`model.{self._limiting_key}`): split the line."
                 )
 
+    def _check_sources(
+        self, sources: Sequence[Sequence[int]], request: SearchRequest, name: str, first: int = 1
+    ) -> None:
+        """Refuse a source that the model has too few positions for, or that is longer than is to be translated."""
+        self._check_positions(sources, name, first)
+        for number, source in enumerate(sources, start=first):
+            if len(source) > request.max_source:
+                raise UserError(
+                    f"{name}, line {number:,} has {len(source):,} tokens, but at most {request.max_source:,} are "
+                    f"translated: split the line, or raise {by_caller('--max-source', '`max_source`')}."
+                )
+
     def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
-        """Refuse a target for which the model has too few positions."""
+        """Refuse a target that cannot be scored, as it is too long."""
         limits = [network.decoder.longest for network in self.networks]
         longest = min((limit for limit in limits if limit is not None), default=None)
         for number, target in enumerate(targets, start=first):
+            refuse_long_side(target, f"{name}, line {number:,}: the reference")
             if longest is not None and len(target) + 1 > longest:
                 raise UserError(
                     f"{name}, line {number:,}: the reference has {len(target) + 1:,} tokens with `</s>`, but this "

@@ -6,7 +6,7 @@ from reprlib import repr as shortened
 from typing import Annotated, Any, Final, TypedDict
 
 from heedful.arguments import check_flag, check_number, check_text, check_texts, check_whole
-from heedful.config.decode import Decode
+from heedful.config.decode import MOST, Decode
 from heedful.config.reading.describing.meanings import brief_meaning
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
@@ -30,6 +30,7 @@ class DecodeOptions(TypedDict, total=False):
     no_repeat: Annotated[int | None, _of_recipe("no_repeat")]
     min_length: Annotated[int | None, _of_recipe("min_length")]
     max_extra: Annotated[int | None, _of_recipe("max_extra")]
+    max_source: Annotated[int | None, _of_recipe("max_source")]
     batch_tokens: Annotated[int | None, _of_recipe("batch_tokens")]
 
 
@@ -52,6 +53,7 @@ class SearchRequest:
     prefix: str | Sequence[str] | None
     settings: SearchSettings
     batch_tokens: int
+    max_source: int
 
     @property
     def memory_advice(self) -> str:
@@ -89,6 +91,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "no_repeat": check_whole,
     "min_length": check_whole,
     "max_extra": check_whole,
+    "max_source": lambda name, value: check_whole(name, value, least=1),
     "batch_tokens": lambda name, value: check_whole(name, value, least=1),
     "to": _check_one_or_each,
     "raw": check_flag,
@@ -122,4 +125,7 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
         aligned=chosen["aligned"],
         never=tuple(never),
     )
-    return SearchRequest(chosen["to"], chosen["raw"], chosen["prefix"], settings, chosen["batch_tokens"])
+    if chosen["max_source"] > MOST["max_source"]:
+        raise UserError(f"`max_source` is {chosen['max_source']:,}, but must be at most {MOST['max_source']:,}.")
+    limits = (chosen["batch_tokens"], chosen["max_source"])
+    return SearchRequest(chosen["to"], chosen["raw"], chosen["prefix"], settings, *limits)

@@ -7,11 +7,13 @@ from typing import Final
 from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
 from heedful.metrics.log_probabilities import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 
 END_PIECE: Final = "</s>"
+LONGEST_SCORED: Final = 10_000  # tokens of a side: time and memory grow with the square of it
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,15 @@ class PairScore:
     def per_piece(self) -> float:
         """Mean over the pieces, by which targets of different lengths can be compared."""
         return self.log_probability / len(self.log_probabilities)
+
+
+def refuse_long_side(tokens: Sequence[int], where: str) -> None:
+    """Refuse a source or a target that is too long to be scored in seconds; `where` names it in messages."""
+    if len(tokens) > LONGEST_SCORED:
+        raise UserError(
+            f"{where} has {len(tokens):,} tokens, but at most {LONGEST_SCORED:,} are scored: split it, or leave the "
+            "pair out."
+        )
 
 
 def score_tokens(

@@ -27,6 +27,7 @@ class TextCodec:
         """
         if raw and self._tokenized is None:
             raise UserError("`raw` is for models of tokenized text, but this one reads ordinary text: leave it out.")
+        self.check_lines(texts, name, first)
         languages = [to] * len(texts) if to is None or isinstance(to, str) else to
         if len(languages) != len(texts):
             raise UserError(f"There are {len(texts):,} texts but {len(languages):,} target languages: each needs one.")
@@ -36,6 +37,10 @@ class TextCodec:
         ]
         pieces = self._source.encode_batch([self._worded(text, raw) for _, text in tagged])
         return [[*tag, *ids] if ids else [] for (tag, _), ids in zip(tagged, pieces, strict=True)]
+
+    def check_lines(self, texts: Sequence[str], name: str, first: int = 1) -> None:
+        """Refuse a text that is longer than the lines the model was trained on may be."""
+        self._form.check(texts, name, first)
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the target pieces of texts; none for a blank text."""

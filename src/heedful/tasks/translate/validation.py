@@ -22,6 +22,7 @@ from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first, refuse_diverged
 from heedful.tasks.translate.evaluation import compare
 from heedful.tasks.translate.model import Translator
+from heedful.tasks.translate.scoring import LONGEST_SCORED
 
 
 class TranslationValidator:
@@ -34,6 +35,8 @@ class TranslationValidator:
         self.show: ShowProgress = show_nothing
         self.metrics: Metrics = {}
         self._shares = _shares([len(store) for store in stores], self._settings.max_sentences)
+        if self._settings.translate or self._settings.metric in ("bleu", "chrf"):
+            _refuse_too_long_to_translate(bundle, stores)
 
     def __call__(self) -> Mapping[str, float]:
         """Return all scores; none without validation corpora."""
@@ -82,6 +85,17 @@ class TranslationValidator:
         return texts
 
 
+def _refuse_too_long_to_translate(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
+    """Refuse a source that is too long for a search, before training and not at its first validation."""
+    most = bundle.recipe.decode.max_source
+    longest = max((int(store.lengths("source").max()) for store in stores), default=0)
+    if longest > most:
+        raise UserError(
+            f"`data.valid` has a source of {longest:,} tokens, but at most {most:,} are translated "
+            "(`decode.max_source`): leave the pair out, or raise it."
+        )
+
+
 def _shares(sizes: Sequence[int], most: int | None) -> list[int]:
     """Return the number of pairs of each corpus to evaluate: as even as their sizes allow, `most` in all."""
     if most is None or most >= sum(sizes):
@@ -98,6 +112,11 @@ def _refuse_too_long(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore
     limits = [limit for limit in (source_limit(bundle.model), bundle.model.decoder.longest) if limit is not None]
     limit = min(limits, default=None)
     longest = max((int(cost.max()) for cost in pair_costs(stores)), default=0) if stores else 0
+    if longest > LONGEST_SCORED:
+        raise UserError(
+            f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but at most {LONGEST_SCORED:,} "
+            "are scored: leave the pair out."
+        )
     if limit is not None and longest > limit:
         key = (bundle.recipe.model.longest or (0, ""))[1]
         way_out = "raise it" if key.endswith("max_places") else 'use `model.positions = "sinusoidal"`'

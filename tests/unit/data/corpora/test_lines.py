@@ -276,7 +276,7 @@ def test_a_pipe_is_refused_where_a_file_is_read_more_than_once(tmp_path: Path) -
 
 
 def test_of_an_enormous_line_only_the_beginning_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_LONGEST", 7)
+    monkeypatch.setattr(lines, "LONGEST", 7)
     (tmp_path / "text").write_text("short\nfünf fünf fünf fünf fünf\nlast\n", encoding="utf-8")
     assert list(read_lines(tmp_path / "text")) == ["short", "fünf f", "last"]
 

@@ -237,6 +237,13 @@ def test_a_list_that_is_no_text_is_refused(folder: Path) -> None:
     assert refusal(folder) == f"{folder}/vocab.txt is not UTF-8 (invalid start byte at byte 6): copy it again."
 
 
+def test_an_enormous_piece_is_refused(folder: Path) -> None:
+    (folder / "vocab.txt").write_text("[PAD]\n" + "x" * 200_000 + "\n")
+    assert refusal(folder) == (
+        f"{folder}/vocab.txt has a piece of 200,000 characters, but the longest may have 20,000: copy it again."
+    )
+
+
 @pytest.mark.parametrize("content", [b"{}", b"\xff", b"[", b'{"model": {"type": "Other"}}'])
 def test_a_damaged_tokenizer_is_refused(folder: Path, content: bytes) -> None:
     (folder / "tokenizer.json").write_bytes(content)

@@ -294,6 +294,14 @@ def test_a_vocabulary_without_marians_markers_is_refused(folder: Path, special: 
     assert refusal(folder) == f"{folder}/vocab.json lacks the piece `{special}`: it is not a Marian vocabulary."
 
 
+def test_an_enormous_piece_is_refused(folder: Path) -> None:
+    ids = json.loads((folder / "vocab.json").read_text())
+    (folder / "vocab.json").write_text(json.dumps(ids | {"x" * 200_000: len(ids)}))
+    assert refusal(folder) == (
+        f"{folder}/vocab.json has a piece of 200,000 characters, but the longest may have 1,000: copy it again."
+    )
+
+
 def test_markers_of_other_numbers_are_refused(folder: Path, change: Change) -> None:
     pad = json.loads((folder / "vocab.json").read_text())["<pad>"]
     change(eos_token_id=2)

@@ -105,6 +105,21 @@ def test_a_damaged_file_is_refused(data: bytes, what: str) -> None:
     assert refusal(data) == f"x.spm is not a SentencePiece model ({what}): copy it again."
 
 
+@pytest.mark.parametrize("length", [1_001, 200_000])
+def test_an_enormous_piece_is_refused(length: int) -> None:
+    piece = "é" * length
+    size = len(piece.encode())
+    inner = b"\x0a" + _varint(size) + piece.encode()
+    assert refusal(spm(ENGLISH, "bpe") + b"\x0a" + _varint(len(inner)) + inner) == (
+        f"x.spm is not a SentencePiece model (a piece has {length:,} characters, but the longest may have 1,000): copy "
+        "it again."
+    )
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number & 0x7F | 0x80]) + _varint(number >> 7) if number > 0x7F else bytes([number])
+
+
 def test_a_score_that_is_left_out_is_zero() -> None:
     model = read_sentencepiece(inside(1, inside(1, b"x")) + inside(1, inside(1, b"y") + b"\x15\x00\x00\x80\xbf"), "x")
     assert model.scores == {"x": 0.0, "y": -1.0}

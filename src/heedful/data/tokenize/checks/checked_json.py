@@ -1,0 +1,89 @@
+"""A tokenizer.json, checked before its library reads it: what the library trusts can end the process or fill memory."""
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from heedful.data.tokenize.checks.character_map import check_character_map
+
+LONGEST_PIECE: Final = 20_000  # characters: the library follows a piece letter by letter, each in the one before it
+LONGEST_WORD: Final = 1_000  # characters of a word that WordPiece splits; usually 100
+MOST_PIECES: Final = 20_000_000
+_DEEPEST: Final = 20  # levels of parts inside parts
+_LISTS: Final = ("normalizers", "pretokenizers", "decoders")
+
+
+def check_tokenizer_json(data: bytes) -> None:
+    """Raise ValueError for pieces, numbers or rules that no tokenizer has."""
+    try:
+        content = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    model = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(model, dict):
+        raise ValueError("it has no `model`")
+    pieces = list(_pieces(model.get("vocab")))
+    added = content.get("added_tokens")
+    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
+        raise ValueError("its `added_tokens` are not a list of objects")
+    for piece in (*pieces, *(token.get("content") for token in added)):
+        if not isinstance(piece, str):
+            raise ValueError("a piece is not a text")
+        if len(piece) > LONGEST_PIECE:
+            raise ValueError(f"a piece has {len(piece):,} characters, but the longest may have {LONGEST_PIECE:,}")
+    unknown = model.get("unk_token")
+    if isinstance(unknown, str) and unknown not in set(pieces):
+        raise ValueError(f"the piece `{unknown[:40]}` for what is unknown is not in its vocabulary")
+    for token in added:
+        _check_number(token.get("id"))
+    if model.get("type") == "WordPiece":
+        _check_word_length(model.get("max_input_chars_per_word", 0))
+    for part in ("normalizer", "pre_tokenizer", "decoder"):
+        _check_part(content.get(part))
+
+
+def _pieces(vocabulary: object) -> Iterator[object]:
+    """Yield the pieces, and check their numbers; in a list, the number of a piece is its place."""
+    if isinstance(vocabulary, dict):
+        for piece, number in vocabulary.items():
+            _check_number(number)
+            yield piece
+    elif isinstance(vocabulary, list):
+        for entry in vocabulary:
+            if not isinstance(entry, list) or len(entry) != 2:
+                raise ValueError("an entry of its vocabulary is not a piece and its score")
+            yield entry[0]
+    else:
+        raise ValueError("its `model` has no `vocab`")
+
+
+def _check_number(number: object) -> None:
+    if type(number) is not int or not 0 <= number < MOST_PIECES:
+        raise ValueError(
+            f"a piece has the id {json.dumps(number)[:40]}, but ids go from 0 to less than {MOST_PIECES:,}"
+        )
+
+
+def _check_word_length(length: object) -> None:
+    """Check the length up to which WordPiece splits words: its time grows with the cube of it."""
+    if type(length) is not int or not 0 <= length <= LONGEST_WORD:
+        raise ValueError(
+            f"`max_input_chars_per_word` is {json.dumps(length)[:40]}, but must be from 0 to {LONGEST_WORD:,}"
+        )
+
+
+def _check_part(part: Any, depth: int = 0) -> None:
+    """Check a part of the tokenizer and the parts inside it."""
+    if depth > _DEEPEST:
+        raise ValueError("it is nested too deep")
+    if not isinstance(part, dict):
+        return
+    if part.get("type") == "Precompiled":
+        rules = part.get("precompiled_charsmap")
+        if not isinstance(rules, str):
+            raise ValueError("`precompiled_charsmap` is not a text")
+        check_character_map(base64.b64decode(rules))
+    for name in _LISTS:
+        for inner in part.get(name) or () if isinstance(part.get(name), list) else ():
+            _check_part(inner, depth + 1)
