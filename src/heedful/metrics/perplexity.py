@@ -11,8 +11,10 @@ from typing import Any
 import torch
 
 from heedful.data.batches.pairs import PairBatch
+from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.windows import WindowBatch
 from heedful.models.protocols import NextTokenModel
+from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 
 
@@ -36,6 +38,9 @@ class Likelihood:
         except OverflowError:
             return math.inf
 
+    def __add__(self, other: "Likelihood") -> "Likelihood":
+        return Likelihood(self.total + other.total, self.tokens + other.tokens)
+
 
 @torch.inference_mode()
 def likelihood(model: NextTokenModel[Any], batches: Iterable[PairBatch | WindowBatch]) -> Likelihood:
@@ -50,4 +55,22 @@ def likelihood(model: NextTokenModel[Any], batches: Iterable[PairBatch | WindowB
         _, summed = smoothed_cross_entropy(states_NE, output.weight, output.bias, placed.labels, smoothing=0.0)
         total += summed
         tokens += placed.target_tokens
+    return Likelihood(float(total), tokens)
+
+
+@torch.inference_mode()
+def carried_likelihood(model: RecurrentLanguageModel, segments: Iterable[StreamBatch]) -> Likelihood:
+    """Sum over the tokens of streams, segment by segment; each continues with the state that the one before left.
+
+    The first segment starts from zeros. The model is used as it is: put it into `eval` mode.
+    """
+    output, state, tokens = model.output, None, 0
+    device = output.weight.device
+    total = torch.zeros((), dtype=torch.float64, device=device)
+    for segment in segments:
+        placed = segment.to(device)
+        states_NE, state = model.read(placed.inputs, state and state.restart(placed.fresh))
+        _, summed = smoothed_cross_entropy(states_NE, output.weight, output.bias, placed.labels, smoothing=0.0)
+        total += summed
+        tokens += placed.tokens
     return Likelihood(float(total), tokens)

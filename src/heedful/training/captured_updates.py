@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.nn.cuda_graphs import record, warm_up
-from heedful.training.objectives import Sums
+from heedful.training.objectives import StatefulObjective, Sums
 from heedful.training.updates import BatchLoss, BatchType, EagerUpdates
 
 
@@ -63,14 +63,18 @@ class CapturedUpdates(EagerUpdates[BatchType]):
         return norm
 
     def _warm_up(self, batch: BatchType) -> None:
-        """Compute without keeping gradients or moving the random generator."""
+        """Compute without keeping gradients, moving the random generator or changing what an objective carries."""
 
         def run_without_gradients() -> None:
             self.differentiate(batch)
             self._optimizer.zero_grad()
 
         generator = torch.cuda.get_rng_state(self._device)
+        objective = getattr(self._batch_loss, "objective", None)
+        carried = objective.state_dict() if isinstance(objective, StatefulObjective) else {}
         warm_up(run_without_gradients, self._stream)
+        if carried and isinstance(objective, StatefulObjective):  # without it, all rows of the first batch are fresh
+            objective.load_state_dict(carried)
         torch.cuda.set_rng_state(generator, self._device)
 
     def _record_pass(self, batch: BatchType, first: bool) -> tuple[torch.cuda.CUDAGraph, Sums]:

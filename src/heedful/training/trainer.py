@@ -20,7 +20,7 @@ from heedful.training.checkpoints import Position
 from heedful.training.objectives import Objective, Sums
 from heedful.training.seeding import seed_micro_batch
 from heedful.training.signals import StopRequest
-from heedful.training.updates import BatchType, EagerUpdates, UpdateComputationFactory
+from heedful.training.updates import BatchType, EagerUpdates, ModelLoss, UpdateComputationFactory
 
 _HOPELESS_UPDATES: Final = 5  # consecutive updates without a finite gradient end a run
 _REFRESH_SECONDS: Final = 0.5  # between two updates of the live line on a CPU, where reading a loss costs nothing
@@ -98,7 +98,7 @@ class Trainer(Generic[BatchType]):
         """`before_update` and `after_update` are called with the number of completed updates around each one."""
         self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
-        self._computation = computation(lambda batch: objective(model, batch), optimizer, settings.clip_norm, device)
+        self._computation = computation(ModelLoss(objective, model), optimizer, settings.clip_norm, device)
         self._before_update, self._updated = before_update, after_update
         self._not_finite = 0  # consecutive updates, as of the last report
 

@@ -5,12 +5,13 @@ graphs.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from heedful.training.objectives import Sums
+from heedful.training.objectives import Objective, Sums
 
 
 class Batch(Protocol):
@@ -32,6 +33,18 @@ class Batch(Protocol):
 BatchType = TypeVar("BatchType", bound=Batch)
 GivenBatch = TypeVar("GivenBatch", bound=Batch, contravariant=True)
 BatchLoss = Callable[[BatchType], Sums]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelLoss(Generic[GivenBatch]):
+    """The loss of a model on a batch, by an objective."""
+
+    objective: Objective[GivenBatch]
+    model: nn.Module
+
+    def __call__(self, batch: GivenBatch) -> Sums:
+        """Return the sums over the batch."""
+        return self.objective(self.model, batch)
 
 
 class UpdateComputation(Protocol[GivenBatch]):

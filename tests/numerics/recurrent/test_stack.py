@@ -13,7 +13,8 @@ from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, shapes, s
 from torch import Tensor, nn
 
 from heedful.nn.recurrent.cells import RecurrentState
-from heedful.nn.recurrent.stack import KINDS, CellKind, GradientNorms, RecurrentStack, TimeMajor
+from heedful.nn.recurrent.gradient_norms import GradientNorms
+from heedful.nn.recurrent.stack import KINDS, CellKind, RecurrentStack, TimeMajor
 from heedful.packed import Layout
 
 some_lengths = st.lists(st.integers(0, 7), min_size=1, max_size=6)

@@ -6,7 +6,8 @@ from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, stack_of
 from torch import Tensor
 
 from heedful.nn.recurrent.cells import CellState, unroll
-from heedful.nn.recurrent.stack import KINDS, CellKind, GradientNorms, RecurrentStack
+from heedful.nn.recurrent.gradient_norms import GradientNorms
+from heedful.nn.recurrent.stack import KINDS, CellKind, RecurrentStack
 from heedful.packed import Layout
 
 # --- gradients --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.config.train import Adam
 from heedful.data.batches.streams import StreamBatch, Streams
-from heedful.models.networks import set_precision
+from heedful.models.networks import LanguageModel, set_precision
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.positions import Sinusoidal
@@ -25,7 +25,7 @@ from heedful.training.checkpoints import Position, Retention, load_checkpoint, s
 from heedful.training.optimizers import build_optimizer
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
-from heedful.training.truncated import TruncatedBackPropagation
+from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
 
 WORDS, WIDTH, STATE = 7, 4, 5
 TEXT = [random.Random(0).randrange(WORDS) for _ in range(24)]  # 23 labels: 8, 8 and 7 in three streams
@@ -79,7 +79,9 @@ def gradients(loss: Tensor, model: RecurrentLanguageModel) -> tuple[Tensor, ...]
 
 def carried_loss(model: RecurrentLanguageModel, cut: int, objective: TruncatedBackPropagation) -> Tensor:
     streams = Streams.of(TEXT, ROWS, cut)
-    return torch.stack([objective(model, streams.segment(index)).loss for index in range(len(streams))]).sum()
+    return torch.stack(
+        [objective(LanguageModel(model), streams.segment(index)).loss for index in range(len(streams))]
+    ).sum()
 
 
 @kinds
@@ -115,24 +117,24 @@ def test_an_epoch_begins_from_zeros_whatever_was_carried() -> None:
 def test_what_is_carried_has_no_history_and_can_be_forgotten() -> None:
     model, objective, streams = model_of(), TruncatedBackPropagation(), Streams.of(TEXT, ROWS, 3)
     assert objective.state_dict() == {}
-    objective(model, streams.segment(0))
+    objective(LanguageModel(model), streams.segment(0))
     state = objective.state_dict()
     assert {name: tuple(part.shape) for name, part in state.items()} == dict.fromkeys(
         ("hidden", "cell"), (2, ROWS, STATE)
     )
     assert not any(part.requires_grad for part in state.values())
-    gone_on = objective(model, streams.segment(1)).loss
+    gone_on = objective(LanguageModel(model), streams.segment(1)).loss
     objective.load_state_dict(load_tensors(save_tensors(state)))
-    assert torch.equal(objective(model, streams.segment(1)).loss, gone_on)
+    assert torch.equal(objective(LanguageModel(model), streams.segment(1)).loss, gone_on)
     objective.reset()
     assert objective.state_dict() == {}
-    assert not torch.equal(objective(model, streams.segment(1)).loss, gone_on)
+    assert not torch.equal(objective(LanguageModel(model), streams.segment(1)).loss, gone_on)
 
 
 def test_smoothing_and_units_are_those_of_all_labels() -> None:
     model, batch = model_of(), Streams.of(TEXT, ROWS, 5).segment(0)
     objective = TruncatedBackPropagation(smoothing=0.1)
-    sums = objective(model, batch)
+    sums = objective(LanguageModel(model), batch)
     states, _ = model.read(batch.inputs)
     expected = F.cross_entropy(model.output(states), batch.labels, label_smoothing=0.1)
     assert objective.units(batch) == 15
@@ -142,12 +144,12 @@ def test_smoothing_and_units_are_those_of_all_labels() -> None:
 
 def test_other_streams_are_refused_before_a_reset() -> None:
     model, objective = model_of(), TruncatedBackPropagation()
-    objective(model, Streams.of(TEXT, 3, 4).segment(0))
+    objective(LanguageModel(model), Streams.of(TEXT, 3, 4).segment(0))
     message = r"^a segment of 2 streams follows one of 3: call `reset` before other streams$"
     with pytest.raises(ValueError, match=message):
-        objective(model, Streams.of(TEXT, 2, 4).segment(0))
+        objective(LanguageModel(model), Streams.of(TEXT, 2, 4).segment(0))
     objective.reset()
-    objective(model, Streams.of(TEXT, 2, 4).segment(0))
+    objective(LanguageModel(model), Streams.of(TEXT, 2, 4).segment(0))
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
@@ -226,7 +228,9 @@ def trainer(
     observer = Quiet()
     optimizer = build_optimizer(Adam(), model)
     cpu = torch.device("cpu")
-    return Trainer(model, objective, optimizer, lambda step: rate, streams, cpu, settings, observer), observer
+    return Trainer(
+        LanguageModel(model), objective, optimizer, lambda step: rate, streams, cpu, settings, observer
+    ), observer
 
 
 @pytest.mark.parametrize(("stopped_at", "accumulate"), [(1, 1), (3, 1), (5, 1), (2, 2)])
@@ -281,3 +285,14 @@ def test_a_periodic_text_is_learned_by_the_state_that_is_carried() -> None:
     made, observer = trainer(model, TruncatedBackPropagation(), streams, steps=150, rate=2e-2)
     made.run(Position(), StopRequest())
     assert observer.perplexity < 1.05
+
+
+def test_the_penalty_is_the_mean_square_of_outputs_and_of_their_change_within_streams() -> None:
+    model, batch = model_of(), Streams.of(TEXT, ROWS, 5).segment(0)
+    plain = TruncatedBackPropagation()(LanguageModel(model), batch)
+    penalized = TruncatedBackPropagation(0.0, ActivationPenalty(alpha=2.0, beta=3.0))(LanguageModel(model), batch)
+    h_BTE = model.hidden(batch.inputs)[0].unflatten(0, (ROWS, 5))
+    changes = (h_BTE[:, 1:] - h_BTE[:, :-1]).square().mean()
+    expected = plain.loss + 15 * (2 * h_BTE.square().mean() + 3 * changes)
+    torch.testing.assert_close(penalized.loss.float(), expected.float())
+    assert torch.equal(penalized.likelihood, plain.likelihood)

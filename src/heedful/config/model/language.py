@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeFloat, model_validator
 
 from heedful.config.model.transformer import TransformerStack, filled
 from heedful.config.section import Layers, Positions, Section, Share, Width
@@ -42,6 +42,11 @@ class TransformerDecoderTable(TransformerStack):
     embedding_scale: bool = False
     dropout_attention: Share = 0.1
 
+    @property
+    def output_width(self) -> int:
+        """Width of the states that the output layer scores."""
+        return self.width
+
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, value: Any) -> Any:
@@ -60,12 +65,55 @@ class RecurrentDecoderTable(Section):
     """Number of layers."""
     embedding: Width | None = None
     """Width of embeddings; by default that of states."""
+    last_width: Width | None = None
+    """Width of the last layer; by default that of the others. Tied weights need the width of embeddings."""
     dropout: Share = 0.5
     """Dropout of embeddings, between layers, and before the output layer."""
+    dropout_input: Share | None = None
+    """Dropout of embeddings; by default `dropout`."""
+    dropout_hidden: Share | None = None
+    """Dropout between layers; by default `dropout`."""
+    dropout_output: Share | None = None
+    """Dropout before the output layer; by default `dropout`."""
     dropout_words: Share = 0.0
-    """Dropout of whole words of the input (Iyyer et al. 2015)."""
+    """Dropout of whole words of the input.
+
+    Single tokens are dropped (Iyyer et al. 2015), or with `variational` all tokens of a word.
+    """
+    dropout_weights: Share = 0.0
+    """Dropout of the recurrent matrices, with one mask per batch (Merity et al. 2018)."""
+    dropout_state: Share = 0.0
+    """Dropout of the states that a layer feeds back, with the masks of `variational`; slow."""
     variational: bool = False
     """Whether dropout masks are the same at every step (Gal and Ghahramani 2016)."""
+    penalty_activation: NonNegativeFloat = 0.0
+    """Factor of the mean square of the last layer's outputs in the loss (Merity et al. 2017, alpha)."""
+    penalty_change: NonNegativeFloat = 0.0
+    """Factor of the mean square of their change from token to token in the loss (Merity et al. 2017, beta)."""
+
+    def share(self, where: Literal["input", "hidden", "output"]) -> float:
+        """Return the dropout at a place."""
+        own: float | None = getattr(self, f"dropout_{where}")
+        return self.dropout if own is None else own
+
+    @property
+    def output_width(self) -> int:
+        """Width of the states that the output layer scores."""
+        return self.last_width or self.width
+
+    @property
+    def penalized(self) -> bool:
+        """Whether the loss has a penalty on the outputs of the last layer."""
+        return self.penalty_activation > 0 or self.penalty_change > 0
+
+    @model_validator(mode="after")
+    def _states_have_variational_masks(self) -> Self:
+        if self.dropout_state and not self.variational:
+            raise ValueError(
+                f"`dropout_state` is {self.dropout_state:g}, but only masks that are the same at every step can drop "
+                "states: set `variational = true`, or leave it out"
+            )
+        return self
 
     @property
     def embedding_width(self) -> int:
@@ -102,9 +150,11 @@ class LanguageModelTable(Section):
 
     @model_validator(mode="after")
     def _widths_can_be_tied(self) -> Self:
-        if self.tie and self.decoder.embedding_width != self.decoder.width:
+        table = self.decoder
+        if self.tie and table.embedding_width != table.output_width:
+            last = " or set `decoder.last_width`" if isinstance(table, RecurrentDecoderTable) else ""
             raise ValueError(
-                f"`tie` must be false where embeddings ({self.decoder.embedding_width}) are not as wide as states "
-                f"({self.decoder.width}), but is true: leave `decoder.embedding` out to tie"
+                f"`tie` must be false where embeddings ({table.embedding_width}) are not as wide as states "
+                f"({table.output_width}), but is true: leave `decoder.embedding` out{last} to tie"
             )
         return self

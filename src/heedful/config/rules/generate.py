@@ -3,7 +3,7 @@
 from typing import Final
 
 from heedful.config.corpora import TEXTS
-from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.texts import check_longest, check_texts
 from heedful.config.tables import Tables
@@ -23,6 +23,30 @@ def _check(recipe: Tables) -> None:
         raise ValueError(
             f"`data.batch_tokens` ({data.batch_tokens}) must be at least `data.max_length` ({data.max_length}), the "
             "longest window"
+        )
+    _check_carried_state(recipe)
+
+
+def carries_state(recipe: Tables) -> bool:
+    """Whether a model carries its state over all texts of a corpus: a recurrent one with open borders."""
+    decoder = language_model(recipe).decoder
+    return isinstance(decoder, RecurrentDecoderTable) and recipe.data.borders == "open"
+
+
+def _check_carried_state(recipe: Tables) -> None:
+    data, decoder = recipe.data, language_model(recipe).decoder
+    if carries_state(recipe):
+        weights = {corpus.weight for corpus in data.train} != {1.0}
+        if weights or data.temperature != 1:
+            raise ValueError(
+                f"`{'data.train.weight' if weights else 'data.temperature'}` must be 1 where a recurrent model reads "
+                "its corpora as one text (`data.borders` is open): leave it out, or close the borders"
+            )
+    elif isinstance(decoder, RecurrentDecoderTable) and decoder.penalized:
+        key = "penalty_activation" if decoder.penalty_activation else "penalty_change"
+        raise ValueError(
+            f'`model.decoder.{key}` applies to models that carry their state: set `data.borders = "open"`, or leave it '
+            "out"
         )
 
 

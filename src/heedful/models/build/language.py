@@ -16,7 +16,7 @@ def build_language_model(config: LanguageModelTable, vocabulary: int) -> Languag
     """Make a language model with new weights, drawn from torch's global generator."""
     table = config.decoder
     weight = make_table(vocabulary, table.embedding_width)
-    model = LanguageModel(_decoder(table, weight, weight if config.tie else make_table(vocabulary, table.width)))
+    model = LanguageModel(_decoder(table, weight, weight if config.tie else make_table(vocabulary, table.output_width)))
     match table:
         case TransformerDecoderTable():
             init_scaled(model, table.layers)

@@ -19,6 +19,7 @@ from heedful.nn.attention.windows import GlobalView, MonotoneView, PredictedView
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.linear import Linear
 from heedful.nn.recurrent.attention import RecurrentAttention
+from heedful.nn.recurrent.cells import StackShares
 from heedful.nn.recurrent.deep_output import DeepOutput
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 
@@ -73,23 +74,31 @@ def recurrent_language_model(
     config: RecurrentDecoderTable, weight: nn.Parameter, output: nn.Parameter
 ) -> RecurrentLanguageModel:
     """Make a decoder without memory, whose embedding and output layer have these matrices."""
+    shares = StackShares(
+        between=config.share("hidden"),
+        inputs=config.share("input"),
+        states=config.dropout_state,
+        weights=config.dropout_weights,
+    )
     embedding = make_embedding(
         [weight],
         None,
-        0.0 if config.variational else config.dropout,  # variational masks already drop inputs of the first layer
+        0.0 if config.variational else shares.inputs,  # variational masks already drop inputs of the first layer
         scaled=False,
         dropout_words=config.dropout_words,
+        drops_types=config.variational,
     )
     stack = RecurrentStack(
         _KINDS[config.cell],
         config.embedding_width,
         config.width,
         config.layers,
-        dropout=config.dropout,
+        dropout=shares,
         variational=config.variational,
+        last_width=config.last_width,
     )
     bias = nn.Parameter(torch.zeros(output.shape[0]))
-    return RecurrentLanguageModel(embedding, stack, Output(output, bias), config.dropout)
+    return RecurrentLanguageModel(embedding, stack, Output(output, bias), config.share("output"), config.variational)
 
 
 def _embedding(

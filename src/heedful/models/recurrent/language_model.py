@@ -3,8 +3,8 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.models.recurrent.decoder import EachSentence, EachToken
 from heedful.models.recurrent.state import RecurrentRows
-from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.stack import RecurrentStack
@@ -17,19 +17,32 @@ class RecurrentLanguageModel(nn.Module):
     `read` takes and returns the state between tokens, so that a text may come in pieces of any length.
     """
 
-    def __init__(self, embedding: Embedding, stack: RecurrentStack, output: Output, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: RecurrentStack,
+        output: Output,
+        dropout: float = 0.0,
+        variational: bool = False,
+    ) -> None:
         super().__init__()
         if stack.directions > 1:
             raise ValueError("a language model of two directions would see the tokens that it is to predict")
         if embedding.positions is not None:
             raise ValueError("a recurrent language model has no first position: its embedding must have no positions")
-        self.embedding, self.stack, self.output, self.drop = embedding, stack, output, Dropout(dropout)
+        self.embedding, self.stack, self.output = embedding, stack, output
+        self.drop = (EachSentence if variational else EachToken)(dropout)
+
+    def hidden(
+        self, tokens: Packed, state: RecurrentState | None = None
+    ) -> tuple[Float[Tensor, "N E"], RecurrentState]:
+        """Return the output of the last layer, and the state after each sentence; without one, start from zeros."""
+        return self.stack(self.embedding(tokens.values, tokens.layout), tokens.layout, state)
 
     def read(self, tokens: Packed, state: RecurrentState | None = None) -> tuple[Float[Tensor, "N E"], RecurrentState]:
         """Return the vectors that `output` scores, and the state after each sentence; without one, start from zeros."""
-        x_NE = self.embedding(tokens.values, tokens.layout)
-        h_NE, last = self.stack(x_NE, tokens.layout, state)
-        return self.drop(h_NE), last
+        h_NE, last = self.hidden(tokens, state)
+        return self.drop(h_NE, tokens.layout), last
 
     def zeros(self, rows: int) -> RecurrentState:
         """Return the state of rows before their first token."""
@@ -71,7 +84,7 @@ class RecurrentLanguageModel(nn.Module):
     def step(self, tokens_R: Int[Tensor, "R"], state: RecurrentRows) -> tuple[Float[Tensor, "R V"], RecurrentRows]:
         """Decode one token per row."""
         h_RE, recurrent = state.cells.step(self.embedding.step(tokens_R, 0), state.recurrent)
-        return self.output(self.drop(h_RE)), state.stepped(recurrent, None)
+        return self.output(self.drop(h_RE, None)), state.stepped(recurrent, None)
 
 
 def _refuse(memory: Packed | None) -> None:

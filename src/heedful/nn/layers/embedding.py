@@ -21,6 +21,28 @@ class EmbeddingParts(TypedDict, total=False):
     segments: nn.Parameter | None
     norm: nn.Module | None
     dropout_words: float
+    drops_types: bool
+
+
+class WordDropout(Dropout):
+    """Drops the vectors of whole tokens, each drawn by itself      Iyyer et al. 2015"""
+
+    def factors(self, tokens_N: Int[Tensor, "N"], like: Float[Tensor, "*any"]) -> Float[Tensor, "N 1"]:
+        """Return what the vector of each token is multiplied by."""
+        drawn: Tensor = self(like.new_ones(tokens_N.shape[0], 1))
+        return drawn
+
+
+class WordTypeDropout(WordDropout):
+    """Drops rows of the embedding: every occurrence of a word in a batch, or none      Gal and Ghahramani 2016"""
+
+    def __init__(self, share: float, vocabulary: int) -> None:
+        super().__init__(share)
+        self.vocabulary = vocabulary
+
+    def factors(self, tokens_N: Int[Tensor, "N"], like: Float[Tensor, "*any"]) -> Float[Tensor, "N 1"]:
+        """Return what the vector of each token is multiplied by."""
+        return F.embedding(tokens_N, self(like.new_ones(self.vocabulary, 1)))
 
 
 class Embedding(nn.Module):
@@ -29,9 +51,9 @@ class Embedding(nn.Module):
     c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5
     c = 1, segments, N = norm                   Devlin et al. 2019, 3
 
-    D drops single values, and D_w the vectors of whole words (Iyyer et al. 2015). Without `positions` nothing is added:
-    attention can have positions of its own, as in `nn.attention.relative_positions`. Values are returned in
-    `precision`, and all later modules compute in the dtype of their input.
+    D drops single values, and D_w the vectors of whole words: of single tokens, or of all tokens of a type. Without
+    `positions` nothing is added: attention can have positions of its own, as in `nn.attention.relative_positions`.
+    Values are returned in `precision`, and all later modules compute in the dtype of their input.
     """
 
     def __init__(
@@ -43,10 +65,11 @@ class Embedding(nn.Module):
         segments: nn.Parameter | None = None,
         norm: nn.Module | None = None,
         dropout_words: float = 0.0,
+        drops_types: bool = False,
     ) -> None:
         super().__init__()
         self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
-        self.drop_words = Dropout(dropout_words)
+        self.drop_words = WordTypeDropout(dropout_words, len(weight)) if drops_types else WordDropout(dropout_words)
         self.segments, self.norm = segments, norm or nn.Identity()
         self.scale = math.sqrt(weight.shape[1]) if scaled else 1.0
         self.precision = weight.dtype
@@ -71,7 +94,7 @@ class Embedding(nn.Module):
         """Embed tokens at given positions, all below `bound`."""
         x = self.rows(tokens_N) * self.scale
         if self.training and self.drop_words.share:
-            x = x * self.drop_words(x.new_ones(x.shape[0], 1))
+            x = x * self.drop_words.factors(tokens_N, x)
         if self.positions is not None:
             x = x + self.positions(positions_N, bound)
         if self.segments is not None:

@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.nn.layers.dropout import Dropout
@@ -71,6 +71,12 @@ class RecurrentState:
     def to(self, dtype: torch.dtype) -> "RecurrentState":
         """Return the same state in another dtype."""
         return self.of([part.to(dtype) for part in self.parts])
+
+    def restart(self, fresh_R: Bool[Tensor, "R"]) -> "RecurrentState":
+        """Return the state on the device of `fresh`, with zeros for the rows that are fresh."""
+        # Filled, not multiplied: values that are not finite must not survive.
+        fresh_R1 = fresh_R.unsqueeze(1)
+        return self.of([part.to(fresh_R.device).masked_fill(fresh_R1, 0) for part in self.parts])
 
     def top(self, directions: int = 1) -> Float[Tensor, "R O"]:
         """Return h of the last layer, with both directions concatenated. Each has read the whole sentence."""
@@ -271,6 +277,26 @@ class StackDropout(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class StackShares:
+    """The shares of what a stack drops in training."""
+
+    between: float = 0.0  # of the inputs of every layer but the first
+    inputs: float = 0.0  # of the inputs of the first layer; only with masks that are the same at every step
+    states: float = 0.0  # of the states that a layer feeds back; likewise
+    weights: float = 0.0  # of the recurrent matrices
+
+    @classmethod
+    def all(cls, share: float) -> "StackShares":
+        """Drop the same share of all values, and no weights."""
+        return cls(share, share, share)
+
+    @property
+    def of_values(self) -> bool:
+        """Whether any values are dropped."""
+        return max(self.between, self.inputs, self.states) > 0
+
+
 @dataclass(frozen=True, eq=False)
 class DropoutBetweenLayers:
     """Dropout between layers, drawn again at every step      Zaremba et al. 2014"""
@@ -296,16 +322,30 @@ class VariationalDropout:
     """
 
     input_masks: tuple[Float[Tensor, "R _I"], ...]  # per layer
-    hidden_masks: tuple[tuple[Float[Tensor, "R E"], ...], ...]  # per layer and direction
+    hidden_masks: tuple[tuple[Float[Tensor, "R _E"] | None, ...], ...]  # per layer and direction
 
     @classmethod
-    def draw(cls, share: float, cells: Sequence[Sequence[Cell]], rows: int) -> "VariationalDropout":
-        """Draw masks for the cells of each layer and direction."""
-        drop, weight = Dropout(share), cells[0][0].weight_x
+    def draw(
+        cls,
+        shares: StackShares,
+        input_widths: Sequence[int],
+        widths: Sequence[int],
+        directions: int,
+        like: Float[Tensor, "*any"],
+        rows: int,
+    ) -> "VariationalDropout":
+        """Draw masks for layers of these widths, in the dtype and on the device of `like`."""
+        first, between, states = Dropout(shares.inputs), Dropout(shares.between), Dropout(shares.states)
         with torch.no_grad():
             return cls(
-                tuple(drop(weight.new_ones(rows, layer[0].weight_x.shape[1])) for layer in cells),
-                tuple(tuple(drop(weight.new_ones(rows, cell.weight_h.shape[1])) for cell in layer) for layer in cells),
+                tuple(
+                    (between if layer else first)(like.new_ones(rows, width))
+                    for layer, width in enumerate(input_widths)
+                ),
+                tuple(
+                    tuple(states(like.new_ones(rows, width)) if shares.states else None for _ in range(directions))
+                    for width in widths
+                ),
             )
 
     def inputs(
@@ -315,7 +355,7 @@ class VariationalDropout:
         mask = self.input_masks[layer][:, first : first + x_NI.shape[1]]
         return x_NI * (mask[: len(x_NI)] if rows_N is None else mask.index_select(0, rows_N))
 
-    def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"]:
+    def hidden(self, layer: int, direction: int) -> Float[Tensor, "R _E"] | None:
         """Return the mask of the states that a layer feeds back."""
         return self.hidden_masks[layer][direction]
 
@@ -335,6 +375,14 @@ class StackedCells:
         state, lasts = state.to(y.dtype), []
         for layer, (cell,) in enumerate(self.layers):
             y = self.drops.inputs(layer, y, None)
-            lasts.append(cell.step(y, tuple(part[layer] for part in state.parts), self.drops.hidden(layer, 0)))
+            before = tuple(part[layer, :, : cell.weight_h.shape[1]] for part in state.parts)
+            lasts.append(cell.step(y, before, self.drops.hidden(layer, 0)))
             y = lasts[-1][0]
-        return y.to(dtype), RecurrentState.of([torch.stack(parts) for parts in zip(*lasts, strict=True)])
+        width = state.hidden.shape[2]
+        joined = [torch.stack([widen(part, width) for part in parts]) for parts in zip(*lasts, strict=True)]
+        return y.to(dtype), RecurrentState.of(joined)
+
+
+def widen(x: Float[Tensor, "*any _E"], width: int) -> Float[Tensor, "*any _W"]:
+    """Fill the last axis up with zeros to a width, which it may have already."""
+    return x if x.shape[-1] == width else F.pad(x, (0, width - x.shape[-1]))

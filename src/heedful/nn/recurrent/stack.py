@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from types import TracebackType
 from typing import Any, Final, Literal, cast
 
 import torch
@@ -25,10 +24,12 @@ from heedful.nn.recurrent.cells import (
     ReluCell,
     StackDropout,
     StackedCells,
+    StackShares,
     TanhCell,
     VariationalDropout,
     Watch,
     unroll,
+    widen,
 )
 from heedful.packed import Layout
 
@@ -96,7 +97,12 @@ class TimeMajor:
 
     @classmethod
     def of(cls, layout: Layout) -> "TimeMajor":
-        """Compute the order of a layout by index arithmetic. Waits for the device once, for the sizes."""
+        """Compute the order of a layout by index arithmetic.
+
+        Waits for the device once, for the sizes, unless all sentences are as long as the bound.
+        """
+        if layout.even and layout.tokens:
+            return cls._of_rectangle(layout.sentences, layout.bound, layout.positions.device)
         ranks = (longest_first := layout.lengths.argsort(descending=True, stable=True)).argsort()
         sizes = layout.keep.sum(0)
         starts = sizes.cumsum(0) - sizes
@@ -106,6 +112,13 @@ class TimeMajor:
         tokens[places] = torch.arange(layout.tokens, device=places.device)
         known = sizes.cpu()
         return cls(longest_first, ranks, known[known > 0], places, tokens)
+
+    @classmethod
+    def _of_rectangle(cls, rows: int, steps: int, device: torch.device) -> "TimeMajor":
+        """Return the order of sentences of one length."""
+        order, all_tokens = torch.arange(rows, device=device), torch.arange(rows * steps, device=device)
+        places, tokens = (all_tokens.view(shape).t().flatten() for shape in ((steps, rows), (rows, steps)))
+        return cls(order, order, torch.full((steps,), rows), places, tokens)
 
     @property
     def rows(self) -> int:
@@ -120,6 +133,8 @@ class TimeMajor:
     @cached_property
     def rows_N(self) -> Int[Tensor, "N"]:
         """The row of each token in the order of time: the rank of its sentence."""
+        if self.even:
+            return torch.arange(self.rows, device=self.places.device).repeat(len(self.sizes))
         return torch.cat([torch.arange(size) for size in self.sizes.tolist()]).to(self.places.device)
 
     def padded(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "B T E"]:
@@ -154,7 +169,9 @@ class RecurrentStack(nn.Module):
     h(t) = f(x(t), h(t-1)),  h'(t) = f'(x(t), h'(t+1)),  y(t) = [h(t); h'(t)]      Schuster and Paliwal 1997
 
     `dropout` applies between layers; if it is `variational`, it applies to the inputs of every layer and to the states
-    it feeds back, with masks that are the same at every step (see `cells.VariationalDropout`).
+    it feeds back, with masks that are the same at every step (see `cells.VariationalDropout`). `StackShares` give each
+    of these a share of its own, and one to the recurrent matrices. The last layer may have another width: states are as
+    wide as the widest layer, and zero where a layer is narrower.
 
     Values are computed and returned in the dtype of x. Where 16 bits are slow (float16 on a CPU) or would require a
     copy of the weights at every call (cuDNN), the computation and the state are in float32.
@@ -167,19 +184,23 @@ class RecurrentStack(nn.Module):
         width: int,
         layers: int = 1,
         bidirectional: bool = False,
-        dropout: float = 0.0,
+        dropout: float | StackShares = 0.0,
         variational: bool = False,
+        last_width: int | None = None,
     ) -> None:
         super().__init__()
-        self.kind, self.width, self.variational = kind, width, variational
+        widths = (*[width] * (layers - 1), last_width or width)
+        self.kind, self.width, self.widths, self.variational = kind, max(widths), widths, variational
         self.directions = 2 if bidirectional else 1
-        self.output_width = self.directions * width
+        self.output_width = self.directions * widths[-1]
+        read = (input_width, *(self.directions * each for each in widths))  # the width of each layer's inputs
         self.layers = nn.ModuleList(
-            KINDS[kind].module(self.output_width if layer else input_width, width, bidirectional=bidirectional)
-            for layer in range(layers)
+            KINDS[kind].module(inputs, own, bidirectional=bidirectional)
+            for inputs, own in zip(read, widths, strict=False)
         )
-        self.drop = Dropout(dropout)
-        self.watch: Callable[[int, int], Watch | None] | None = None  # see `GradientNorms`
+        self.shares = dropout if isinstance(dropout, StackShares) else StackShares.all(dropout)
+        self.drop, self.drop_weights = Dropout(self.shares.between), Dropout(self.shares.weights)
+        self.watch: Callable[[int, int], Watch | None] | None = None  # see `gradient_norms.GradientNorms`
 
     def forward(
         self, x_NI: Float[Tensor, "N I"], layout: Layout, initial: RecurrentState | None = None
@@ -208,16 +229,25 @@ class RecurrentStack(nn.Module):
 
         Call it once per sequence of steps: it converts the weights and draws the variational masks.
         """
-        make = KINDS[self.kind].cell.of
-        dtype = _inner_type(like)
-        layers = tuple(
-            tuple(make(*(weight.to(dtype) for weight in weights)) for weights in cast(nn.RNNBase, layer).all_weights)
-            for layer in self.layers
-        )
-        drops: StackDropout = DropoutBetweenLayers(self.drop)
-        if self._draws_masks:
-            drops = VariationalDropout.draw(self.drop.share, layers, rows)
-        return StackedCells(layers, drops)
+        make, dtype = KINDS[self.kind].cell.of, _inner_type(like)
+        layers = tuple(tuple(make(*some) for some in self._weights(layer, dtype)) for layer in self.layers)
+        return StackedCells(layers, self._drops(rows, like.new_empty(0, dtype=dtype)))
+
+    def _weights(self, layer: nn.Module, dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
+        """Return the weights of each direction of a layer, some of the recurrent ones dropped.
+
+        Wan et al. 2013 drop weights; Merity et al. 2018 those of h(t-1), with one mask for all steps.
+        """
+        return [
+            (weight_x.to(dtype), self.drop_weights(weight_h.to(dtype)), *(bias.to(dtype) for bias in biases))
+            for weight_x, weight_h, *biases in cast(nn.RNNBase, layer).all_weights
+        ]
+
+    def _drops(self, rows: int, like: Tensor) -> StackDropout:
+        if not self._draws_masks:
+            return DropoutBetweenLayers(self.drop)
+        inputs = [cast(nn.RNNBase, layer).input_size for layer in self.layers]
+        return VariationalDropout.draw(self.shares, inputs, self.widths, self.directions, like, rows)
 
     def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
         """Take one step per row: return what `forward` returns for the next token of each sentence."""
@@ -225,7 +255,7 @@ class RecurrentStack(nn.Module):
 
     def cells_without_masks(self, like: Float[Tensor, "*any"]) -> StackedCells:
         """Return the cells of the stack, for steps of any number of rows: they have no masks per row."""
-        if self._draws_masks:
+        if self._draws_masks or (self.training and self.shares.weights > 0):
             raise ValueError(
                 "a single step would draw its own variational masks: call `cells` once, and take steps with the result"
             )
@@ -233,7 +263,7 @@ class RecurrentStack(nn.Module):
 
     @property
     def _draws_masks(self) -> bool:
-        return self.variational and self.training and self.drop.share > 0
+        return self.variational and self.training and self.shares.of_values
 
     def _needs_steps(self, time: TimeMajor) -> bool:
         """Return whether to use our own cells: for what torch's functions cannot do, or do slowly.
@@ -242,21 +272,22 @@ class RecurrentStack(nn.Module):
         are 1.3 to 3 times as fast at 30 and 120 steps. For equal lengths, or without gradients, they are not faster.
         """
         slow = time.places.device.type == "cpu" and torch.is_grad_enabled() and not time.even
-        return self._draws_masks or self.watch is not None or slow
+        return (self._draws_masks and self.shares.states > 0) or self.watch is not None or slow
 
     def _by_library(
         self, x_NI: Float[Tensor, "N I"], time: TimeMajor, initial: RecurrentState
     ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
-        y, lasts = x_NI, []
+        y, lasts, drops = x_NI, [], self._drops(time.rows, x_NI)
+        rows_N = time.rows_N if self._draws_masks else None
         for layer, module in enumerate(self.layers):
             before = self._layer_state(initial, layer, time.rows)
-            weights = [weight.to(y.dtype) for some in cast(nn.RNNBase, module).all_weights for weight in some]
+            weights = [weight for some in self._weights(module, y.dtype) for weight in some]
             # One layer without dropout; "train" tells cuDNN to keep what a backward pass needs.
             rest = (
                 before if len(before) > 1 else before[0], weights, True, 1, 0.0,
                 torch.is_grad_enabled(), self.directions == 2,
             )  # fmt: skip
-            y = self.drop(y) if layer else y
+            y = drops.inputs(layer, y, rows_N)
             library = KINDS[self.kind].library
             if time.even:  # a rectangle is faster, and avoids the quadratic backward pass on a CPU
                 y_TBO, *last = library(y.unflatten(0, (-1, time.rows)), *rest, False)
@@ -290,12 +321,12 @@ class RecurrentStack(nn.Module):
     def _layer_state(self, state: RecurrentState, layer: int, rows: int) -> CellState:
         """Return the state of one layer, for sentences with tokens, [directions, rows, E]."""
         first = layer * self.directions
-        return tuple(part[first : first + self.directions, :rows].contiguous() for part in state.parts)
+        own = self.widths[layer]
+        return tuple(part[first : first + self.directions, :rows, :own].contiguous() for part in state.parts)
 
-    @staticmethod
-    def _join_layers(lasts: list[CellState], initial: RecurrentState) -> RecurrentState:
+    def _join_layers(self, lasts: list[CellState], initial: RecurrentState) -> RecurrentState:
         """Join the last states of all layers, followed by the initial states of sentences without tokens."""
-        ran = [torch.cat(parts) for parts in zip(*lasts, strict=True)]
+        ran = [torch.cat([widen(part, self.width) for part in parts]) for parts in zip(*lasts, strict=True)]
         return RecurrentState.of(
             [torch.cat([last, part[:, last.shape[1] :]], dim=1) for last, part in zip(ran, initial.parts, strict=True)]
         )
@@ -327,53 +358,3 @@ def init_recurrent(stack: RecurrentStack, forget_bias: float = 1.0) -> None:
             bias_h.zero_()
             if "forget" in gates:
                 bias_x.chunk(len(gates))[gates.index("forget")].fill_(forget_bias)
-
-
-# --- gradients over time ----------------------------------------------------------------------------------------------
-
-
-class GradientNorms:
-    """The norm of dL/dh(t) at each step of one layer, which shows vanishing or exploding gradients
-
-    Pascanu et al. 2013
-
-        with GradientNorms(stack) as norms:
-            y, _ = stack(x, layout)
-        loss(y).backward()
-        norms.per_step()
-
-    Inside the block the stack runs step by step. The gradient is the total one, through the output of step t and all
-    later steps; the norm is over all sentences with a token at step t. Only the last run is kept.
-    """
-
-    def __init__(self, stack: RecurrentStack, layer: int = -1, direction: int = 0) -> None:
-        self.stack = stack
-        self._watched = (layer % len(stack.layers), direction)
-        self._norms: dict[int, Tensor] = {}
-
-    def __enter__(self) -> "GradientNorms":
-        self.stack.watch = self._watch
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stack.watch = None
-
-    def per_step(self) -> Float[Tensor, "T"]:
-        """Return the norms after the backward pass; zero for steps without a gradient."""
-        if not self._norms:
-            raise ValueError("no step was watched: run the stack inside the `with` block")
-        return torch.stack([self._norms[step] for step in sorted(self._norms)])
-
-    def _watch(self, layer: int, direction: int) -> Watch | None:
-        if (layer, direction) != self._watched:
-            return None
-        self._norms = {}
-        return self._record
-
-    def _record(self, step: int, h_RE: Tensor) -> None:
-        norms = self._norms  # of this run, even if another run starts before the backward pass
-        norms[step] = h_RE.new_zeros(())
-        if h_RE.requires_grad:
-            h_RE.register_hook(lambda gradient: norms.__setitem__(step, gradient.detach().norm()))

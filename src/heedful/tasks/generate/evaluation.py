@@ -10,12 +10,12 @@ from heedful.data.corpora.files import content_key
 from heedful.data.corpora.running_text import read_running_text
 from heedful.data.prepare.text_stores import TextStores
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError, counted
+from heedful.errors import counted
 from heedful.metrics.perplexity import Likelihood
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
-from heedful.tasks.generate.validation import evaluation_windows, score_windows
+from heedful.tasks.generate.predicted_text import predicted_text
 from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 
@@ -38,7 +38,7 @@ class LanguageEvaluation:
     likelihood: Likelihood
     size: TextSize
     vocabulary: int
-    stride: int
+    stride: int | None  # None: the state was carried over the whole text
     seconds: float
 
     def scores(self) -> list[Score]:
@@ -95,24 +95,19 @@ def evaluate_language(
     """Predict every token of a corpus, and score the predictions.
 
     A window of `data.max_length` tokens moves by `stride` tokens, by default by its own length: a smaller stride gives
-    each token more text before it, and takes longer.
+    each token more text before it, and takes longer. A recurrent model with open borders reads each corpus from its
+    beginning to its end instead, in up to ten parallel streams.
     """
     recipe, tokenizer = bundle.recipe, bundle.vocabularies["text"]
-    if stride is not None and not 1 <= stride <= recipe.data.max_length:
-        raise UserError(
-            f"`stride` is {stride}, but must be from 1 to {recipe.data.max_length:,}, the length of a window."
-        )
     contents = {corpus: content_key(corpus, folder)}
     data = recipe.data.model_copy(update={"folder": folder})
     store = TextStores(data, tokenizer, contents, lambda message: None, running=True).store(corpus)
-    windows = evaluation_windows(recipe, [store], stride)
+    text = predicted_text(recipe, [store], stride)
     started = time.perf_counter()
     with evaluation_mode(bundle.model):
-        found = score_windows(bundle.model, windows, windows.plan(), show, "evaluating: batch")
+        found = text.likelihood(bundle.model, show, "evaluating: batch")
     seconds = time.perf_counter() - started
-    return LanguageEvaluation(
-        found, _measure(corpus, folder, TextForm.of(data)), tokenizer.size, windows.stride, seconds
-    )
+    return LanguageEvaluation(found, _measure(corpus, folder, TextForm.of(data)), tokenizer.size, text.stride, seconds)
 
 
 def _measure(corpus: AnyCorpus, folder: str, form: TextForm) -> TextSize:

@@ -4,14 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from heedful.config.corpora import AnyCorpus
-from heedful.config.model.language import TransformerDecoderTable
+from heedful.config.model.language import RecurrentDecoderTable, TransformerDecoderTable
 from heedful.config.recipe import Recipe
-from heedful.config.rules.generate import GENERATE, language_model
+from heedful.config.rules.generate import GENERATE, carries_state, language_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
+from heedful.data.batches.streams import Streams
 from heedful.data.batches.windows import WindowFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
@@ -25,6 +27,7 @@ from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.training.objectives import NextToken
+from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
 
 
 class GenerateTask:
@@ -36,13 +39,22 @@ class GenerateTask:
         """Read the data; a given vocabulary is kept."""
         return prepare_texts(recipe, say, given, running=True)
 
-    def objective(self, recipe: Recipe, prepared: Prepared) -> NextToken:
+    def objective(self, recipe: Recipe, prepared: Prepared) -> NextToken | TruncatedBackPropagation:
         """Make the objective that training minimises."""
-        return NextToken(recipe.label_smoothing)
+        decoder = language_model(recipe).decoder
+        if not carries_state(recipe):
+            return NextToken(recipe.label_smoothing)
+        assert isinstance(decoder, RecurrentDecoderTable)
+        penalty = ActivationPenalty(decoder.penalty_activation, decoder.penalty_change)
+        return TruncatedBackPropagation(recipe.label_smoothing, penalty if decoder.penalized else None)
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> WindowFeed:
+    def feed(self, recipe: Recipe, prepared: Prepared) -> WindowFeed | Streams:
         """Make the training batches."""
         data = recipe.data
+        if carries_state(recipe):
+            texts = [store.streams["text"].values for store in prepared.train]
+            text = texts[0] if len(texts) == 1 else np.concatenate(texts)
+            return Streams.of(text, _streams(recipe), data.max_length, recipe.train.seed)
         return WindowFeed(
             prepared.train,
             prepared.weights,
@@ -57,6 +69,8 @@ class GenerateTask:
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
         decoder, data = language_model(recipe).decoder, recipe.data
+        if carries_state(recipe):
+            return StaticShape(_streams(recipe) * data.max_length, _streams(recipe), data.max_length)
         if not isinstance(decoder, TransformerDecoderTable):
             return None
         shape = static_layout(decoder, data, data.max_length, _shortest(recipe), precision)
@@ -93,6 +107,11 @@ class GenerateTask:
     ) -> LanguageEvaluation:
         """Score how well the model predicts the texts of a corpus."""
         return evaluate_language(model.bundle, corpus, folder, show=show)
+
+
+def _streams(recipe: Recipe) -> int:
+    """Return the number of parallel streams that fill a batch."""
+    return recipe.data.batch_tokens // recipe.data.max_length
 
 
 def _shortest(recipe: Recipe) -> int:

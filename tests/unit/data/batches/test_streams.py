@@ -79,12 +79,42 @@ def test_a_batch_takes_over_another_of_its_shape() -> None:
     assert first.fresh.tolist() == [False, True]
 
 
-def test_streams_are_never_of_one_shape() -> None:
-    feed = Streams.of(range(10), rows=2, length=3)
+def test_segments_for_a_gpu_have_one_shape_and_leave_out_less_than_one() -> None:
+    feed = Streams.of(range(100, 124), rows=2, length=3, seed=1)
     placed = feed.placed(StaticShape(6, 2, 3), pin=False)
     assert isinstance(placed, TrainingFeed)
+    assert placed.static == StaticShape(6, 2, 3)
+    made = [placed.batch(planned) for planned in placed.plan(0)]
+    assert len(made) == 3  # of 11 tokens per stream
+    assert {tuple(batch.inputs.layout.lengths.tolist()) for batch in made} == {(3, 3)}
+    assert feed.placed(None, pin=False).static is None
+
+
+def test_a_text_that_does_not_fill_a_segment_is_not_of_one_shape() -> None:
+    placed = Streams.of(range(10), rows=2, length=5).placed(StaticShape(10, 2, 5), pin=False)
     assert placed.static is None
-    assert len(placed.segment(1).labels) < len(placed.segment(0).labels)
+    assert [len(placed.batch(planned).labels) for planned in placed.plan(0)] == [9]
+
+
+@given(size=st.integers(3, 60), rows=st.integers(1, 5), length=st.integers(1, 20), epoch=st.integers(0, 3))
+@settings(max_examples=40)
+def test_an_epoch_with_a_seed_begins_elsewhere_and_still_predicts_every_token_once(
+    size: int, rows: int, length: int, epoch: int
+) -> None:
+    text = list(range(100, 100 + size))
+    streams = Streams.of(text, min(rows, size - 1), length, seed=7)
+    made = [streams.batch(planned) for planned in streams.plan(epoch)]
+    again = [streams.batch(planned) for planned in streams.plan(epoch)]
+    assert all(torch.equal(one.labels, other.labels) for one, other in zip(made, again, strict=True))
+    assert sorted(token for batch in made for token in batch.labels.tolist()) == text[1:]
+    for batch in made:
+        assert torch.equal(batch.inputs.values + 1, batch.labels)
+
+
+def test_epochs_begin_at_different_places() -> None:
+    streams = Streams.of(range(1000), rows=2, length=10, seed=7)
+    firsts = [int(streams.batch(next(streams.plan(epoch))).inputs.values[0]) for epoch in range(4)]
+    assert len(set(firsts)) == 4
 
 
 def test_a_text_too_short_for_its_streams_is_refused() -> None:

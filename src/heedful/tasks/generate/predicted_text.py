@@ -1,0 +1,125 @@
+"""How a language model reads texts that it is evaluated on, so that it predicts every token once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from heedful.config.recipe import Recipe
+from heedful.config.rules.generate import carries_state
+from heedful.data.batch_layout import CPU_MULTIPLE
+from heedful.data.batches.sliding_windows import SlidingWindows
+from heedful.data.batches.streams import StreamBatch, Streams
+from heedful.data.batches.windows import PlannedWindows, WindowBatch
+from heedful.data.epochs.plan import spread
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+from heedful.metrics.perplexity import Likelihood, carried_likelihood, likelihood
+from heedful.models.networks import LanguageModel
+from heedful.tasks.protocol import ShowProgress
+from heedful.training.truncated import carrying
+
+_STREAMS: Final = 10  # that a text is read in at once; each begins with nothing before it
+
+
+class PredictedText(Protocol):
+    """Texts, and the way in which a model reads them."""
+
+    @property
+    def stride(self) -> int | None:
+        """Number of tokens by which windows move; None where there are no windows."""
+
+    def likelihood(self, model: LanguageModel, show: ShowProgress, doing: str, most: int | None = None) -> Likelihood:
+        """Sum over all tokens, or over those of about `most` windows. Put the model into `eval` mode before."""
+
+
+def predicted_text(recipe: Recipe, stores: Sequence[TokenStore], stride: int | None = None) -> PredictedText:
+    """Return texts in the way in which a recipe's model reads them; without a stride windows do not overlap."""
+    data = recipe.data
+    if carries_state(recipe):
+        if stride is not None:
+            raise UserError(
+                f"`stride` is {stride}, but this model carries its state over the whole text and reads no windows: "
+                "leave it out."
+            )
+        return CarriedText.of(stores, data.max_length)
+    if stride is not None and not 1 <= stride <= data.max_length:
+        raise UserError(f"`stride` is {stride}, but must be from 1 to {data.max_length:,}, the length of a window.")
+    return WindowedText(
+        SlidingWindows(
+            stores, data.max_length, stride or data.max_length, data.borders, data.batch_tokens, CPU_MULTIPLE
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class WindowedText:
+    """Texts read in windows, each by itself."""
+
+    windows: SlidingWindows
+
+    @property
+    def stride(self) -> int:
+        """Number of tokens by which windows move."""
+        return self.windows.stride
+
+    def likelihood(self, model: LanguageModel, show: ShowProgress, doing: str, most: int | None = None) -> Likelihood:
+        """Sum over the tokens of all windows, or of about `most` windows at equal distances."""
+        plan = self.windows.plan()
+        if most is not None:
+            plan = _some(plan, most)
+        with show(doing, len(plan)) as advance:
+
+            def batches() -> Iterator[WindowBatch]:
+                for planned in plan:
+                    yield self.windows.batch(planned)
+                    advance(1)
+
+            return likelihood(model, batches())
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedText:
+    """Each text from its beginning to its end, with the state carried all the way: in a few parallel streams.
+
+    A stream begins with nothing before it, like a text; a text shorter than ten segments is fewer streams. Where a
+    stream is cut into segments makes no difference.
+    """
+
+    streams: Sequence[Streams]  # of each text
+
+    @classmethod
+    def of(cls, stores: Sequence[TokenStore], length: int) -> "CarriedText":
+        """Cut texts into streams of at least `length` tokens, where they have as many."""
+        texts = [store.streams["text"].values for store in stores if store.tokens("text") > 1]
+        rows = [min(_STREAMS, max(1, (len(text) - 1) // length)) for text in texts]
+        return cls([Streams.of(text, count, length) for text, count in zip(texts, rows, strict=True)])
+
+    @property
+    def stride(self) -> None:
+        """None: there are no windows."""
+        return None
+
+    def likelihood(self, model: LanguageModel, show: ShowProgress, doing: str, most: int | None = None) -> Likelihood:
+        """Sum over all tokens, or over those of the first segments, about `most` in all."""
+        counts = [len(text) for text in self.streams]
+        if most is not None:
+            parts = sum(len(text) * text.rows for text in self.streams)
+            counts = [max(1, round(count * min(1.0, most / parts))) for count in counts]
+        found = Likelihood(0.0, 0)
+        with show(doing, sum(counts)) as advance:
+
+            def segments(text: Streams, count: int) -> Iterator[StreamBatch]:
+                for index in range(count):
+                    yield text.segment(index)
+                    advance(1)
+
+            for text, count in zip(self.streams, counts, strict=True):
+                found += carried_likelihood(carrying(model), segments(text, count))
+        return found
+
+
+def _some(plan: Sequence[PlannedWindows], most: int) -> list[PlannedWindows]:
+    """Return batches of about `most` windows in all, at equal distances."""
+    count = sum(len(planned.begins) for planned in plan)
+    taken = max(1, round(len(plan) * min(1.0, most / count)))
+    return [plan[number] for number in spread(taken, len(plan))]
