@@ -60,8 +60,8 @@ class KneserNey:
             counted = ends[length] if length + 1 == order else _once_per_neighbour(ends[length], ends[length + 1])
             counts = np.bincount(counted[counted >= 0], minlength=len(keys)).astype(np.float64)
             owners = keys // vocabulary
-            totals, types = (np.bincount(owners, some, histories) for some in (counts, counts > 0))
-            orders.append(_Order(keys, *(np.append(some, 0.0) for some in (counts, totals, types)), _discount(counts)))
+            totals, types = (np.append(np.bincount(owners, some, histories), 0.0) for some in (counts, counts > 0))
+            orders.append(_Order(keys, np.append(counts, 0.0), totals, types, _discount(counts)))
             histories = len(keys)
         return cls(tuple(orders), vocabulary)
 

@@ -68,5 +68,5 @@ def test_a_last_layer_as_wide_as_embeddings_can_be_tied() -> None:
 
 def test_shares_are_those_of_their_places_or_the_common_one() -> None:
     model = load("language", RUNNING, model=decoder("dropout = 0.3, dropout_input = 0.6")).model
-    shares = [model.decoder.share(where) for where in ("input", "hidden", "output")]  # type: ignore[union-attr, arg-type]
+    shares = [model.decoder.share(where) for where in ("input", "hidden", "output")]  # type: ignore[union-attr]
     assert shares == [0.6, 0.3, 0.3]
