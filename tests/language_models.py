@@ -22,6 +22,7 @@ TRANSFORMERS: Final[Mapping[str, dict[str, Any]]] = {
     "rope": {"positions": "rope"},
     "alibi": {"positions": "alibi"},
     "relative": {"positions": "relative"},
+    "llama": {"norm": "pre", "norm_kind": "rms", "positions": "rope", "key_value_heads": 1, "bias": False},
     "explicit": {"backend": "explicit"},
     "additive": {"alignment": "additive"},
     "area": {"alignment": "area", "positions": "rope"},

@@ -21,6 +21,17 @@ TRANSFORMERS: dict[str, Options] = {
     "post-deep-narrow": {"decoder_layers": 3, "heads": 1, "width": 8},
     "post-rope": {"norm": "post", "positions": "rope"},
     "pre-rope": {"norm": "pre", "positions": "rope", "tie": "none"},
+    "llama": {
+        "norm": "pre",
+        "norm_kind": "rms",
+        "positions": "rope",
+        "rope_base": 500.0,
+        "heads": 4,
+        "key_value_heads": 2,
+        "activation": "swiglu",
+        "bias": False,
+        "tie": "none",
+    },
     "post-alibi": {"norm": "post", "positions": "alibi"},
     "pre-alibi-three-heads": {"norm": "pre", "positions": "alibi", "heads": 3, "width": 15},
     "post-relative": {"norm": "post", "positions": "relative", "max_distance": 3},
@@ -133,7 +144,11 @@ _WORDS: Options = {"family": "recurrent", "width": 6, "embedding": 8}
 
 CLASSIFIERS: dict[str, Options] = {
     "first": {"encoder": _TINY},
-    "mean-pre-norm": {"encoder": _TINY | {"norm": "pre", "positions": "learned"}, "pool": "mean"},
+    "mean-pre-rms": {
+        "encoder": _TINY
+        | {"norm": "pre", "norm_kind": "rms", "positions": "learned", "key_value_heads": 1, "bias": False},
+        "pool": "mean",
+    },
     "max-relative": {"encoder": _TINY | {"positions": "relative", "embeddings": 2}, "pool": "max"},
     "attention-rope": {"encoder": _TINY | {"positions": "rope"}, "pool": "attention"},
     "multi-dimensional": {"encoder": _TINY | {"embedding_norm": True}, "pool": "multi_dimensional", "pooler": True},
@@ -164,7 +179,7 @@ PAIRED = ("pairs", "bert-pairs", "gru-pairs")  # of these those that read two te
 MASKED: dict[str, Options] = {
     "next-sentence": {},
     "tokens-alone": {"next_sentence": False, "segments": 0},
-    "pre-norm-rope": {"norm": "pre", "positions": "rope"},
+    "pre-norm-rope": {"norm": "pre", "norm_kind": "rms", "positions": "rope", "key_value_heads": 1, "bias": False},
 }
 
 

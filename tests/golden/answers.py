@@ -12,6 +12,7 @@ import heedful
 Json = dict[str, Any]
 TOLERANCE: Final = 1e-5  # of numbers, relative to those above 1; texts and tokens are equal
 _NUMBERS: Final = 4  # of each vector
+_NEW: Final = 12  # tokens of a continued text
 
 
 def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
@@ -19,6 +20,8 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
     model = heedful.load(folder, device="cpu", precision="float32")
     if "sources" in asked:
         return _translations(model, asked)
+    if "generate" in asked:
+        return _continuations(model, asked)
     return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
 
 
@@ -105,6 +108,14 @@ def _fillings(model: Any, asked: Mapping[str, Any]) -> Json:
         ],
         "embedded": _few_numbers(model.embed(asked["embed"])),
         "tokens": {"pieces": [*pieces], "vectors": _few_numbers(vectors)},
+    }
+
+
+def _continuations(model: Any, asked: Mapping[str, Any]) -> Json:
+    evaluated = model.evaluate(asked["evaluate"]).to_json()
+    return {
+        "texts": model.generate(asked["generate"], max_tokens=_NEW),
+        "evaluated": {key: evaluated[key] for key in ("loss", "perplexity", "word_perplexity", "tokens", "words")},
     }
 
 

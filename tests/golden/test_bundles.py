@@ -25,9 +25,11 @@ def test_every_tokenizer_and_every_family_is_among_the_old_models() -> None:
         "byte_bpe", "bpe", "wordpiece", "unigram", "word", "char"
     }  # fmt: skip
     families = {recipe["model"]["family"] for recipe in recipes}
-    assert families == {"transformer", "recurrent", "mixed", "classifier", "bert"}
+    assert families == {"transformer", "recurrent", "mixed", "classifier", "bert", "language"}
     encoders = {recipe["model"]["encoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "classifier"}
     assert encoders == {"transformer", "recurrent", "hierarchical", "bert"}
+    decoders = {recipe["model"]["decoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "language"}
+    assert decoders == {"transformer", "recurrent"}
 
 
 def test_no_old_model_names_a_place_on_the_machine_that_made_it() -> None:

@@ -28,6 +28,13 @@ class CheckedConfig:
             raise self._refusal(key, value, f"a whole number from 1 to {_MOST:,}")
         return value
 
+    def index(self, key: str, size: int) -> int:
+        """Return a whole number from 0 up to, but not including, `size`."""
+        value = self._value(key, None)
+        if type(value) is not int or not 0 <= value < size:
+            raise self._refusal(key, value, f"one whole number from 0 to {size - 1:,}")
+        return value
+
     def divisor(self, key: str, whole: str) -> int:
         """Return a whole number that divides the value of another key."""
         value, total = self.number(key), self.number(whole)
@@ -62,6 +69,13 @@ class CheckedConfig:
         if value not in tuple(choices):
             raise self._refusal(key, value, f"one of {', '.join(choices)}")
         return choices[value]
+
+    def table(self, key: str) -> "CheckedConfig":
+        """Return the values of a table, by the key of the table and their own; a missing table has none."""
+        value = self._value(key, {})
+        if not isinstance(value, dict):
+            raise self._refusal(key, value, "a table")
+        return CheckedConfig(self.where, {f"{key}.{name}": inner for name, inner in value.items()})
 
     def must_be(self, key: str, wanted: Any, why: str) -> None:
         """Refuse any value other than this one; a missing value is accepted."""

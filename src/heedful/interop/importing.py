@@ -10,6 +10,8 @@ from torch import nn
 from heedful.errors import UserError, by_caller
 from heedful.files import new_folder, output_folder
 from heedful.interop.bert.model import read_bert
+from heedful.interop.gpt2.model import read_gpt2
+from heedful.interop.llama.model import read_llama
 from heedful.interop.marian.model import read_marian
 from heedful.interop.model_folder import ModelFolder, open_folder
 from heedful.models.bundle import CONFIG, Bundle, write_description, write_weights
@@ -18,6 +20,8 @@ from heedful.runs.model_card import write_card
 READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # by `model_type`
     "marian": read_marian,
     "bert": read_bert,
+    "gpt2": read_gpt2,
+    "llama": read_llama,
 }
 
 

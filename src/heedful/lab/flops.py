@@ -7,7 +7,8 @@ included) in sentences of s_i and t_i, width E, inner width F, and V target piec
     decoder block      2 m (6 E^2 + g E F) + 4 n E^2 + 4 E sum t_i^2 + 4 E sum t_i s_i
     output             2 m E V
 
-where g = 2, or 3 with SwiGLU. Relative positions up to a distance k add 4 n (2k + 1) E to an encoder block, and
+where g = 2, or 3 with SwiGLU. With G heads of keys and values for H heads of queries, the products that project keys
+and values count G / H times. Relative positions up to a distance k add 4 n (2k + 1) E to an encoder block, and
 4 m (2k + 1) E to a decoder block. Attention's 4 E s t is the scores and the weighted sum of all heads; causal
 attention counts as a full square, as in torch's own counter. A training step costs three forward passes: for each
 product of the forward pass, the backward pass computes two, one for the input and one for the weights. Only matrix
@@ -84,14 +85,23 @@ class _Lengths:
 
 
 def _encoder(model: TransformerModel, lengths: _Lengths) -> float:
-    block = 2 * lengths.source * (4 * model.width**2 + _position_wise(model)) + 4 * model.width * lengths.source_pairs
+    projections = (2 + 2 * _shared(model)) * model.width**2
+    block = 2 * lengths.source * (projections + _position_wise(model)) + 4 * model.width * lengths.source_pairs
     return model.layers * block
 
 
 def _decoder(model: TransformerModel, lengths: _Lengths, memory_width: int) -> float:
     width = model.width
-    block = 2 * lengths.target * (6 * width**2 + _position_wise(model)) + 4 * lengths.source * memory_width * width
+    shared = _shared(model)
+    projections = (4 + 2 * shared) * width**2
+    block = 2 * lengths.target * (projections + _position_wise(model))
+    block += 4 * lengths.source * memory_width * width * shared
     return (model.decoder_layers or model.layers) * (block + 4 * width * (lengths.target_pairs + lengths.pairs))
+
+
+def _shared(model: TransformerModel) -> float:
+    """Return the number of heads of keys and values for each head of queries."""
+    return (model.key_value_heads or model.heads) / model.heads
 
 
 def _position_wise(model: TransformerModel) -> int:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Output
 from heedful.nn.layers.feedforward import ACTIVATIONS
-from heedful.nn.layers.linear import LayerNorm, Linear
+from heedful.nn.layers.linear import Linear
 
 
 class Pooler(nn.Module):
@@ -25,11 +25,11 @@ class MaskedHead(nn.Module):
     """scores = N(act(W x + b)) V^T + c, with the embedding's own matrix V      Devlin et al. 2019, 3.1"""
 
     def __init__(
-        self, width: int, weight: nn.Parameter, bias: nn.Parameter, epsilon: float, activation: str = "gelu"
+        self, width: int, weight: nn.Parameter, bias: nn.Parameter, norm: nn.Module, activation: str = "gelu"
     ) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        self.linear, self.norm = Linear(width, width), LayerNorm(width, eps=epsilon)
+        self.linear, self.norm = Linear(width, width), norm
         self.output = Output(weight, bias)
 
     def states(self, x_PE: Float[Tensor, "P E"]) -> Float[Tensor, "P E"]:

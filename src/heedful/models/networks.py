@@ -136,6 +136,6 @@ def precision_of(model: nn.Module) -> torch.dtype:
 def store_in(network: nn.Module, precision: torch.dtype) -> None:
     """Store the matrices in the type they are used in, so that no step converts them; norms stay as they are."""
     for module in network.modules():
-        if not isinstance(module, nn.LayerNorm):
+        if not isinstance(module, nn.LayerNorm | nn.RMSNorm):
             for parameter in module.parameters(recurse=False):
                 parameter.data = parameter.data.to(precision)

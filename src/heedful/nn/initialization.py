@@ -1,6 +1,7 @@
 """Initial weights."""
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import torch
@@ -26,24 +27,25 @@ def init_xavier(model: nn.Module) -> None:
     for module in model.modules():
         match module:
             case nn.Linear():
-                _uniform(module, 1)
+                _uniform(module, [module.out_features])
             case Learned():
                 nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
     for module in model.modules():
         match module:
             case SelfAttention():
-                _uniform(module.project, 3, _ATTENTION_GAIN)
+                _uniform(module.project, module.rows, _ATTENTION_GAIN)
             case CrossAttention():
-                _uniform(module.project_query, 1, _ATTENTION_GAIN)
-                _uniform(module.project_memory, 2, _ATTENTION_GAIN)
+                _uniform(module.project_query, [module.project_query.out_features], _ATTENTION_GAIN)
+                _uniform(module.project_memory, module.rows, _ATTENTION_GAIN)
             case SwiGLU():
-                _uniform(module.into, 2)
+                _uniform(module.into, [module.into.out_features // 2] * 2)
             case RecurrentStack():
                 init_recurrent(module)
 
 
-def _uniform(linear: nn.Linear, stacked: int, gain: float = 1.0) -> None:
-    for matrix in linear.weight.chunk(stacked):
+def _uniform(linear: nn.Linear, rows: Sequence[int], gain: float = 1.0) -> None:
+    """Initialize the matrices that are stacked in a linear map, with these numbers of rows."""
+    for matrix in linear.weight.split(list(rows)):
         nn.init.xavier_uniform_(matrix, gain)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)

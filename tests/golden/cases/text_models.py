@@ -1,4 +1,4 @@
-"""Classifiers and masked language models whose bundles are golden."""
+"""Classifiers, masked language models and language models whose bundles are golden."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,6 +20,11 @@ batch_tokens = 256
 max_length = 32
 """
 _OPINIONS: Final = ["The film was great. The cast was funny.", "The ending was dull.", "The story was odd, but great!"]
+
+_CONTINUED: Final = {
+    "generate": ["The dog", "A bird likes the", "The girl hears"],
+    "evaluate": ["The dog sees a house. The cat likes the song.", "A bird hears the tree today."],
+}
 
 TEXT_MODELS: Final[Mapping[str, Golden]] = {
     "classifier-transformer": Golden(
@@ -108,5 +113,68 @@ next_sentence = true
         },
         steps=500,
         lr=0.01,
+    ),
+    "language-transformer": Golden(
+        _RUNNING,
+        """
+[tokenizer]
+kind = "byte_bpe"
+size = 300
+[model]
+family = "language"
+[model.decoder]
+family = "transformer"
+width = 8
+heads = 2
+layers = 2
+inner = 16
+max_positions = 64
+dropout = 0.0
+dropout_attention = 0.0
+""",
+        _CONTINUED,
+        steps=300,
+        lr=0.02,
+    ),
+    "language-llama": Golden(
+        _RUNNING.replace("max_length", 'borders = "open"\nmax_length'),
+        """
+[tokenizer]
+kind = "char"
+[model]
+family = "language"
+tie = false
+output_bias = true
+[model.decoder]
+family = "transformer"
+width = 8
+heads = 4
+key_value_heads = 2
+layers = 1
+inner = 16
+activation = "swiglu"
+norm_kind = "rms"
+positions = "rope"
+rope_base = 500.0
+bias = false
+dropout = 0.0
+dropout_attention = 0.0
+""",
+        _CONTINUED,
+        steps=300,
+        lr=0.02,
+    ),
+    "language-recurrent": Golden(
+        _RUNNING,
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "language"
+decoder = { family = "recurrent", cell = "lstm", width = 8, layers = 2, dropout = 0.0 }
+""",
+        _CONTINUED,
+        steps=150,
+        lr=0.02,
     ),
 }

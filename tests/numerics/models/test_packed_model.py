@@ -215,6 +215,10 @@ def test_presets_have_the_published_number_of_parameters(preset: str, published:
         ({"norm": "pre"}, 2 * 2 * 16),  # a final norm a side
         ({"final_norm": True}, 2 * 2 * 16),
         ({"norm": "pre", "final_norm": False}, 0),
+        ({"norm_kind": "rms"}, -(2 * 2 + 2 * 3) * 16),  # no biases of norms
+        ({"key_value_heads": 1}, -(2 + 2 * 2) * 2 * 8 * (16 + 1)),  # in six attentions one head of two of k and v
+        ({"bias": False}, -(2 * (4 * 16 + 24 + 16 + 2 * 16) + 2 * (8 * 16 + 24 + 16 + 3 * 16))),
+        ({"rope_base": 500.0, "positions": "rope"}, 0),
         ({"activation": "gelu"}, 0),
         ({"activation": "swiglu"}, 4 * (16 * 24 - 24 - 16)),  # in each of four blocks a gate more, no biases
         ({"decoder_layers": 1}, -(8 * (16 * 16 + 16) + 2 * 16 * 24 + 24 + 16 + 3 * 2 * 16)),

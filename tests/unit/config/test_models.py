@@ -172,6 +172,8 @@ COMPARED = (
 )
 REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "width = 10\nheads = 3": "in `model`, `width` must be a multiple of `heads` (3), but is 10.",
+    "key_value_heads = 3": "in `model`, `heads` must be a multiple of `key_value_heads` (3), but is 8.",
+    "key_value_heads = 16": "in `model`, `heads` must be a multiple of `key_value_heads` (16), but is 8.",
     "width = 9\nheads = 3": "in `model`, `width` must be even for sinusoidal positions, but is 9.",
     "width = 9\nheads = 3\npositions = 'sinusoidal_halves'": (
         "in `model`, `width` must be even for sinusoidal positions, but is 9."

@@ -19,6 +19,7 @@ def test_values_of_the_right_type_are_given() -> None:
     assert SETTINGS.real("two", 0.0) == 2.0
     assert SETTINGS.fraction("half", 0.0) == 0.5
     assert SETTINGS.divisor("two", "two") == 2
+    assert SETTINGS.index("two", 3) == 2
     assert SETTINGS.flag("yes", False) is True
     assert SETTINGS.choice("word", {"swish": "silu"}) == "silu"
     SETTINGS.must_be("two", 2, "why")
@@ -35,6 +36,8 @@ def test_defaults_stand_for_what_is_missing_or_null() -> None:
     ("ask", "line"),
     [
         (lambda: SETTINGS.number("other"), "x/config.json: `other` is missing, but must be a whole number."),
+        (lambda: SETTINGS.index("two", 2), "x/config.json: `two` is 2, but must be one whole number from 0 to 1."),
+        (lambda: SETTINGS.index("list", 9), "x/config.json: `list` is [1], but must be one whole number from 0 to 8."),
         (lambda: SETTINGS.number("half"), "x/config.json: `half` is 0.5, but must be a whole number."),
         (lambda: SETTINGS.number("yes"), "x/config.json: `yes` is true, but must be a whole number."),
         (lambda: SETTINGS.real("list", 0.0), "x/config.json: `list` is [1], but must be a number above 0."),

@@ -14,7 +14,7 @@ CONFIGS: list[dict[str, Any]] = [
     {"activation": "silu"},
     {"layers": 1, "decoder_layers": 3, "tie": "none"},
     {"positions": "learned", "activation": "gelu", "tie": "decoder", "dropout_attention": 0.1, "dropout_inner": 0.1},
-    {"positions": "rope"},
+    {"positions": "rope", "key_value_heads": 2, "norm_kind": "rms", "bias": False},
     {"positions": "alibi", "norm": "pre"},
     {"positions": "relative", "max_distance": 3},
 ]

@@ -11,6 +11,7 @@ from heedful.config.model.bert import BertModel
 from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.networks import MaskedModel
+from heedful.nn.layers.linear import LayerNorm
 from heedful.packed import Packed
 
 WIDTH, WORDS, EPSILON = 6, 11, 1e-3
@@ -43,7 +44,7 @@ def test_a_pooler_is_tanh_of_a_linear_map() -> None:
 
 def test_a_masked_head_is_norm_of_gelu_of_a_linear_map_against_the_embedding() -> None:
     weight, bias = nn.Parameter(torch.randn(WORDS, WIDTH)), nn.Parameter(torch.randn(WORDS))
-    head = MaskedHead(WIDTH, weight, bias, EPSILON)
+    head = MaskedHead(WIDTH, weight, bias, LayerNorm(WIDTH, eps=EPSILON))
     randomised(head)
     for x in torch.randn(3, WIDTH):
         inner = [

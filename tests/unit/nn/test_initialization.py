@@ -44,6 +44,16 @@ def test_each_stacked_matrix_starts_as_it_would_alone(module: nn.Module, name: s
         assert_uniform(matrix, gain)
 
 
+def test_projections_to_fewer_heads_start_as_they_would_alone() -> None:
+    torch.manual_seed(1)
+    own, other = SelfAttention(WIDTH, 4, key_value_heads=2), CrossAttention(WIDTH, 4, key_value_heads=2)
+    init_xavier(nn.Sequential(own, other))
+    for matrix in own.project.weight.detach().split([WIDTH, WIDTH // 2, WIDTH // 2]):
+        assert_uniform(matrix, math.sqrt(0.5))
+    for matrix in other.project_memory.weight.detach().split([WIDTH // 2, WIDTH // 2]):
+        assert_uniform(matrix, math.sqrt(0.5))
+
+
 def test_biases_start_at_zero_and_norms_at_one() -> None:
     model = nn.Sequential(
         SelfAttention(WIDTH, 4), CrossAttention(WIDTH, 4), FeedForward(WIDTH, INNER), LayerNorm(WIDTH)

@@ -19,7 +19,10 @@ def command(
         bool, typer.Option("--json", help="Print one JSON object: the folder, its kind and its size.")
     ] = False,
 ) -> None:
-    """Import MarianMT (such as the OPUS-MT translators) or BERT from a local folder; nothing is downloaded or run."""
+    """Import MarianMT (such as the OPUS-MT translators), BERT, GPT-2 or a Llama-shaped model from a local folder.
+
+    Nothing is downloaded or run.
+    """
     _refuse_hub_name(folder)
     from heedful.interop.importing import import_model  # importing torch takes seconds
 

@@ -136,6 +136,8 @@ class LanguageModelTable(Section):
     """Family and shape of the decoder."""
     tie: bool = True
     """Whether the output layer shares the matrix of the embedding."""
+    output_bias: bool = False
+    """Whether the output layer has a bias."""
 
     @property
     def width(self) -> int:

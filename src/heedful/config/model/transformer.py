@@ -28,6 +28,11 @@ class TransformerStack(Attending):
     """Width of embeddings and states."""
     heads: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Number of attention heads."""
+    key_value_heads: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Number of heads of keys and values, each shared by several attention heads (Ainslie et al. 2023).
+
+    By default `heads`: each attention head has its own keys and values. 1 is multi-query attention (Shazeer 2019).
+    """
     layers: Layers = 6
     """Number of blocks."""
     inner: Width = 2048
@@ -36,8 +41,10 @@ class TransformerStack(Attending):
     """Activation of the feed-forward networks."""
     norm: Literal["post", "pre"] = "post"
     """Place of layer norms: after each sublayer's residual sum, or before each sublayer."""
+    norm_kind: Literal["layer", "rms"] = "layer"
+    """Norm by mean and variance (Ba et al. 2016), or by the root mean square alone (Zhang and Sennrich 2019)."""
     norm_epsilon: PositiveFloat = 1e-5
-    """Epsilon of layer norms."""
+    """Epsilon of norms."""
     final_norm: bool | None = None
     """Whether a layer norm follows the last block; by default with pre-norm only."""
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
@@ -50,6 +57,10 @@ class TransformerStack(Attending):
     """Number of learned positions; the other kinds have no limit."""
     max_distance: Annotated[int, Field(ge=1, le=10_000)] = 16
     """Maximum distance of relative positions; greater ones are clipped to it."""
+    rope_base: Annotated[float, Field(gt=1)] = 10_000.0
+    """Base of the wavelengths of rotary positions: the longest is about 2 pi times it."""
+    bias: bool = True
+    """Whether linear maps and layer norms of the blocks have biases; gated networks and RMS norms never have."""
     alignment: AlignmentName = "scaled_dot"
     """Score of a query and a key, in all heads."""
     backend: Literal["auto", "fused", "explicit"] = "auto"
@@ -98,6 +109,10 @@ class TransformerStack(Attending):
     def _heads_divide_width(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"`width` must be a multiple of `heads` ({self.heads}), but is {self.width}")
+        if self.key_value_heads is not None and self.heads % self.key_value_heads:
+            raise ValueError(
+                f"`heads` must be a multiple of `key_value_heads` ({self.key_value_heads}), but is {self.heads}"
+            )
         if self.width % 2 and self.positions in ("sinusoidal", "sinusoidal_halves"):
             raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
         if self.width // self.heads % 2 and self.positions == "rope":

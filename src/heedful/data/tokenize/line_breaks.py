@@ -12,8 +12,9 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 
 _SIGN: Final = "\N{SYMBOL FOR NEWLINE}"  # a line break, for tokenizers that read words only
 _SHOWN: Final = re.compile(f" ?{_SIGN} ?")
-# No pre-tokenizer joins a line break to the letter before it, so the tokens are those of the whole text.
-_BEFORE_BREAKS: Final = re.compile(r"(?<=\S)(?=\n)")
+# No pre-tokenizer joins a line break to a letter or digit before it, so the tokens are those of the whole text. Llama's
+# joins it to punctuation.
+_BEFORE_BREAKS: Final = re.compile(r"(?<=[^\W_])(?=\n)")
 
 
 def running_pieces(text: str, spells_spaces: bool) -> list[str]:

@@ -10,7 +10,7 @@ from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
-from heedful.models.build.transformer import transformer_encoder
+from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
 from heedful.models.networks import Classifier, MaskedModel
@@ -34,7 +34,7 @@ def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
     """Make a masked language model with new weights, drawn from torch's global generator."""
     width, weight = config.width, make_table(vocabulary, config.width)
     activation = "silu" if config.activation == "swiglu" else config.activation  # without its gate
-    head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), config.norm_epsilon, activation)
+    head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), build_norm(config), activation)
     pooler, follows = (Pooler(width), Linear(width, 2)) if config.next_sentence else (None, None)
     model = MaskedModel(_encoder(config, weight), head, pooler, follows)
     _initialize(model, config)

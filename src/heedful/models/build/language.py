@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+import torch
 from torch import nn
 
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable
@@ -17,6 +18,8 @@ def build_language_model(config: LanguageModelTable, vocabulary: int) -> Languag
     table = config.decoder
     weight = make_table(vocabulary, table.embedding_width)
     model = LanguageModel(_decoder(table, weight, weight if config.tie else make_table(vocabulary, table.output_width)))
+    if config.output_bias:
+        model.output.bias = nn.Parameter(torch.zeros(vocabulary))
     match table:
         case TransformerDecoderTable():
             init_scaled(model, table.layers)

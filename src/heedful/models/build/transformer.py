@@ -20,11 +20,11 @@ from heedful.nn.attention.any_alignment import (
     LinearHeadAttention,
 )
 from heedful.nn.attention.backends import Backend, automatic, explicit
-from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
 from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
-from heedful.nn.layers.linear import LayerNorm
+from heedful.nn.layers.linear import LayerNorm, RMSNorm
 from heedful.nn.layers.positions import Learned, Sinusoidal
 from heedful.nn.layers.residual import Residual
 
@@ -73,7 +73,7 @@ def _embedding(
         case _:
             assert_never(config.positions)
     more = [make_table(*weight.shape) for _ in range(config.embeddings - 1)]
-    norm = _norm(config) if config.embedding_norm else None
+    norm = build_norm(config) if config.embedding_norm else None
     return make_embedding(
         [weight, *more],
         positions,
@@ -104,16 +104,22 @@ _BACKENDS: Final[Mapping[str, Backend]] = {"auto": automatic, "fused": automatic
 
 def _self_attention(config: TransformerStack, causal: bool, seed: int) -> SelfAttention:
     width, heads, dropout, scheme = config.width, config.heads, config.dropout_attention, _scheme(config)
+    parts = _projections(config)
     if _is_fused(config):
-        return SelfAttention(width, heads, causal, dropout, _BACKENDS[config.backend], scheme)
-    return AlignedSelfAttention(width, heads, _head_attention(config, seed), causal, dropout, scheme)
+        return SelfAttention(width, heads, causal, dropout, _BACKENDS[config.backend], scheme, **parts)
+    return AlignedSelfAttention(width, heads, _head_attention(config, seed), causal, dropout, scheme, **parts)
 
 
 def _cross_attention(config: TransformerStack, memory_width: int, seed: int) -> CrossAttention:
     width, heads, dropout = config.width, config.heads, config.dropout_attention
+    parts = _projections(config)
     if _is_fused(config):
-        return CrossAttention(width, heads, dropout, memory_width, _BACKENDS[config.backend])
-    return AlignedCrossAttention(width, heads, _head_attention(config, seed), dropout, memory_width)
+        return CrossAttention(width, heads, dropout, memory_width, _BACKENDS[config.backend], **parts)
+    return AlignedCrossAttention(width, heads, _head_attention(config, seed), dropout, memory_width, **parts)
+
+
+def _projections(config: TransformerStack) -> Projections:
+    return {"key_value_heads": config.key_value_heads, "bias": config.bias}
 
 
 def _is_fused(config: TransformerStack) -> bool:
@@ -133,7 +139,7 @@ def _scheme(config: TransformerStack) -> PositionScheme:
     head_width = config.width // config.heads
     match config.positions:
         case "rope":
-            return Rotary(head_width)
+            return Rotary(head_width, config.rope_base)
         case "alibi":
             return LinearBias(config.heads)
         case "relative":
@@ -149,23 +155,30 @@ def _network(config: TransformerStack) -> nn.Module:
         case "swiglu":
             return SwiGLU(config.width, config.inner, config.dropout_inner)
         case activation:
-            return FeedForward(config.width, config.inner, activation, config.dropout_inner)
+            return FeedForward(config.width, config.inner, activation, config.dropout_inner, config.bias)
 
 
 def _residual(config: TransformerStack) -> Residual:
     match config.norm:
         case "post":
-            return Residual(nn.Identity(), _norm(config), config.dropout)
+            return Residual(nn.Identity(), build_norm(config), config.dropout)
         case "pre":
-            return Residual(_norm(config), nn.Identity(), config.dropout)
+            return Residual(build_norm(config), nn.Identity(), config.dropout)
         case _:
             assert_never(config.norm)
 
 
 def _final_norm(config: TransformerStack) -> nn.Module:
     wanted = config.norm == "pre" if config.final_norm is None else config.final_norm
-    return _norm(config) if wanted else nn.Identity()
+    return build_norm(config) if wanted else nn.Identity()
 
 
-def _norm(config: TransformerStack) -> LayerNorm:
-    return LayerNorm(config.width, eps=config.norm_epsilon)
+def build_norm(config: TransformerStack) -> nn.Module:
+    """Make a norm of the model's states."""
+    match config.norm_kind:
+        case "layer":
+            return LayerNorm(config.width, eps=config.norm_epsilon, bias=config.bias)
+        case "rms":
+            return RMSNorm(config.width, eps=config.norm_epsilon)
+        case _:
+            assert_never(config.norm_kind)

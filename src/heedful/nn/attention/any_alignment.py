@@ -7,7 +7,7 @@ and values. Nothing here is fused: `multi_head` is faster for the scaled dot pro
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,7 +17,7 @@ from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.alignments.random_features import Kernel, causal_linear_attention, linear_attention
 from heedful.nn.attention.explicit import attend, position_shares
-from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
 from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
@@ -135,8 +135,9 @@ class AlignedSelfAttention(SelfAttention):
         causal: bool = False,
         dropout: float = 0.0,
         positions: PositionScheme | None = None,
+        **projections: Unpack[Projections],
     ) -> None:
-        super().__init__(width, heads, causal, dropout, positions=positions)
+        super().__init__(width, heads, causal, dropout, positions=positions, **projections)
         self.reading = reading
 
     @property
@@ -184,9 +185,15 @@ class AlignedCrossAttention(CrossAttention):
     """
 
     def __init__(
-        self, width: int, heads: int, reading: HeadAttention, dropout: float = 0.0, memory_width: int | None = None
+        self,
+        width: int,
+        heads: int,
+        reading: HeadAttention,
+        dropout: float = 0.0,
+        memory_width: int | None = None,
+        **projections: Unpack[Projections],
     ) -> None:
-        super().__init__(width, heads, dropout, memory_width)
+        super().__init__(width, heads, dropout, memory_width, **projections)
         self.reading = reading
 
     @property

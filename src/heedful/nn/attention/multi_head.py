@@ -7,6 +7,7 @@ Shape letter of this file: W  width of a memory
 """
 
 import math
+from typing import TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -14,11 +15,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.nn.attention.backends import Backend, automatic, explicit
-from heedful.nn.attention.heads import split_heads
+from heedful.nn.attention.heads import head_split
 from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.decoding.step_attention import attend_memory, attend_past
 from heedful.nn.layers.linear import Linear
 from heedful.packed import Layout
+
+
+class Projections(TypedDict, total=False):
+    """The options of attention's linear maps."""
+
+    key_value_heads: int | None  # by default, as many as heads
+    bias: bool
 
 
 class SelfAttention(nn.Module):
@@ -35,12 +43,16 @@ class SelfAttention(nn.Module):
         dropout: float = 0.0,
         backend: Backend = automatic,
         positions: PositionScheme | None = None,
+        **projections: Unpack[Projections],
     ) -> None:
         super().__init__()
         self.heads, self.causal, self.dropout, self.backend = heads, causal, dropout, backend
         self.positions = positions or PositionScheme()
-        self.project = Linear(width, 3 * width)
-        self.output = Linear(width, width)
+        self.split = head_split(heads, projections.get("key_value_heads"))
+        self.rows = self.split.rows(width)  # of the matrix that projects all three
+        bias = projections.get("bias", True)
+        self.project = Linear(width, sum(self.rows), bias)
+        self.output = Linear(width, width, bias)
 
     @property
     def in_slots(self) -> bool:
@@ -99,7 +111,7 @@ class SelfAttention(nn.Module):
     def _heads(
         self, x: Float[Tensor, "N E"], positions: Int[Tensor, "*rows"], bound: int
     ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
-        q, k, v = split_heads(self.project(x), 3, self.heads)
+        q, k, v = self.split.split_all(self.project(x))
         return *self.positions.encode(q, k, positions, bound), v
 
     def _attend(
@@ -133,12 +145,16 @@ class CrossAttention(nn.Module):
         dropout: float = 0.0,
         memory_width: int | None = None,
         backend: Backend = automatic,
+        **projections: Unpack[Projections],
     ) -> None:
         super().__init__()
         self.heads, self.dropout, self.backend = heads, dropout, backend
-        self.project_query = Linear(width, width)
-        self.project_memory = Linear(memory_width or width, 2 * width)
-        self.output = Linear(width, width)
+        self.split = head_split(heads, projections.get("key_value_heads"))
+        self.rows = self.split.rows(width)[1:]  # of the matrix that projects keys and values
+        bias = projections.get("bias", True)
+        self.project_query = Linear(width, width, bias)
+        self.project_memory = Linear(memory_width or width, sum(self.rows), bias)
+        self.output = Linear(width, width, bias)
 
     @property
     def in_slots(self) -> bool:
@@ -155,7 +171,7 @@ class CrossAttention(nn.Module):
 
     def keys_and_values(self, memory_MW: Float[Tensor, "M W"]) -> tuple[Tensor, ...]:
         """Return the keys and values of the memory, [M, H, D] each."""
-        return split_heads(self.project_memory(memory_MW), 2, self.heads)
+        return self.split.split_memory(self.project_memory(memory_MW))
 
     def step(
         self,

@@ -76,14 +76,15 @@ class PositionScheme(nn.Module):
 class Rotary(PositionScheme):
     """score_ij = (R_i q_i) . (R_j k_j) / sqrt(D) = q_i . R_(j-i) k_j / sqrt(D)      Su et al. 2021, 3.2 (RoPE)
 
-    R_p rotates columns 2c and 2c+1 of a head, as a plane, by the angle p / 10000^(2c/D). Rotated queries and keys work
+    R_p rotates columns 2c and 2c+1 of a head, as a plane, by the angle p / base^(2c/D). Programs that pair columns c
+    and c + D/2 instead compute the same with the rows of W_q and W_k in another order. Rotated queries and keys work
     with every backend, and a cache holds rotated keys. 16-bit dtypes are rotated in float32 and rounded once. The
     length of a sentence is not limited.
     """
 
-    def __init__(self, head_width: int) -> None:
+    def __init__(self, head_width: int, base: float = 10_000.0) -> None:
         super().__init__()
-        self.waves = Sinusoidal(head_width, halves=True)  # the sines and cosines of these angles
+        self.waves = Sinusoidal(head_width, halves=True, base=base)  # the sines and cosines of these angles
 
     def encode(
         self,

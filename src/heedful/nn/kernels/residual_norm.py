@@ -42,7 +42,7 @@ def norm_of_sum(
     x_NE: Float[Tensor, "N E"],
     f_NE: Float[Tensor, "N E"],
     weight_E: Float[Tensor, "E"],
-    bias_E: Float[Tensor, "E"],
+    bias_E: Float[Tensor, "E"] | None,
     epsilon: float,
     share: float,
 ) -> Float[Tensor, "N E"]:
@@ -51,7 +51,7 @@ def norm_of_sum(
 
 
 def layer_norm(
-    x_NE: Float[Tensor, "N E"], weight_E: Float[Tensor, "E"], bias_E: Float[Tensor, "E"], epsilon: float
+    x_NE: Float[Tensor, "N E"], weight_E: Float[Tensor, "E"], bias_E: Float[Tensor, "E"] | None, epsilon: float
 ) -> Float[Tensor, "N E"]:
     """Return the layer norm of x."""
     return _norm(x_NE, None, weight_E, bias_E, epsilon, 0.0)
@@ -348,8 +348,11 @@ residual_sum.register_autograd(_differentiate_sum, setup_context=_save_seed)
 # --- launching --------------------------------------------------------------------------------------------------------
 
 
-def _norm(x_NE: Tensor, f_NE: Tensor | None, weight_E: Tensor, bias_E: Tensor, epsilon: float, share: float) -> Tensor:
-    """Normalise, and save what a backward pass needs, if there can be one."""
+def _norm(
+    x_NE: Tensor, f_NE: Tensor | None, weight_E: Tensor, bias_E: Tensor | None, epsilon: float, share: float
+) -> Tensor:
+    """Normalise, and save what a backward pass needs, if there can be one; no bias is a bias of 0."""
+    bias_E = torch.zeros_like(weight_E) if bias_E is None else bias_E
     inputs = (x_NE, weight_E, bias_E) if f_NE is None else (x_NE, f_NE, weight_E, bias_E)
     saves = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
     # An operator takes about 20 microseconds per call: in a decoding step, more than the kernel itself.

@@ -21,14 +21,16 @@ ACTIVATIONS: Final[Mapping[str, Callable[[Tensor], Tensor]]] = {
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = D(act(x W_1 + b_1)) W_2 + b_2      Vaswani et al. 2017, 3.3"""
+    """FFN(x) = D(act(x W_1 + b_1)) W_2 + b_2, where b_1 and b_2 are optional      Vaswani et al. 2017, 3.3"""
 
-    def __init__(self, width: int, inner: int, activation: str = "relu", dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int, inner: int, activation: str = "relu", dropout: float = 0.0, bias: bool = True
+    ) -> None:
         super().__init__()
         self.name, self.activation = activation, ACTIVATIONS[activation]
-        self.into = Linear(width, inner)
+        self.into = Linear(width, inner, bias)
         self.drop = Dropout(dropout)
-        self.out = Linear(inner, width)
+        self.out = Linear(inner, width, bias)
 
     def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
         """Apply to each token."""
@@ -36,7 +38,7 @@ class FeedForward(nn.Module):
 
     def _inner(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N F"]:
         """Return act(x W_1 + b_1); on a GPU a ReLU or a GELU is fused with the product or its gradient."""
-        if self.name in ("relu", "gelu", "gelu_tanh") and use_kernels(x_NE):
+        if self.name in ("relu", "gelu", "gelu_tanh") and self.into.bias is not None and use_kernels(x_NE):
             from heedful.nn.layers import linear_gpu  # imports Triton, which a CPU does not need
 
             if linear_gpu.supports(x_NE):

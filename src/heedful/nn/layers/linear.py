@@ -29,7 +29,7 @@ class Linear(nn.Linear):
 class LayerNorm(nn.LayerNorm):
     """y = (x - mean) / sqrt(variance + epsilon) * w + b over the last axis      Ba et al. 2016
 
-    Statistics and weights are float32 (or wider) whatever the dtype of x.
+    Statistics and weights are float32 (or wider) whatever the dtype of x. b is optional.
     """
 
     def forward(self, input: Float[Tensor, "*any E"]) -> Float[Tensor, "*any E"]:
@@ -43,3 +43,14 @@ class LayerNorm(nn.LayerNorm):
         # On a CPU the kernel accepts bfloat16 values with float32 weights; elsewhere a compiler fuses the conversions.
         values = input if input.device.type == "cpu" else input.to(self.weight.dtype)
         return F.layer_norm(values, self.normalized_shape, self.weight, self.bias, self.eps).to(input.dtype)
+
+
+class RMSNorm(nn.RMSNorm):
+    """y = x / sqrt(mean of squares + epsilon) * w over the last axis      Zhang and Sennrich 2019
+
+    Statistics and weights are float32 (or wider) whatever the dtype of x.
+    """
+
+    def forward(self, x: Float[Tensor, "*any E"]) -> Float[Tensor, "*any E"]:
+        """Normalise."""
+        return F.rms_norm(x.to(self.weight.dtype), self.normalized_shape, self.weight, self.eps).to(x.dtype)

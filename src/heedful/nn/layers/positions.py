@@ -9,15 +9,15 @@ from torch import Tensor, nn
 
 
 class Sinusoidal(nn.Module):
-    """P(p, 2i) = sin(p / 10000^(2i/E)),  P(p, 2i+1) = cos(p / 10000^(2i/E))      Vaswani et al. 2017, 3.5
+    """P(p, 2i) = sin(p / b^(2i/E)),  P(p, 2i+1) = cos(p / b^(2i/E)),  b = 10000      Vaswani et al. 2017, 3.5
 
     `halves` puts all sines before all cosines, as the paper's released code did. The length of a sentence is not
     limited: the table grows as needed.
     """
 
-    def __init__(self, width: int, halves: bool = False, expected: int = 512) -> None:
+    def __init__(self, width: int, halves: bool = False, expected: int = 512, base: float = 10_000.0) -> None:
         super().__init__()
-        self.width, self.halves = width, halves
+        self.width, self.halves, self.base = width, halves, base
         self.register_buffer("table", self._rows(expected), persistent=False)
         self.table: Tensor
         self._outgrown: list[
@@ -32,7 +32,7 @@ class Sinusoidal(nn.Module):
         return self.table[positions_N]
 
     def _rows(self, count: int) -> Float[Tensor, "P E"]:
-        rates = torch.exp(torch.arange(0, self.width, 2, dtype=torch.float64) * (-math.log(10000.0) / self.width))
+        rates = torch.exp(torch.arange(0, self.width, 2, dtype=torch.float64) * (-math.log(self.base) / self.width))
         angles = torch.arange(count, dtype=torch.float64).unsqueeze(1) * rates
         waves = (angles.sin(), angles.cos())
         rows = torch.cat(waves, dim=1) if self.halves else torch.stack(waves, dim=2).flatten(1)

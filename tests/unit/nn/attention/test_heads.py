@@ -1,8 +1,9 @@
 """A projection is split into views, and its gradient joined again."""
 
+import pytest
 import torch
 
-from heedful.nn.attention.heads import _Split, split_heads
+from heedful.nn.attention.heads import OwnKeys, SharedKeys, _Split, head_split, split_heads
 
 
 def test_parts_are_views_in_order() -> None:
@@ -34,3 +35,29 @@ def test_gradients_of_the_split_equal_those_of_plain_views() -> None:
     (gradient,) = torch.autograd.grad((found * factors).sum(), projected)
     plain = torch.stack(split_heads(projected, 2, 2))
     assert torch.equal(gradient, torch.autograd.grad((plain * factors).sum(), projected)[0])
+
+
+def test_heads_that_share_keys_read_those_of_their_group() -> None:
+    """Six heads in two groups: the first three read the first head of keys and of values."""
+    split, projected = SharedKeys(heads=6, groups=2), torch.randn(5, (6 + 2 + 2) * 4)
+    q, k, v = split.split_all(projected)
+    for head in range(6):
+        group = head // 3
+        assert torch.equal(q[:, head], projected[:, 4 * head :][:, :4])
+        assert torch.equal(k[:, head], projected[:, 4 * (6 + group) :][:, :4])
+        assert torch.equal(v[:, head], projected[:, 4 * (8 + group) :][:, :4])
+    for found, expected in zip(split.split_memory(projected[:, 24:]), (k, v), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_a_split_knows_the_rows_of_its_projections() -> None:
+    assert OwnKeys(4).rows(24) == (24, 24, 24)
+    assert SharedKeys(4, 2).rows(24) == (24, 12, 12)
+    assert SharedKeys(4, 1).rows(24) == (24, 6, 6)
+
+
+def test_as_many_key_heads_as_heads_are_their_own() -> None:
+    assert head_split(4, None) == head_split(4, 4) == OwnKeys(4)
+    assert head_split(4, 2) == SharedKeys(4, 2)
+    with pytest.raises(ValueError, match=r"^4 heads cannot share 3 heads of keys and values evenly$"):
+        head_split(4, 3)

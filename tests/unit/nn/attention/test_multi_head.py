@@ -1,5 +1,5 @@
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.nn.attention.backends import explicit
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -22,6 +22,36 @@ def test_heads_are_separate_attentions_over_slices_of_the_width() -> None:
     ]
     expected = torch.cat(heads, dim=2).squeeze(1) @ attention.output.weight.T + attention.output.bias
     torch.testing.assert_close(attention(x, layout), expected)
+
+
+def test_shared_heads_are_own_heads_with_the_same_weights() -> None:
+    """With every row of keys and values repeated for the heads that share it, each head has keys of its own."""
+
+    def repeated(rows: Tensor) -> Tensor:
+        return rows.unflatten(0, (-1, 2)).repeat_interleave(2, dim=0).flatten(0, 1)
+
+    shared, own = (SelfAttention(WIDTH, 4, causal=True, **more).double() for more in ({"key_value_heads": 2}, {}))
+    shared_cross, cross = (CrossAttention(WIDTH, 4, **more).double() for more in ({"key_value_heads": 2}, {}))
+    with torch.no_grad():
+        for kind in ("weight", "bias"):
+            q, k, v = getattr(shared.project, kind).split([8, 4, 4])
+            getattr(own.project, kind).copy_(torch.cat([q, repeated(k), repeated(v)]))
+            keys, values = getattr(shared_cross.project_memory, kind).split([4, 4])
+            getattr(cross.project_memory, kind).copy_(torch.cat([repeated(keys), repeated(values)]))
+            getattr(cross.project_query, kind).copy_(getattr(shared_cross.project_query, kind))
+            getattr(own.output, kind).copy_(getattr(shared.output, kind))
+            getattr(cross.output, kind).copy_(getattr(shared_cross.output, kind))
+    layout, memory = Layout.of([4, 2]), torch.randn(7, WIDTH, dtype=torch.float64)
+    x = torch.randn(6, WIDTH, dtype=torch.float64)
+    torch.testing.assert_close(shared(x, layout), own(x, layout))
+    torch.testing.assert_close(
+        shared_cross(x, layout, memory, Layout.of([3, 4])), cross(x, layout, memory, Layout.of([3, 4]))
+    )
+
+
+def test_attention_without_biases_has_none() -> None:
+    for attention in (SelfAttention(WIDTH, HEADS, bias=False), CrossAttention(WIDTH, HEADS, bias=False)):
+        assert all(name.endswith("weight") for name, _ in attention.named_parameters())
 
 
 def test_stepping_through_cross_attention_equals_all_at_once_for_every_beam() -> None:

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from heedful.nn.kernels import without_kernels
-from heedful.nn.layers.linear import LayerNorm, Linear
+from heedful.nn.layers.linear import LayerNorm, Linear, RMSNorm
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
 
@@ -84,22 +84,41 @@ def test_a_norms_weights_learn_in_float32_from_bfloat16_values() -> None:
     torch.testing.assert_close(norm.weight.grad.double(), expected, atol=0.01, rtol=0.01)
 
 
-@pytest.mark.parametrize("shape", [(12,), (5, 12), (2, 3, 12), (0, 12)])
-def test_a_norm_by_the_kernel_is_the_same_norm(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("shape", "bias"), [((12,), True), ((5, 12), True), ((5, 12), False), ((2, 3, 12), True), ((0, 12), True)]
+)
+def test_a_norm_by_the_kernel_is_the_same_norm(
+    shape: tuple[int, ...], bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("triton")
-    norm = LayerNorm(12, device=DEVICE)
+    norm = LayerNorm(12, device=DEVICE, bias=bias)
     with torch.no_grad():
-        norm.weight.copy_(torch.randn(12))
-        norm.bias.copy_(torch.randn(12))
+        for parameter in norm.parameters():
+            parameter.copy_(torch.randn(12))
     x, slopes = torch.randn(2, *shape, device=DEVICE)
     x.requires_grad_()
 
     def answers() -> list[Tensor]:
         y = norm(x)
-        return [y, *torch.autograd.grad(y, [x, norm.weight, norm.bias], slopes)]
+        return [y, *torch.autograd.grad(y, [x, *norm.parameters()], slopes)]
 
     with without_kernels():
         plain = answers()
     monkeypatch.setattr("heedful.nn.layers.linear.use_kernels", lambda _: True)
     for found, expected in zip(answers(), plain, strict=True):
         torch.testing.assert_close(found, expected)
+
+
+def test_an_rms_norm_is_its_equation_rounded_once() -> None:
+    """Neither a mean is subtracted nor a bias added; statistics are not of 8 bits."""
+    norm = RMSNorm(64, eps=0.01)
+    with torch.no_grad():
+        norm.weight.copy_(torch.linspace(0.5, 2, 64))
+    x = (3 + 10 * torch.randn(20, 64)).bfloat16()
+    wide = x.double()
+    expected = wide / (wide.square().sum(1, keepdim=True) / 64 + 0.01).sqrt() * norm.weight.detach().double()
+    found = norm(x)
+    assert found.dtype == torch.bfloat16
+    assert ((found.double() - expected).abs() <= 2**-8 * expected.abs() + 2**-12).all()
+    torch.testing.assert_close(norm.double()(wide), expected)
+    assert [name for name, _ in norm.named_parameters()] == ["weight"]

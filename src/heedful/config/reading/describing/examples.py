@@ -47,6 +47,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Tokenized.target": '"de"',
     "BothSides.target": '{ kind = "word", size = 20000 }',
     "Attending.max_places": "257",
+    "TransformerStack.key_value_heads": "2",
     "TransformerStack.final_norm": "true",
     "TransformerStack.dropout_embedding": "0.1",
     "TransformerModel.preset": '"base"',

@@ -1,0 +1,205 @@
+"""Byte-level vocabularies, such as those of GPT-2 and Llama 3, in Heedful's order      Radford et al. 2019, 2.2
+
+The piece that ends a text becomes `</s>`, and the one that begins it becomes `<s>`; where one piece does both, as
+`<|endoftext|>` in GPT-2, `<s>` is a copy of it. These models have no `<pad>` and no `<unk>`: both are copies of `</s>`.
+A bias keeps copies from being predicted, so that probabilities are the model's own. All other rows follow in their old
+order. Markers become pieces that no text can produce, as markers are never parsed out of text.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer as Library
+from tokenizers import decoders, models, pre_tokenizers
+from torch import Tensor
+
+from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN, Tokenizer
+from heedful.errors import UserError
+from heedful.files import read_bytes, read_json
+from heedful.interop.checked_config import CheckedConfig
+from heedful.interop.model_folder import ModelFolder
+
+NEVER: Final = -100.0  # bias of copies: a factor of e^-100 makes them impossible
+_LIBRARY, _CONFIG, _PIECES, _MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
+_UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece
+_FILLING: Final = 128  # fewer rows than this may lack a piece: some pad a matrix to a multiple of this number
+
+
+@dataclass(frozen=True, eq=False)
+class ByteLevelVocabulary:
+    """A tokenizer, and the row of a folder's matrices that belongs to each of its ids."""
+
+    tokenizer: Tokenizer
+    rows: tuple[int, ...]
+    copies: tuple[int, ...]  # ids that the model must not predict
+    begins: bool  # whether `<s>` comes before a text
+
+    def matrices(self, embedding: Tensor, output: Tensor) -> dict[str, Tensor]:
+        """Return the parameters of a language model that have one row per piece."""
+        rows, bias = torch.tensor(self.rows), torch.zeros(len(self.rows))
+        bias[torch.tensor(self.copies)] = NEVER
+        return {
+            "decoder.embedding.weight": embedding[rows],
+            "decoder.output.weight": output[rows],  # ignored if tied to the embedding
+            "decoder.output.bias": bias,
+        }
+
+
+def read_byte_level(folder: ModelFolder) -> ByteLevelVocabulary:
+    """Read a folder's vocabulary, or raise a UserError that says why it cannot be read."""
+    size = folder.config.number("vocab_size")
+    where, theirs = _library(folder)
+    pieces = _pieces(theirs, where, size, folder.config.where)
+    end = _row(folder, "eos_token_id", size)
+    if end is None:
+        raise UserError(f"{folder.config.where}: `eos_token_id` is missing, but a language model needs its end marker.")
+    begin = _row(folder, "bos_token_id", size)
+    copies = (PAD, UNKNOWN, *([BEGIN] if begin in (None, end) else []))
+    begin = end if begin is None else begin
+    others = [row for row in range(size) if row not in (begin, end)]
+    names = [*SPECIALS, *(pieces.get(row, f"{_UNNAMED}{row}]") for row in others)]
+    return ByteLevelVocabulary(
+        tokenizer=_tokenizer(theirs, names, where),
+        rows=(end, begin, end, end, *others),
+        copies=copies,
+        begins=_begins(folder, theirs, where, begin),
+    )
+
+
+def _pieces(theirs: Library, where: Path, size: int, config: Path) -> dict[int, str]:
+    """Return the piece of each row, spelled in letters for bytes."""
+    added = theirs.get_added_tokens_decoder()
+    for token in added.values():
+        if not token.special:
+            raise UserError(
+                f"{where} adds `{token.content}` to the vocabulary, which is looked for in texts, but Heedful supports "
+                "only pieces made by merges, and markers."
+            )
+    known = theirs.get_vocab(with_added_tokens=False)
+    missing = sorted(set(pre_tokenizers.ByteLevel.alphabet()) - known.keys())
+    if missing:
+        raise UserError(f"{where} lacks a piece for the byte `{missing[0]}`: it is not a byte-level vocabulary.")
+    found = {row: piece for piece, row in known.items()} | {row: _spell(token.content) for row, token in added.items()}
+    there = max(found) + 1
+    if not size - _FILLING < there <= size:
+        raise UserError(f"{where} has {there:,} pieces, but `vocab_size` of {config} is {size:,}: copy both again.")
+    taken = {piece for row, piece in found.items() if row not in added} | set(SPECIALS)
+    return {row: piece for row, piece in found.items() if row not in added or piece not in taken}
+
+
+def _spell(text: str) -> str:
+    """Return a text in the letters that stand for its bytes."""
+    ((spelled, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)
+    return spelled
+
+
+def _row(folder: ModelFolder, key: str, size: int) -> int | None:
+    """Return the row of a marker; generation_config.json comes first, as in `transformers`."""
+    for config in (folder.read_config("generation_config.json"), folder.config):
+        if config.values.get(key) is not None:
+            return config.index(key, size)
+    return None
+
+
+def _tokenizer(theirs: Library, names: Sequence[str], where: Path) -> Tokenizer:
+    """Build a tokenizer that splits text as theirs does, with ids in our order."""
+    described = json.loads(theirs.to_str())
+    described["model"]["vocab"] = {name: number for number, name in enumerate(names)}
+    described |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    library = _load(json.dumps(described), where)
+    library.add_special_tokens(list(SPECIALS))
+    return Tokenizer(library)
+
+
+def _begins(folder: ModelFolder, theirs: Library, where: Path, begin: int) -> bool:
+    """Whether the folder's tokenizer puts the begin marker before a text, and nothing else."""
+    config = folder.read_config(_CONFIG)
+    config.must_be("add_eos_token", False, "Heedful continues a prompt without an end marker")
+    if config.values.get("add_bos_token") is not None:
+        return config.flag("add_bos_token", False)
+    alone, marked = (theirs.encode("a", add_special_tokens=added).ids for added in (False, True))
+    if marked not in (alone, [begin, *alone]):
+        raise UserError(
+            f"{where}: `post_processor` adds other markers to a text than `bos_token_id` before it, which Heedful does "
+            "not support."
+        )
+    return len(marked) > len(alone)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _library(folder: ModelFolder) -> tuple[Path, Library]:
+    """Read the library's tokenizer, from its own file or from pieces and merges, and name the file."""
+    path = folder.path / _LIBRARY
+    if path.exists():
+        library = _load(read_bytes(path).decode(errors="replace"), path)
+        _refuse_other_parts(json.loads(library.to_str()), path)
+        return path, library
+    path = folder.path / _PIECES
+    if not path.exists():
+        raise UserError(
+            f"{folder.path} has neither {_LIBRARY} nor {_PIECES} and {_MERGES}, which a {folder.model_type} model "
+            "needs: copy its tokenizer there."
+        )
+    folder.read_config(_CONFIG).must_be("add_prefix_space", False, "Heedful reads texts as they are")
+    merges = _merges(folder.require(_MERGES))
+    try:
+        library = Library(models.BPE(vocab=_ids(path), merges=merges))
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"{path} and {_MERGES} do not fit together ({_one_line(error)}): copy both again.") from error
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = decoders.ByteLevel()
+    return path, library
+
+
+def _load(text: str, path: Path) -> Library:
+    try:
+        return Library.from_str(text)
+    except Exception as error:  # the library raises bare Exception
+        raise UserError(f"{path} is not a tokenizer ({_one_line(error)}): copy it again.") from error
+
+
+def _ids(path: Path) -> dict[str, int]:
+    ids = read_json(path)
+    if not isinstance(ids, dict) or not ids or not all(type(number) is int and number >= 0 for number in ids.values()):
+        raise UserError(f"{path} must contain pieces with their ids, but contains something else: copy it again.")
+    return ids
+
+
+def _merges(path: Path) -> list[tuple[str, str]]:
+    """Read one merge per line: two pieces, separated by a space."""
+    merges = []
+    for number, line in enumerate(read_bytes(path).decode(errors="replace").split("\n"), start=1):
+        pair = line.rstrip("\r").split(" ")
+        if line.startswith("#version") or not line.strip():
+            continue
+        if len(pair) != 2:
+            raise UserError(f"{path}: line {number:,} must be two pieces, but is `{line[:60]}`: copy it again.")
+        merges.append((pair[0], pair[1]))
+    return merges
+
+
+def _refuse_other_parts(described: Mapping[str, Any], path: Path) -> None:
+    """Refuse a tokenizer that is not lossless byte-level BPE."""
+    for part, wanted in (("model", "BPE"), ("decoder", "ByteLevel")):
+        kind = (described[part] or {}).get("type")
+        if kind != wanted:
+            raise UserError(f"{path}: `{part}` is {kind or 'missing'}, but must be {wanted}, as in GPT-2 and Llama 3.")
+    if described["normalizer"] is not None:
+        kind = described["normalizer"]["type"]
+        raise UserError(f"{path}: `normalizer` is {kind}, but must be missing: Heedful reads texts as they are.")
+    steps = described["pre_tokenizer"] or {"type": "missing"}
+    steps = steps.get("pretokenizers", [steps])
+    if steps[-1]["type"] != "ByteLevel":
+        raise UserError(f"{path}: `pre_tokenizer` ends with {steps[-1]['type']}, but must end with ByteLevel.")
+    for step in steps:
+        CheckedConfig(path, step).must_be("add_prefix_space", False, "Heedful reads texts as they are")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

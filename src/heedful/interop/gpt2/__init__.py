@@ -1,0 +1,1 @@
+"""GPT-2 models as `transformers` saves them."""

@@ -1,0 +1,1 @@
+"""Llama-shaped models as `transformers` saves them."""

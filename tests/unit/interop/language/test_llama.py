@@ -1,0 +1,140 @@
+"""From a Llama folder to a bundle: recipe and markers, and one line for what Heedful does not have."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.unit.interop.language.language_folders import BEGIN_OF_TEXT, END_OF_TEXT
+from tests.unit.interop.marian_folders import Change
+from tokenizers import Tokenizer as Library
+
+from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
+from heedful.errors import UserError
+from heedful.interop.llama.model import read_llama
+from heedful.interop.llama.weights import pair_columns
+from heedful.interop.model_folder import open_folder
+from heedful.models.bundle import Bundle
+from heedful.models.networks import LanguageModel
+
+
+@pytest.fixture
+def folder(whole_llama: Path, tmp_path: Path) -> Path:
+    """A copy of the Llama folder."""
+    return shutil.copytree(whole_llama, tmp_path / "llama")
+
+
+def imported(folder: Path) -> Bundle[LanguageModel]:
+    return read_llama(open_folder(folder))
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        imported(folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_recipe_says_what_the_config_says(folder: Path) -> None:
+    bundle = imported(folder)
+    decoder = TransformerDecoderTable(
+        width=16,
+        heads=4,
+        key_value_heads=2,
+        layers=2,
+        inner=24,
+        activation="swiglu",
+        norm_kind="rms",
+        norm_epsilon=1e-6,
+        positions="rope",
+        rope_base=500.0,
+        bias=False,
+        dropout=0.0,
+        dropout_attention=0.0,
+    )
+    assert bundle.recipe.model == LanguageModelTable(family="language", decoder=decoder, tie=False, output_bias=True)
+    assert (bundle.recipe.data.max_length, bundle.recipe.data.borders) == (96, "closed")
+
+
+def test_markers_are_the_folders_own_and_copies_are_never_predicted(folder: Path) -> None:
+    library = Library.from_file(str(folder / "tokenizer.json"))
+    begin, end = library.token_to_id(BEGIN_OF_TEXT), library.token_to_id(END_OF_TEXT)
+    bundle, words = imported(folder), load_file(folder / "model.safetensors")["model.embed_tokens.weight"]
+    embedding, bias = bundle.model.get_parameter("decoder.embedding.weight"), bundle.model.output.bias
+    assert bias is not None
+    assert torch.equal(embedding[:4], words[[end, begin, end, end]])
+    assert bias[:4].tolist() == [-100, 0, 0, -100]
+    assert len(embedding) == len(words) + 2
+    reserved = bundle.vocabularies["text"].size - 1
+    assert bundle.vocabularies["text"].decode([reserved]) == "<|reserved 0|>"
+
+
+def test_older_configs_keep_the_base_elsewhere_and_store_rates(folder: Path, change: Change) -> None:
+    change(rope_parameters=None, rope_theta=70.0, rope_scaling=None, num_key_value_heads=2)
+    tensors = load_file(folder / "model.safetensors")
+    save_file(tensors | {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(2)}, folder / "model.safetensors")
+    table = imported(folder).recipe.model
+    assert isinstance(table, LanguageModelTable)
+    assert isinstance(table.decoder, TransformerDecoderTable)
+    assert table.decoder.rope_base == 70.0
+
+
+def test_rows_that_rotate_together_come_next_to_each_other() -> None:
+    rows = torch.arange(12)
+    assert pair_columns(rows, 6).tolist() == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
+    assert pair_columns(rows.unsqueeze(1), 4)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11]
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        (
+            {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+            '`rope_scaling.rope_type` is "llama3", but must be "default": Heedful does not scale rotary positions.',
+        ),
+        (
+            {"rope_scaling": {"type": "linear", "factor": 2.0}},
+            '`rope_scaling.type` is "linear", but must be "default": Heedful does not scale rotary positions.',
+        ),
+        (
+            {"rope_parameters": {"rope_type": "yarn", "rope_theta": 500.0}},
+            '`rope_parameters.rope_type` is "yarn", but must be "default": Heedful does not scale rotary positions.',
+        ),
+        (
+            {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}},
+            "`rope_parameters.partial_rotary_factor` is 0.5, but must be 1.0: Heedful rotates whole heads.",
+        ),
+        ({"rope_scaling": "linear"}, '`rope_scaling` is "linear", but must be a table.'),
+        ({"sliding_window": 64}, "`sliding_window` is 64, but must be null: Heedful's attention has no window."),
+        ({"mlp_bias": True}, "`mlp_bias` is true, but must be false: Heedful's gated networks have no biases."),
+        ({"head_dim": 8}, "`head_dim` is 8, but must be 4: Heedful's heads divide `hidden_size`."),
+        ({"hidden_act": "gelu"}, '`hidden_act` is "gelu", but must be one of silu, swish.'),
+        (
+            {"num_key_value_heads": 3},
+            "`num_key_value_heads` is 3, but must be a divisor of `num_attention_heads` (4).",
+        ),
+    ],
+)
+def test_what_heedful_does_not_have_is_refused(
+    folder: Path, change: Change, changed: dict[str, Any], line: str
+) -> None:
+    change(**changed)
+    assert refusal(folder) == f"{folder}/config.json: {line}"
+
+
+def test_a_head_that_is_not_the_tied_matrix_is_refused(folder: Path, change: Change) -> None:
+    change(tie_word_embeddings=True)
+    assert refusal(folder) == (
+        f"{folder}: `lm_head.weight` and `model.embed_tokens.weight` differ, but `tie_word_embeddings` is true in "
+        f"{folder}/config.json: set it to false there."
+    )
+
+
+def test_vocabularies_of_llama_2_are_refused(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    described = json.loads(path.read_text())
+    path.write_text(json.dumps(described | {"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}]}}))
+    assert refusal(folder) == f"{path}: `decoder` is Sequence, but must be ByteLevel, as in GPT-2 and Llama 3."
