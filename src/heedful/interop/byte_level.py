@@ -147,9 +147,9 @@ def _library(folder: ModelFolder) -> tuple[Path, Library]:
             "needs: copy its tokenizer there."
         )
     folder.read_config(_CONFIG).must_be("add_prefix_space", False, "Heedful reads texts as they are")
-    merges = _merges(folder.require(_MERGES))
+    merges, ids = _merges(folder.require(_MERGES)), _ids(path)
     try:
-        library = Library(models.BPE(vocab=_ids(path), merges=merges))
+        library = Library(models.BPE(vocab=ids, merges=merges))
     except Exception as error:  # the library raises bare Exception
         raise UserError(f"{path} and {_MERGES} do not fit together ({_one_line(error)}): copy both again.") from error
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
