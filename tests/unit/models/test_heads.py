@@ -44,7 +44,8 @@ def test_a_pooler_is_tanh_of_a_linear_map() -> None:
 
 def test_a_masked_head_is_norm_of_gelu_of_a_linear_map_against_the_embedding() -> None:
     weight, bias = nn.Parameter(torch.randn(WORDS, WIDTH)), nn.Parameter(torch.randn(WORDS))
-    head = MaskedHead(WIDTH, weight, bias, LayerNorm(WIDTH, eps=EPSILON))
+    norm = LayerNorm(WIDTH, eps=EPSILON)
+    head = MaskedHead(WIDTH, weight, bias, norm)
     randomised(head)
     for x in torch.randn(3, WIDTH):
         inner = [
@@ -56,7 +57,7 @@ def test_a_masked_head_is_norm_of_gelu_of_a_linear_map_against_the_embedding() -
         deviation = math.sqrt(sum((value - mean) ** 2 for value in active) / WIDTH + EPSILON)
         normed = [
             (value - mean) / deviation * scale + shift
-            for value, scale, shift in zip(active, head.norm.weight.tolist(), head.norm.bias.tolist(), strict=True)
+            for value, scale, shift in zip(active, norm.weight.tolist(), norm.bias.tolist(), strict=True)
         ]
         expected = [sum(w * v for w, v in zip(row, normed, strict=True)) for row in weight.tolist()]
         scores = head(x.unsqueeze(0))[0].tolist()

@@ -67,7 +67,7 @@ def write_gpt2(folder: Path, *, files: Files = "both", bare: bool = False, **cha
     """Write a GPT-2 model of random weights with its vocabulary; return it. A bare one has no prefix in its names."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = gpt2_tokenizer()
-    described, end = json.loads(tokenizer.to_str())["model"], tokenizer.token_to_id(END)
+    described, end = json.loads(tokenizer.to_str())["model"], tokenizer.get_vocab()[END]
     if files != "library":
         (folder / "vocab.json").write_text(json.dumps(described["vocab"] | {END: end}))
         merges = "".join(f"{' '.join(pair)}\n" for pair in described["merges"])

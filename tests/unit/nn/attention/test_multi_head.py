@@ -30,8 +30,8 @@ def test_shared_heads_are_own_heads_with_the_same_weights() -> None:
     def repeated(rows: Tensor) -> Tensor:
         return rows.unflatten(0, (-1, 2)).repeat_interleave(2, dim=0).flatten(0, 1)
 
-    shared, own = (SelfAttention(WIDTH, 4, causal=True, **more).double() for more in ({"key_value_heads": 2}, {}))
-    shared_cross, cross = (CrossAttention(WIDTH, 4, **more).double() for more in ({"key_value_heads": 2}, {}))
+    shared, own = (SelfAttention(WIDTH, 4, causal=True, key_value_heads=some).double() for some in (2, None))
+    shared_cross, cross = (CrossAttention(WIDTH, 4, key_value_heads=some).double() for some in (2, None))
     with torch.no_grad():
         for kind in ("weight", "bias"):
             q, k, v = getattr(shared.project, kind).split([8, 4, 4])
