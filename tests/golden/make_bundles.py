@@ -59,7 +59,8 @@ def make(name: str) -> None:
             run = heedful.train("recipe.toml", name)
             for extra in ("checkpoints", "tensorboard"):
                 shutil.rmtree(run / extra, ignore_errors=True)
-            (run / "metrics.jsonl").unlink()
+            for extra in ("metrics.jsonl", ".lock"):
+                (run / extra).unlink(missing_ok=True)
             answered = answers(run.folder, golden.asked)
             refuse_close_calls(name, answered)
             shutil.copytree(run, kept)
