@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from heedful.tasks.classify.model import Classification, TextClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
+    from heedful.tasks.generate.generation import Generation
     from heedful.tasks.generate.model import TextGenerator
+    from heedful.tasks.generate.scoring import TextScore
+    from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.loading import load
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.translate.model import Translation, Translator
@@ -46,6 +49,8 @@ __all__ = [
     "Classification",
     "Comparison",
     "Filled",
+    "Generation",
+    "GenerationStream",
     "HeedfulError",
     "MachineError",
     "MaskFiller",
@@ -59,6 +64,7 @@ __all__ = [
     "System",
     "TextClassifier",
     "TextGenerator",
+    "TextScore",
     "TextTokenizer",
     "TokenVectors",
     "Translation",
@@ -80,6 +86,8 @@ _HOMES = {  # modules that are imported when a name is first used
     "Classification": "heedful.tasks.classify.model",
     "Comparison": "heedful.lab.compare",
     "Filled": "heedful.tasks.fill.model",
+    "Generation": "heedful.tasks.generate.generation",
+    "GenerationStream": "heedful.tasks.generate.streamed",
     "MaskFiller": "heedful.tasks.fill.model",
     "Metric": "heedful.metrics.own_metrics",
     "PairScore": "heedful.tasks.translate.scoring",
@@ -90,6 +98,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "System": "heedful.lab.compare",
     "TextClassifier": "heedful.tasks.classify.model",
     "TextGenerator": "heedful.tasks.generate.model",
+    "TextScore": "heedful.tasks.generate.scoring",
     "TextTokenizer": "heedful.data.tokenize.own_tokenizer",
     "TokenVectors": "heedful.tasks.shared.embeddings",
     "Translation": "heedful.tasks.translate.model",

@@ -22,6 +22,7 @@ from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.sampling import uniforms
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
+from heedful.decode.query import DrawStart
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.networks import EncoderDecoder
 
@@ -144,7 +145,7 @@ class Reference:
         return [self.walk(lambda grown, before: max(grown, key=lambda row: row.total))]
 
     def samples(self, sampling: Sampling, number: int) -> list[Hypothesis]:
-        drawn = uniforms(sampling, [number], self.limit)[0]
+        drawn = uniforms(sampling, [DrawStart(number)], self.limit)[0]
         return [
             self.walk(lambda grown, before, u=u: draw(grown, before, sampling, u[len(before.tokens)]))  # type: ignore[misc]
             for u in drawn.tolist()

@@ -45,6 +45,7 @@ class InputLines:
     lines: Callable[[], Iterable[str]]
     ready: Callable[[], bool] = lambda: True
     count: Callable[[], int | None] = lambda: None  # the number of lines, if it can be known before they are read
+    typed: bool = False  # whether somebody types them
 
 
 def open_inputs(
@@ -116,7 +117,7 @@ def standard_input(on_each_line: str = "one text per line") -> InputLines:
     if typed:
         messages.note(f"reading from the terminal, {on_each_line}; Ctrl-D ends.")
     arriving = ArrivingLines(descriptor, prompt="> " if typed else "")
-    return InputLines(name, lambda: decode_lines(arriving, name), arriving.ready)
+    return InputLines(name, lambda: decode_lines(arriving, name), arriving.ready, typed=typed)
 
 
 class ArrivingLines:

@@ -31,6 +31,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
     "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input."),
+    "generate": ("heedful.cli.verbs.generate", "Continue texts with a language model."),
     "fill": ("heedful.cli.verbs.fill", "Fill in the masked words of texts."),
     "evaluate": ("heedful.cli.verbs.evaluate", "Evaluate a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
     "compare": ("heedful.cli.verbs.compare", "Compare two translators: scores, significance, examples."),
@@ -51,6 +52,7 @@ _MEMORY: Mapping[str, str] = {
     "train": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
     "doctor": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
     "translate": "lower --batch-tokens or --beam",
+    "generate": "lower --batch-tokens, --beam or --max-tokens",
     "evaluate": "lower --batch-tokens or --beam, or split long texts",
     "compare": "lower --batch-tokens or --beam",
 }

@@ -31,7 +31,12 @@ def line_writer(output: Path | None = None) -> Iterator[Callable[[str], None]]:
 
 
 def _write_now(line: str) -> None:
-    sys.stdout.buffer.write(f"{line}\n".encode())
+    write_part(f"{line}\n")
+
+
+def write_part(part: str) -> None:
+    """Write a part of a text to standard output at once."""
+    sys.stdout.buffer.write(part.encode())
     sys.stdout.buffer.flush()
 
 

@@ -1,11 +1,11 @@
-"""Constraints: which tokens may follow a hypothesis.
+"""Constraints: which tokens may follow a hypothesis, or should rather not.
 
-A search has a tuple of them; what one of them forbids stays forbidden. A row that no token may follow is dropped; where
-that leaves a sentence without any row, the search finishes its hypotheses as they are.
+A search has a tuple of them; they only lower scores, so what one of them forbids stays forbidden. A row that no token
+may follow is dropped; where that leaves a sentence without any row, the search finishes its hypotheses as they are.
 
 Constraints are made for each batch by factories, from its queries: see `SearchSettings.constraints`.
 
-Shape letter of this file: P  tokens of the longest prefix
+Shape letter of this file: P  tokens of the longest prefix, or of the longest source
 """
 
 import math
@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
-from heedful.decode.query import Query
+from heedful.decode.query import Query, token_ids
 
 # No search outputs these: markers of ours, and a token that tells a reader nothing.
 NEVER: Final = (PAD, BEGIN, UNKNOWN)
@@ -33,7 +33,10 @@ class Constraint(Protocol):
     """
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
-        """Write minus infinity, in place, where a token may not follow the row's tokens; the first is `<s>`."""
+        """Write minus infinity, in place, where a token may not follow the row's tokens; the first is `<s>`.
+
+        What should rather not follow gets a lower score.
+        """
         ...
 
     def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "Constraint":
@@ -110,6 +113,41 @@ class MinLength(Timeless):
 
 
 @dataclass(frozen=True, eq=False)
+class RepetitionPenalty:
+    """x_v / penalty where x_v > 0, x_v * penalty elsewhere, if token v occurred before      Keskar et al. 2019, 4.1
+
+    The paper divides every score, which would favour repetition where scores are negative. Scores only fall, so that
+    the bounds of a beam search hold; hypotheses are ranked by what is left of them.
+    """
+
+    penalty: float
+    sources_BP: Int[Tensor, "B P"]  # tokens of the sources that are continued; the last one fills up
+
+    @classmethod
+    def of(cls, penalty: float, sources: Sequence[Sequence[int]], device: torch.device) -> "RepetitionPenalty":
+        """Penalise the tokens of each source, and those that follow it."""
+        longest = max(map(len, sources))
+        filled = [[*source, *[source[-1]] * (longest - len(source))] for source in sources]
+        return cls(penalty, torch.tensor(filled, dtype=torch.int64, device=device))
+
+    def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
+        """Lower the scores of all tokens that occurred in the source or in the row."""
+        sources_RP = self.sources_BP.repeat_interleave(len(tokens_RT) // len(self.sources_BP), 0)
+        seen_RV = torch.zeros_like(scores_RV, dtype=torch.bool)
+        seen_RV.scatter_(1, torch.cat([sources_RP, tokens_RT], dim=1), True)
+        lower_RV = torch.where(scores_RV > 0, scores_RV / self.penalty, scores_RV * self.penalty)
+        scores_RV.copy_(torch.where(seen_RV, lower_RV, scores_RV))
+
+    def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "RepetitionPenalty":
+        """Return this rule: the tokens of a row say all."""
+        return self
+
+    def select(self, sentences: Int[Tensor, "A"]) -> "RepetitionPenalty":
+        """Keep only these sentences."""
+        return replace(self, sources_BP=self.sources_BP[sentences])
+
+
+@dataclass(frozen=True, eq=False)
 class Prefix:
     """Each target starts with given tokens. The other constraints apply after them: a prefix is taken as it is."""
 
@@ -170,6 +208,11 @@ def no_repeat(size: int) -> ConstraintFactory:
 def at_least(tokens: int) -> ConstraintFactory:
     """Forbid `</s>` after fewer tokens."""
     return lambda queries, device: MinLength(tokens)
+
+
+def penalise_repetition(penalty: float) -> ConstraintFactory:
+    """Lower the scores of tokens that occurred in a source that is continued, or after it."""
+    return lambda queries, device: RepetitionPenalty.of(penalty, [token_ids(query.source) for query in queries], device)
 
 
 def make_constraints(

@@ -1,7 +1,9 @@
-"""The one decoding loop: step the decoder, extend the hypotheses, let finished sentences leave.
+"""The decoding loop: step the decoder, extend the hypotheses, let finished sentences leave.
 
 It does not know what scores the tokens (the `Scorer`) or how hypotheses are chosen (the `Frontier`).
 """
+
+from collections.abc import Iterator
 
 import torch
 from jaxtyping import Int
@@ -43,6 +45,20 @@ def decode(scorer: Scorer, sources: Packed, frontier: Frontier) -> list[list[Hyp
         for index, hypotheses in zip(some, frontier.hypotheses(), strict=True)
     }
     return [found[index] for index in range(len(found))]
+
+
+@torch.inference_mode()
+def decode_steps(scorer: Scorer, sources: Packed, frontier: Frontier) -> Iterator[Frontier]:
+    """Decode as `decode` does, and yield all hypotheses after every step; sentences leave together."""
+    state = scorer.begin(sources, frontier.beams, frontier.aligned)
+    going = True
+    while going:
+        logits_RV, state = scorer.step(frontier.last_R, state)
+        frontier, parents_BK = frontier.extend(logits_RV, state.attention_RL)
+        going = not bool(frontier.done_B.all())
+        yield frontier
+        if parents_BK is not None:
+            state = state.reorder(parents_BK)
 
 
 def _rows(done: list[bool], wanted: bool) -> list[int]:

@@ -15,6 +15,15 @@ from heedful.packed import Packed
 Source = Sequence[int] | NDArray[Any] | Tensor
 
 
+@dataclass(frozen=True)
+class DrawStart:
+    """Where the random numbers of a query start: equal starts draw equal numbers, in any batch."""
+
+    key: int  # from 0 to 2^64 - 1, by which queries differ
+    sample: int = 0  # number of the first sample that is drawn
+    step: int = 0  # number of tokens that an earlier search found for the same target
+
+
 @dataclass(frozen=True, eq=False)
 class Query:
     """One sentence of a search. The task packs its source; the search only joins the sources of a batch.
@@ -25,7 +34,13 @@ class Query:
     source: Source  # token ids with all their markers, or one vector per row, such as the patches of a picture
     limit: int  # maximum number of target tokens, `</s>` included
     prefix: Sequence[int] = ()  # tokens that the target starts with; they are part of what is found
-    number: int = 0  # index of the sentence among all that the user gave: messages name it, sampling draws by it
+    number: int = 0  # index of the sentence among all that the user gave: messages name it
+    draw: DrawStart | None = None  # where sampling starts to draw; by default `number` is the key
+
+    @property
+    def drawn_from(self) -> DrawStart:
+        """Where sampling starts to draw."""
+        return self.draw or DrawStart(self.number)
 
 
 def text_queries(

@@ -34,8 +34,8 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Find the N best targets of each query, with one model or an ensemble.
 
-    `batch_tokens` is the budget of a batch: source tokens times the rows of a sentence (beams or samples). A longer
-    source is a batch of its own.
+    `batch_tokens` is the budget of a batch: source tokens times the rows of a sentence (beams or samples); where a
+    target continues its source, its longest length counts too. A longer sentence is a batch of its own.
 
     Sampling returns `samples` targets per query in the order in which they are drawn, not by score.
     """
@@ -43,7 +43,7 @@ def search(
     queries = check_queries(queries, settings, scorer.vocab_size, scorer.longest, scorer.continues)
     if isinstance(scorer, SingleModel) and _uses_slots(scorer, queries, settings):
         return scorer.in_slots(queries, settings, batch_tokens, progress)
-    costs = np.array([len(query.source) * settings.rows for query in queries], dtype=np.int64)
+    costs = np.array([_length(query, scorer) * settings.rows for query in queries], dtype=np.int64)
     found: dict[int, list[Hypothesis]] = {}
     for batch in batches_by_length([costs], batch_tokens=batch_tokens):
         indices = batch.tolist()
@@ -51,6 +51,10 @@ def search(
         found.update(zip(indices, results, strict=True))
         progress(len(indices))
     return [found[index] for index in range(len(queries))]
+
+
+def _length(query: Query, scorer: Scorer) -> int:
+    return len(query.source) + (query.limit if scorer.continues else 0)
 
 
 def _uses_slots(scorer: SingleModel, queries: Sequence[Query], settings: SearchSettings) -> bool:
@@ -80,7 +84,7 @@ def begin_frontier(
     constraints = make_constraints(settings.rules, queries, device)
     attended = Attended.begin(sources, settings.rows) if settings.attentive else None
     if settings.sampling is not None:
-        draws = Draws.of(settings.sampling, [query.number for query in queries], max(limits), device)
+        draws = Draws.of(settings.sampling, [query.drawn_from for query in queries], max(limits), device)
         return IndependentRows.begin(limits, settings, draws, constraints, device, attended, firsts)
     if settings.beam == 1:
         return IndependentRows.begin(limits, settings, Greedy(), constraints, device, attended, firsts)

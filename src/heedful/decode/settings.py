@@ -18,7 +18,8 @@ class Sampling:
     """How to sample: `samples` independent targets per sentence, in the order in which they are drawn.
 
     P_t(v) ~ exp(score_v / temperature), among the k most probable (Fan et al. 2018),
-             and of these among the fewest that have p of the probability (Holtzman et al. 2020)
+             and of these among the fewest that have p of the probability (Holtzman et al. 2020),
+             and of these among those with at least `min_p` times the greatest probability (Nguyen et al. 2024)
     """
 
     temperature: float = 1.0
@@ -26,11 +27,12 @@ class Sampling:
     top_p: float = 1.0  # 1 keeps all
     samples: int = 1
     seed: int = 0
+    min_p: float = 0.0  # 0 keeps all
 
     def __post_init__(self) -> None:
         for name in ("top_k", "samples", "seed"):
             check_whole(name, getattr(self, name))
-        for name in ("temperature", "top_p"):
+        for name in ("temperature", "top_p", "min_p"):
             check_number(name, getattr(self, name))
         if not 0 < self.temperature < math.inf:
             raise UserError(
@@ -41,6 +43,8 @@ class Sampling:
             raise UserError(f"`top_k` is {self.top_k}, but must be 1 or more, or 0 for all tokens.")
         if not 0 < self.top_p <= 1:
             raise UserError(f"`top_p` is {self.top_p}, but must be more than 0 and at most 1, which is all tokens.")
+        if not 0 <= self.min_p <= 1:
+            raise UserError(f"`min_p` is {self.min_p}, but must be from 0, which is all tokens, to 1.")
         if self.samples < 1:
             raise UserError(f"`samples` is {self.samples}, but must be at least 1.")
         if self.samples > MOST["beam"]:

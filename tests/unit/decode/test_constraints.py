@@ -11,13 +11,23 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.constraints import NEVER, Constraint, MinLength, Never, NoRepeat, Prefix, make_constraints
+from heedful.decode.constraints import (
+    NEVER,
+    Constraint,
+    MinLength,
+    Never,
+    NoRepeat,
+    Prefix,
+    RepetitionPenalty,
+    make_constraints,
+    penalise_repetition,
+)
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.loop import decode
-from heedful.decode.query import Query
+from heedful.decode.query import DrawStart, Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.packed import Packed
@@ -146,7 +156,7 @@ def frontier(kind: str, settings: SearchSettings, limits: list[int], constraints
     if kind == "greedy":
         return IndependentRows.begin(limits, settings, Greedy(), constraints, CPU)
     sampling = Sampling(samples=3)
-    draws = Draws.of(sampling, range(len(limits)), max(limits), CPU)
+    draws = Draws.of(sampling, [DrawStart(number) for number in range(len(limits))], max(limits), CPU)
     return IndependentRows.begin(limits, replace(settings, sampling=sampling), draws, constraints, CPU)
 
 
@@ -230,3 +240,26 @@ def test_a_beam_that_can_only_end_ends() -> None:
         Beam.begin([9], settings, make_constraints(settings.rules, [], CPU), CPU),
     )
     assert [(best.tokens, best.complete) for best in found[0]] == [((), True)]
+
+
+# --- repetition -------------------------------------------------------------------------------------------------------
+
+
+def test_a_repetition_penalty_lowers_the_scores_of_what_occurred_in_source_and_row() -> None:
+    scores = torch.tensor([[1.0, -1.0, 2.0, -2.0, 0.0, 4.0]] * 4)
+    rule = RepetitionPenalty.of(2.0, [[0, 3], [1]], CPU)  # two rows per sentence
+    rule.forbid(scores, torch.tensor([[3, 5], [3, 3], [1, 2], [1, 1]]))
+    assert scores.tolist() == [
+        [0.5, -1.0, 2.0, -4.0, 0.0, 2.0],
+        [0.5, -1.0, 2.0, -4.0, 0.0, 4.0],
+        [1.0, -2.0, 1.0, -2.0, 0.0, 4.0],
+        [1.0, -2.0, 2.0, -2.0, 0.0, 4.0],
+    ]
+
+
+def test_a_repetition_penalty_follows_its_sentences_and_keeps_what_is_forbidden() -> None:
+    made = penalise_repetition(3.0)([Query([4], 5), Query([1, 2], 5)], CPU)
+    kept = made.follow(None, torch.tensor([[1], [2]])).select(torch.tensor([1]))
+    scores = torch.tensor([[3.0, 3.0, -math.inf, 3.0, 3.0]])
+    kept.forbid(scores, torch.tensor([[2]]))
+    assert scores.tolist() == [[3.0, 1.0, -math.inf, 3.0, 3.0]]

@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.decode.constraints import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.protocol import Frontier
-from heedful.decode.loop import decode
+from heedful.decode.loop import decode, decode_steps
 from heedful.decode.penalties import Wu
+from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
 from heedful.packed import Packed
@@ -130,3 +131,17 @@ def test_the_search_goes_on_while_a_longer_hypothesis_can_still_win() -> None:
         found = decode(cast(Scorer, fork), sources(1), beam_of([9], SearchSettings(beam=3, penalty=Wu(alpha))))
         assert found[0][0].tokens == tokens
         assert len(fork.asked) == (1 if alpha == 0 else 7)
+
+
+def test_decoding_by_steps_shows_every_step_and_finds_the_same() -> None:
+    settings, scripts = SearchSettings(beam=1), [[5, 6, 7], [8]]
+
+    def begun() -> Frontier:
+        rules = make_constraints(settings.rules, [Query([], 9)] * 2, CPU)
+        return IndependentRows.begin([9, 9], settings, Greedy(), rules, CPU)
+
+    steps = list(decode_steps(cast(Scorer, Script(scripts)), sources(2), begun()))
+    assert [step.last_R.tolist() for step in steps] == [[5, 8], [6, END], [7, PAD], [END, PAD]]
+    found = [[(best.tokens, best.complete) for best in nbest] for nbest in steps[-1].hypotheses()]
+    whole = decode(cast(Scorer, Script(scripts)), sources(2), begun())
+    assert found == [[(best.tokens, best.complete) for best in nbest] for nbest in whole]

@@ -28,11 +28,22 @@ def running_pieces(text: str, spells_spaces: bool) -> list[str]:
     return [f"{line} {_SIGN}" for line in lines] + ([last] if last else [])
 
 
+def sign_of(letter: str) -> str:
+    """Return a character as a tokenizer that reads words only reads it: a line break has a sign."""
+    return _SIGN if letter == "\n" else letter
+
+
 def encode_running(texts: Sequence[str], words: KnownWords, spells_spaces: bool) -> list[NDArray[np.uint32]]:
     """Return the ids of texts, without markers."""
     pieces = [running_pieces(text, spells_spaces) for text in texts]
     encoded = iter(words.encode([piece for of_text in pieces for piece in of_text]))
     return [np.frombuffer(b"".join([next(encoded) for _ in of_text]), ID) for of_text in pieces]
+
+
+def encode_running_text(text: str, tokenizer: Tokenizer) -> list[int]:
+    """Return the ids of one text, without markers."""
+    pieces = running_pieces(text, tokenizer.spells_spaces)
+    return [token for ids in tokenizer.encode_batch(pieces) for token in ids]
 
 
 def restore_breaks(text: str, tokenizer: Tokenizer) -> str:

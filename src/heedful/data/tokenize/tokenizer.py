@@ -24,6 +24,7 @@ MASK: Final = "<mask>"  # comes after them in vocabularies of masked language mo
 _TAG = re.compile(r"<2(?P<language>.+)>")
 _SPACE: Final = "▁"  # how a space inside a piece is shown
 _BYTE_SPACE: Final = "Ġ"  # how byte-level vocabularies write it
+_FALLBACK: Final = "<0x0A>"  # a piece of vocabularies that spell unknown characters by their bytes
 
 
 def tag_of(language: str) -> str:
@@ -149,6 +150,21 @@ class Tokenizer:
         """Whether spaces are spelled like letters, so that a text that continues another begins with one."""
         return isinstance(self._inner.decoder, decoders.ByteLevel | decoders.Fuse)
 
+    def can_spell(self, letter: str) -> bool:
+        """Whether a character occurs in the text of some pieces; `<unk>` is not one."""
+        if self._inner.token_to_id(_FALLBACK) is not None:
+            return True
+        of_bytes = isinstance(self._inner.decoder, decoders.ByteLevel)
+        return all(part in self._letters for part in (_parts(letter.encode()) if of_bytes else [letter.encode()]))
+
+    @cached_property
+    def _letters(self) -> frozenset[bytes]:
+        """The characters of all pieces, or the bytes of a byte-level vocabulary."""
+        spelled = self._spelled(range(self.markers, self.size))
+        if isinstance(self._inner.decoder, decoders.ByteLevel):
+            return frozenset(part for piece in spelled for part in _parts(piece))
+        return frozenset(letter.encode() for piece in spelled for letter in piece.decode())
+
     def continues_word(self, token: int) -> bool:
         """Whether a piece continues the word of the piece before it, by the marks of the vocabulary's kind."""
         piece = self._inner.id_to_token(token)
@@ -233,6 +249,10 @@ def _byte_letters() -> Mapping[str, int]:
 
 
 _BYTE_LETTERS: Final = _byte_letters()
+
+
+def _parts(spelled: bytes) -> list[bytes]:
+    return [bytes((byte,)) for byte in spelled]
 
 
 def _bytes(piece: str) -> bytes:

@@ -2,11 +2,12 @@
 
 A token is found by inverting the distribution function at one uniform number. Each sample of each sentence has its own
 sequence of such numbers, Philox with the key (seed, sentence) and the sample in the counter: what is drawn does not
-depend on the batch, or on the number of other samples.
+depend on the batch, or on the number of other samples. A search that continues another draws the numbers after its own.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import torch
@@ -14,7 +15,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.decode.frontiers.token_scores import Scores
+from heedful.decode.query import DrawStart
 from heedful.decode.settings import Sampling
+
+_AT_ONCE: Final = 4  # numbers that Philox makes for each value of its counter
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +29,9 @@ class Draws:
     uniform_BKS: Float[Tensor, "B K S"]  # S: steps
 
     @classmethod
-    def of(cls, sampling: Sampling, numbers: Sequence[int], steps: int, device: torch.device) -> "Draws":
-        """Draw for at most `steps` steps; `numbers` are those of the queries."""
-        return cls(sampling, torch.from_numpy(uniforms(sampling, numbers, steps)).to(device))
+    def of(cls, sampling: Sampling, starts: Sequence[DrawStart], steps: int, device: torch.device) -> "Draws":
+        """Draw for at most `steps` steps; `starts` are those of the queries."""
+        return cls(sampling, torch.from_numpy(uniforms(sampling, starts, steps)).to(device))
 
     def choose(self, scores: Scores, step: int) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
         """Return the log P and the token of each row."""
@@ -40,16 +44,18 @@ class Draws:
 
 
 def uniforms(
-    sampling: Sampling, numbers: Sequence[int], steps: int
+    sampling: Sampling, starts: Sequence[DrawStart], steps: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Return the numbers, at least 0 and below 1, of each sentence, sample and step."""
-    drawn = np.empty((len(numbers), sampling.samples, steps))
-    for index, number in enumerate(numbers):
+    drawn = np.empty((len(starts), sampling.samples, steps))
+    for index, start in enumerate(starts):
         for sample in range(sampling.samples):
             stream = np.random.Philox(
-                key=np.array([sampling.seed, number], np.uint64), counter=np.array([0, 0, 0, sample], np.uint64)
+                key=np.array([sampling.seed, start.key], np.uint64),
+                counter=np.array([start.step // _AT_ONCE, 0, 0, start.sample + sample], np.uint64),
             )
-            np.random.Generator(stream).random(out=drawn[index, sample])
+            skipped = start.step % _AT_ONCE
+            drawn[index, sample] = np.random.Generator(stream).random(skipped + steps)[skipped:]
     return drawn
 
 
@@ -70,6 +76,8 @@ def draw(scores_RV: Float[Tensor, "R V"], uniform_R: Float[Tensor, "R"], samplin
         wanted_R1 = sampling.top_p * p_RV.sum(1, keepdim=True)
         last_R1 = (ranked_RC.cumsum(1) < wanted_R1).sum(1, keepdim=True).clamp(max=count - 1)
         p_RV = _from(ranked_RC.gather(1, last_R1), p_RV)
+    if sampling.min_p > 0:
+        p_RV = _from(sampling.min_p * p_RV.amax(1, keepdim=True), p_RV)
     passed_RV = p_RV.cumsum(1)
     aims_R1 = uniform_R.unsqueeze(1) * passed_RV[:, -1:]
     return torch.searchsorted(passed_RV, aims_R1, right=True).squeeze(1).clamp(max=p_RV.shape[1] - 1)

@@ -10,6 +10,7 @@ from torch import Tensor
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import greatest_penalty
+from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
@@ -39,8 +40,11 @@ class BeamInSlots:
         """Which slots need no further step."""
         return self._state.done_S
 
-    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int], firsts: Sequence[int] | None = None) -> None:
+    def admit(
+        self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None = None, seed: int = 0
+    ) -> None:
         """Start with one hypothesis per slot: `<s>`, or the given first token."""
+        limits = [query.limit for query in queries]
         ceilings = [greatest_penalty(self.settings.penalty, limit) for limit in limits]
         device = slots.device
         self._state.begin(

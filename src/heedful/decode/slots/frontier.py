@@ -3,7 +3,7 @@
 A `Frontier` makes new tensors at every step, and finished sentences leave it. A `SlotFrontier` writes in place, and
 finished sentences wait until their slot is reused. Both find the same hypotheses; frontiers support more options.
 
-Shape letters here and in `slots.beam` and `slots.greedy`: S  slots    P  positions that a slot has room for
+Shape letters here and in the other files of this folder: S  slots    P  positions that a slot has room for
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from heedful.decode.constraints import Never
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
 
 
@@ -31,8 +32,10 @@ class SlotFrontier(Protocol):
         """Which slots need no further step: those that are done, and idle ones."""
         ...
 
-    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int], firsts: Sequence[int] | None = None) -> None:
-        """Start sentences in these slots, each with its maximum number of tokens and its first token, if not `<s>`."""
+    def admit(
+        self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None = None, seed: int = 0
+    ) -> None:
+        """Start sentences in these slots, each with its first token, if not `<s>`; `seed` is that of sampling."""
         ...
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
@@ -47,7 +50,7 @@ class SlotFrontier(Protocol):
 def can_use_slots(settings: SearchSettings) -> bool:
     """Whether a search with these settings can use slots."""
     plain = not settings.attentive and not settings.no_repeat and not settings.constraints
-    return plain and settings.sampling is None
+    return plain and (settings.sampling is None or settings.sampling.samples == 1)
 
 
 def allowed_tokens(settings: SearchSettings, vocab_size: int, device: torch.device) -> Bool[Tensor, "V"]:

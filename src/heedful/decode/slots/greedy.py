@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
@@ -39,21 +40,19 @@ class GreedyInSlots:
         """Which slots need no further step."""
         return self._done_S
 
-    def admit(self, slots: Int[Tensor, "A"], limits: Sequence[int], firsts: Sequence[int] | None = None) -> None:
+    def admit(
+        self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None = None, seed: int = 0
+    ) -> None:
         """Start with `<s>`, or the given first token."""
         for counter in (self.log_p_S, self.length_S, self._positions_S):
             counter[slots] = 0
-        self.limit_S[slots] = torch.tensor(limits, device=slots.device)
+        self.limit_S[slots] = torch.tensor([query.limit for query in queries], device=slots.device)
         self._last_S[slots] = BEGIN if firsts is None else torch.tensor(firsts, device=slots.device)
         self._done_S[slots] = False
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
-        """Take the best token of each row."""
-        ends_R = self.length_S >= self.settings.min_length
-        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END)
-        score_S, best_S = scores_RC.max(1)
-        last_S = tokens_RC.gather(1, best_S.unsqueeze(1)).squeeze(1)
-        log_p_S = score_S - sums_R
+        """Take one token for each row."""
+        log_p_S, last_S = self._choose(logits_RV, self.length_S >= self.settings.min_length)
         going_S = ~self._done_S & (log_p_S > -math.inf)
         self.log_p_S.add_(log_p_S.where(going_S, 0.0))
         self._last_S.copy_(last_S)
@@ -62,6 +61,14 @@ class GreedyInSlots:
         self.length_S.add_(going_S)
         self._done_S.copy_(~going_S | (last_S == END) | (self.limit_S <= self.length_S))
         self._positions_S.add_(~self._done_S)  # a slot has one row: there is nothing to rearrange
+
+    def _choose(
+        self, logits_RV: Float[Tensor, "R V"], ends_R: Bool[Tensor, "R"]
+    ) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
+        """Return the log P and the token of each row; `</s>` only where a row may end."""
+        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END)
+        score_R, best_R = scores_RC.max(1)
+        return score_R - sums_R, tokens_RC.gather(1, best_R.unsqueeze(1)).squeeze(1)
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
         """Return the one hypothesis of each slot."""

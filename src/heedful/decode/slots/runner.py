@@ -17,8 +17,9 @@ from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.beam import BeamInSlots
 from heedful.decode.slots.frontier import SlotFrontier
 from heedful.decode.slots.greedy import GreedyInSlots
+from heedful.decode.slots.sampling import SamplingInSlots
 from heedful.models.protocols import Generator
-from heedful.models.transformer.slots import SlotDecoder, SlotShape
+from heedful.models.transformer.slots import SlotDecoder, Slots, SlotShape
 from heedful.nn.cuda_graphs import as_cuda_graph
 from heedful.packed import Packed
 
@@ -34,9 +35,8 @@ class SlotRunner:
         weight, self._decoder = model.decoder.output.weight, cast(SlotDecoder, model.decoder)
         self._device, self._count = weight.device, shape.slots
         self._slots = slots = self._decoder.slots(shape)
-        kind: type[BeamInSlots] | type[GreedyInSlots] = BeamInSlots if settings.beam > 1 else GreedyInSlots
-        self._frontier: SlotFrontier
-        self._frontier = frontier = kind(slots, settings, weight.shape[0])
+        frontier = _make_frontier(slots, settings, weight.shape[0])
+        self._frontier = frontier
         decoder = self._decoder
 
         at_once = _AT_ONCE if shape.slots * shape.beams <= _FEW else 1
@@ -49,11 +49,11 @@ class SlotRunner:
         self.bytes = slots.cache.nbytes + slots.memory.nbytes
 
     def run(
-        self, queries: Sequence[Query], memory: Packed | None
+        self, queries: Sequence[Query], memory: Packed | None, seed: int = 0
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """Decode all sentences, given their memories, or continue their sources where there is no memory.
 
-        Yield the indices of some and what was found for them.
+        Yield the indices of some and what was found for them. `seed` is that of sampling.
         """
         if memory is not None:
             self._decoder.remember(memory, self._slots)
@@ -68,7 +68,7 @@ class SlotRunner:
                 chosen = [waiting.popleft() for _ in slots]
                 held.update(zip(slots, chosen, strict=True))
                 since.update(dict.fromkeys(slots, launches))
-                self._admit(slots, chosen, queries, memory)
+                self._admit(slots, chosen, queries, memory, seed)
             self._step()
             watch.look(launches)
             launches += 1
@@ -78,20 +78,28 @@ class SlotRunner:
                 yield [held.pop(slot) for slot in ready], self._frontier.hypotheses(self._tensor(ready))
                 free += ready
 
-    def _admit(self, slots: list[int], chosen: list[int], queries: Sequence[Query], memory: Packed | None) -> None:
+    def _admit(
+        self, slots: list[int], chosen: list[int], queries: Sequence[Query], memory: Packed | None, seed: int
+    ) -> None:
         """Start the chosen sentences in these slots."""
-        indices, limits = self._tensor(slots), [queries[i].limit for i in chosen]
+        indices, admitted = self._tensor(slots), [queries[i] for i in chosen]
         if memory is not None:
             mine, layout = self._tensor(chosen), memory.layout
             self._slots.admit(indices, layout.offsets[mine], layout.lengths[mine])
-            self._frontier.admit(indices, limits)
+            self._frontier.admit(indices, admitted, None, seed)
         else:
-            prompts, firsts = pack_prompts([queries[i] for i in chosen])
-            self._frontier.admit(indices, limits, firsts)
+            prompts, firsts = pack_prompts(admitted)
+            self._frontier.admit(indices, admitted, firsts, seed)
             self._decoder.read_prompts(prompts.to(self._device), self._slots, indices)
 
     def _tensor(self, numbers: list[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
+
+
+def _make_frontier(slots: Slots, settings: SearchSettings, vocab_size: int) -> SlotFrontier:
+    if settings.sampling is not None:
+        return SamplingInSlots(slots, settings, vocab_size)
+    return (BeamInSlots if settings.beam > 1 else GreedyInSlots)(slots, settings, vocab_size)
 
 
 class _Watch:

@@ -70,7 +70,7 @@ class SlotSearch:
             if memory is not None:
                 shape = replace(shape, memory=next_power_of_two(memory.layout.tokens, _SMALLEST))
             runner = self._runner(shape, settings)
-            for done, hypotheses in runner.run(wave, memory):
+            for done, hypotheses in runner.run(wave, memory, settings.sampling.seed if settings.sampling else 0):
                 found.update(zip([indices[number] for number in done], hypotheses, strict=True))
                 progress(len(done))
         return [found[index] for index in range(len(queries))]
@@ -116,7 +116,9 @@ class SlotSearch:
         return lambda queries: encoder(pack_sources(queries).to(device))  # others may ask the device for sizes
 
     def _runner(self, shape: SlotShape, settings: SearchSettings) -> SlotRunner:
-        """Return the runner for this shape."""
+        """Return the runner for this shape, whatever the seed."""
+        if settings.sampling is not None:
+            settings = replace(settings, sampling=replace(settings.sampling, seed=0))
         key = shape, settings
         if key in self._runners:
             self._runners.move_to_end(key)

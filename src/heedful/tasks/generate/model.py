@@ -1,32 +1,43 @@
 """A trained language model: it continues texts, and says how probable they are."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Self, overload
+from typing import Literal, Self, Unpack, overload
 
-from heedful.arguments import check_path, check_texts
+import torch
+
+from heedful.arguments import check_path, check_text, check_texts
 from heedful.config.corpora import JsonlTexts
-from heedful.config.rules.generate import GENERATE
+from heedful.config.rules.generate import GENERATE, carries_state
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
+from heedful.data.prepare.text_stores import is_whole_file
 from heedful.data.text_form import TextForm
-from heedful.data.tokenize.line_breaks import restore_breaks, running_pieces
-from heedful.data.tokenize.tokenizer import BEGIN
-from heedful.decode.query import Query
+from heedful.data.tokenize.line_breaks import encode_running_text
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import search
-from heedful.decode.settings import Sampling, SearchSettings
-from heedful.errors import UserError
+from heedful.decode.search import ProgressCallback
+from heedful.errors import UserError, by_caller
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import LanguageModel
+from heedful.tasks.generate.continuation_text import unspellable
+from heedful.tasks.generate.continuing import Continuing, GrowingText, whole_text
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
+from heedful.tasks.generate.generation import Generation as Generation
+from heedful.tasks.generate.options import GenerateOptions, GenerateRequest, resolve
+from heedful.tasks.generate.predicted_text import check_stride
+from heedful.tasks.generate.scoring import TextScore, score_tokens
+from heedful.tasks.generate.streamed import GenerationStream
+from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.shown_options import show_options
+from heedful.tasks.shared.streaming import CHUNK, answer_stream
+from heedful.tasks.shared.token_scores import END_PIECE
 
 
-class TextGenerator(LoadedModel[LanguageModel]):
+class TextGenerator(Embeds[LanguageModel]):
     """A trained language model with its recipe and its tokenizer.
 
     It runs on the device and in the precision that `load` chose.
@@ -41,26 +52,131 @@ class TextGenerator(LoadedModel[LanguageModel]):
         super().__init__(bundle)
         self._searched = SingleModel(self.network)
 
+    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
+        """Move the model to a device, and return it: see `LoadedModel.to`."""
+        super().to(device, precision)
+        self._searched = SingleModel(self.network)  # what was recorded on another device is of no use here
+        return self
+
     @overload
-    def generate(self, prompt: str, max_tokens: int = 200, sampling: Sampling | None = None) -> str: ...  # type: ignore[overload-overlap]
+    def generate(  # type: ignore[overload-overlap]
+        self, prompt: str, *, stream: Literal[False] = False, **options: Unpack[GenerateOptions]
+    ) -> str: ...
     @overload
-    def generate(self, prompt: Iterable[str], max_tokens: int = 200, sampling: Sampling | None = None) -> list[str]: ...
     def generate(
-        self, prompt: str | Iterable[str], max_tokens: int = 200, sampling: Sampling | None = None
-    ) -> str | list[str]:
-        """Continue a text, or each of several texts, by at most `max_tokens` tokens."""
-        if isinstance(prompt, str):
-            return self.generate([prompt], max_tokens, sampling)[0]
-        queries = [
-            Query(self._encode(text, f"prompt, line {number + 1:,}"), max_tokens, (), number)
-            for number, text in enumerate(check_texts(prompt, "prompt"))
-        ]
-        settings = SearchSettings(beam=1, sampling=sampling)
-        with evaluation_mode(self.network):
-            found = search(self._searched, queries, settings, self.recipe.data.batch_tokens)
-        tokenizer = self.vocabularies["text"]
-        texts = tokenizer.decode_batch([best.tokens for best, *_ in found])
-        return [restore_breaks(text, tokenizer) for text in texts]
+        self, prompt: str, *, stream: Literal[True], **options: Unpack[GenerateOptions]
+    ) -> GenerationStream: ...
+    @overload
+    def generate(
+        self, prompt: Iterable[str], *, stream: Literal[False] = False, **options: Unpack[GenerateOptions]
+    ) -> list[str]: ...
+    @show_options(GenerateOptions)
+    def generate(
+        self, prompt: str | Iterable[str], *, stream: bool = False, **options: Unpack[GenerateOptions]
+    ) -> str | list[str] | GenerationStream:
+        """Continue a text, or each of several texts, and return what follows it.
+
+        With `stream`, return an iterator over the parts of one text, each as soon as it is there. What is sampled for a
+        prompt depends on the prompt, the options and the seed, not on other prompts.
+        """
+        if options.get("samples") is not None:
+            raise UserError("`generate` returns one text per prompt: `samples` is for `generate_detailed`.")
+        if stream:
+            if not isinstance(prompt, str):
+                raise UserError("`stream` takes one prompt, but `prompt` is not a text: give each by itself.")
+            return self.generate_stream(prompt, **options)
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        texts = self._grow(prompts, self._request(options), "prompt", 1)[1]
+        found = [whole_text(text, self.vocabularies["text"]) for text in texts]
+        return found[0] if isinstance(prompt, str) else found
+
+    @overload
+    def generate_detailed(  # type: ignore[overload-overlap]
+        self,
+        prompt: str,
+        *,
+        name: str = "prompt",
+        first: int = 1,
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Generation]: ...
+    @overload
+    def generate_detailed(
+        self,
+        prompt: Iterable[str],
+        *,
+        name: str = "prompt",
+        first: int = 1,
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[GenerateOptions],
+    ) -> list[list[Generation]]: ...
+    @show_options(GenerateOptions)
+    def generate_detailed(
+        self,
+        prompt: str | Iterable[str],
+        *,
+        name: str = "prompt",
+        first: int = 1,
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[GenerateOptions],
+    ) -> list[Generation] | list[list[Generation]]:
+        """Return the continuations of a text, or of each of several texts, with tokens, log probabilities and endings.
+
+        There are `samples` of each, in the order in which they are drawn, or best first with a beam. `name` is the
+        prompts' name in messages, and `first` the number of the first; `progress` is called with the number of texts
+        finished since the last call.
+        """
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        count, texts = self._grow(prompts, self._request(options), name, first, progress)
+        found: list[list[Generation]] = [[] for _ in range(count)]
+        for text, generation in zip(texts, self._finish(texts), strict=True):
+            found[text.number].append(generation)
+        return found[0] if isinstance(prompt, str) else found
+
+    @show_options(GenerateOptions)
+    def generate_stream(
+        self, prompt: str, *, name: str = "prompt", first: int = 1, **options: Unpack[GenerateOptions]
+    ) -> GenerationStream:
+        """Continue one text, and return an iterator over the parts of what follows it, each as soon as it is there.
+
+        Parts are never half a character, and never a part of a stop string. `name` is the prompt's name in messages,
+        and `first` its number.
+        """
+        request = self._request(options)
+        if request.samples > 1:
+            raise UserError("A stream is one text: `samples` is for `generate_detailed`.")
+        encoded = self._encode([check_text(prompt, f"{name}, line {first:,}")], request, name, first)
+        (text,) = self._continuing(request).begin(encoded)
+        return GenerationStream(self._parts(text, request), lambda ended: self._finish([ended])[0])
+
+    def score(self, texts: Iterable[str], *, stride: int | None = None) -> list[TextScore]:
+        """Score how probable texts are: the log probability of each of their tokens, given the tokens before it.
+
+        The texts are read as documents are in training, with their markers. A window of `data.max_length` tokens moves
+        by `stride` tokens over a longer text, by default by its own length; a model that carries its state reads texts
+        whole.
+        """
+        return self._scores(check_texts(texts), stride, "texts", 1)
+
+    def score_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        stride: int | None = None,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+    ) -> Iterator[TextScore]:
+        """Score an endless or very large number of texts, `chunk` of them at a time, in order.
+
+        Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the texts' name in messages.
+        """
+        check_stride(self.recipe, stride)  # here, so that errors are raised before the first text is read
+
+        def scored(part: Sequence[str], first: int) -> list[TextScore]:
+            return self._scores(check_texts(part, name, first), stride, name, first)
+
+        return answer_stream(texts, scored, chunk=chunk, ready=ready)
 
     def evaluate(self, data: object, *, name: str = "data", stride: int | None = None) -> LanguageEvaluation:
         """Score how well the model predicts texts: perplexity per token and word, bits per byte.
@@ -70,20 +186,108 @@ class TextGenerator(LoadedModel[LanguageModel]):
         """
         return evaluate_language(self.bundle, JsonlTexts.model_validate(spool(data, GENERATE, name)), "", stride)
 
-    def _encode(self, prompt: str, where: str) -> list[int]:
+    # --- prompts ------------------------------------------------------------------------------------------------------
+
+    @property
+    def window(self) -> int | None:
+        """The most tokens that the model sees at once; None if it reads texts of any length."""
+        return None if self.network.decoder.longest is None else self.recipe.data.max_length
+
+    def _request(self, options: GenerateOptions) -> GenerateRequest:
+        request = resolve(options, self.recipe.data.batch_tokens)
+        for stop in request.stop:
+            missing = unspellable(stop, self.vocabularies["text"])
+            if missing is not None:
+                raise UserError(
+                    f"{by_caller('--stop', '`stop`')} {stop!r} cannot occur: {missing!r} is not in the vocabulary."
+                )
+        return request
+
+    def _parts(self, text: GrowingText, request: GenerateRequest) -> Iterator[tuple[str, GrowingText]]:
+        parts = self._continuing(request).stream(text)
+        while True:
+            with evaluation_mode(self.network):  # not while the caller has a part
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
+
+    def _grow(
+        self,
+        prompts: Iterable[str],
+        request: GenerateRequest,
+        name: str,
+        first: int,
+        progress: ProgressCallback = lambda ready: None,
+    ) -> tuple[int, list[GrowingText]]:
+        """Return the number of prompts, and the texts that grew from them."""
+        encoded = self._encode(check_texts(prompts, name, first), request, name, first)
+        work = self._continuing(request)
+        with evaluation_mode(self.network):
+            return len(encoded), work.grow(work.begin(encoded), progress)
+
+    def _continuing(self, request: GenerateRequest) -> Continuing:
+        return Continuing(self._searched, self.vocabularies["text"], request, self.window)
+
+    def _encode(self, prompts: Sequence[str], request: GenerateRequest, name: str, first: int) -> list[list[int]]:
         """Return the tokens that the model continues; with open borders a prompt may be from the middle of a text."""
-        tokenizer = self.vocabularies["text"]
+        encoded = []
+        for number, prompt in enumerate(prompts, start=first):
+            tokens = self._tokens(prompt, f"{name}, line {number:,}")
+            if self.recipe.data.borders == "closed":
+                tokens = [BEGIN, *tokens]
+            elif not tokens:
+                raise UserError(
+                    f"{name}, line {number:,} is empty, but this model continues texts (`data.borders` is open): give "
+                    "some text."
+                )
+            if self.window is not None and len(tokens) > self.window and not request.slide:
+                raise UserError(
+                    f"{name}, line {number:,} has {len(tokens):,} tokens, but the model sees at most {self.window:,} "
+                    f"(`data.max_length`): shorten it, or {by_caller('leave out --no-slide', 'let the window slide')}."
+                )
+            encoded.append(tokens)
+        return encoded
+
+    def _tokens(self, text: str, where: str) -> list[int]:
+        """Return the tokens of a text, without markers; `where` names it in messages."""
         form = TextForm.of(self.recipe.data)
-        form.check_text(prompt, where)
-        pieces = running_pieces(form(prompt), tokenizer.spells_spaces)
-        tokens = [token for ids in tokenizer.encode_batch(pieces) for token in ids]
-        if self.recipe.data.borders == "closed":
-            return [BEGIN, *tokens]
-        if not tokens:
-            raise UserError(
-                f"{where} is empty, but this model continues texts (`data.borders` is open): give some text."
+        form.check_text(text, where)
+        return encode_running_text(form(text), self.vocabularies["text"])
+
+    # --- results ------------------------------------------------------------------------------------------------------
+
+    def _finish(self, texts: Sequence[GrowingText]) -> list[Generation]:
+        """Return what is known of texts that have ended."""
+        tokenizer, spans = self.vocabularies["text"], [span for text in texts for span in text.spans if span.found]
+        sequences = [(*span.context, *span.found) for span in spans]
+        longest = max(map(len, sequences), default=1)
+        scored = score_tokens(self.network, sequences, longest, longest, self.recipe.data.batch_tokens)
+        log_p = iter(some[-len(span.found) :] for some, span in zip(scored, spans, strict=True))
+        return [
+            Generation(
+                whole_text(text, tokenizer),
+                text.tokens,
+                tuple(tokenizer.pieces(text.tokens)),
+                tuple(value for span in text.spans if span.found for value in next(log_p)),
+                text.ended or "length",
+                text.slid,
             )
-        return tokens
+            for text in texts
+        ]
+
+    def _scores(self, texts: Sequence[str], stride: int | None, name: str, first: int) -> list[TextScore]:
+        check_stride(self.recipe, stride)
+        tokenizer, data = self.vocabularies["text"], self.recipe.data
+        ends = not all(is_whole_file(corpus) for corpus in data.train)  # a file that is one document has no end
+        end, last = ([END], (END_PIECE,)) if ends else ([], ())
+        rows = [self._tokens(text, f"{name}, line {number:,}") for number, text in enumerate(texts, start=first)]
+        marked = [[BEGIN, *row, *end] for row in rows]
+        length = max(map(len, marked), default=1) if carries_state(self.recipe) else data.max_length
+        scored = score_tokens(self.network, marked, length, stride or length, data.batch_tokens)
+        return [
+            TextScore((*tokenizer.pieces(row), *last), tuple(log_p)) for row, log_p in zip(rows, scored, strict=True)
+        ]
 
 
 def read_generator(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[LanguageModel]:

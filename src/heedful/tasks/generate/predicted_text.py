@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from heedful.arguments import check_whole
 from heedful.config.recipe import Recipe
 from heedful.config.rules.generate import carries_state
 from heedful.data.batch_layout import CPU_MULTIPLE
@@ -12,7 +13,7 @@ from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.data.batches.windows import PlannedWindows, WindowBatch
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
+from heedful.errors import UserError, by_caller
 from heedful.metrics.perplexity import Likelihood, carried_likelihood, likelihood
 from heedful.models.networks import LanguageModel
 from heedful.tasks.protocol import ShowProgress
@@ -34,21 +35,29 @@ class PredictedText(Protocol):
 
 def predicted_text(recipe: Recipe, stores: Sequence[TokenStore], stride: int | None = None) -> PredictedText:
     """Return texts in the way in which a recipe's model reads them; without a stride windows do not overlap."""
+    check_stride(recipe, stride)
     data = recipe.data
     if carries_state(recipe):
-        if stride is not None:
-            raise UserError(
-                f"`stride` is {stride}, but this model carries its state over the whole text and reads no windows: "
-                "leave it out."
-            )
         return CarriedText.of(stores, data.max_length)
-    if stride is not None and not 1 <= stride <= data.max_length:
-        raise UserError(f"`stride` is {stride}, but must be from 1 to {data.max_length:,}, the length of a window.")
     return WindowedText(
         SlidingWindows(
             stores, data.max_length, stride or data.max_length, data.borders, data.batch_tokens, CPU_MULTIPLE
         )
     )
+
+
+def check_stride(recipe: Recipe, stride: int | None) -> None:
+    """Refuse a stride that windows of a recipe's model cannot move by."""
+    if stride is None:
+        return
+    named, longest = by_caller("--stride", "`stride`"), recipe.data.max_length
+    if carries_state(recipe):
+        raise UserError(
+            f"{named} is {stride}, but this model carries its state over the whole text and reads no windows: leave it "
+            "out."
+        )
+    if not 1 <= check_whole("stride", stride) <= longest:
+        raise UserError(f"{named} is {stride}, but must be from 1 to {longest:,}, the length of a window.")
 
 
 @dataclass(frozen=True, eq=False)

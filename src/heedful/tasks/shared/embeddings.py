@@ -1,6 +1,7 @@
 """Texts as vectors: the output of a trained encoder for a text, or for each of its tokens.
 
-Any model that reads texts has such an encoder: masked language models and classifiers of all families.
+Any model that reads texts has such an encoder: masked language models and classifiers of all families. Of a language
+model it is the decoder, whose vector of a token knows the tokens before it alone.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from heedful.arguments import check_flag, check_texts, check_whole
-from heedful.config.model.any import AnyEncoder, text_encoder
+from heedful.config.model.any import text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
@@ -24,10 +25,14 @@ from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.line_breaks import encode_running_text
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError, suggestion
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
+from heedful.models.networks import LanguageModel
+from heedful.models.protocols import Decoder
+from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.layers.pooling import POOLS
 from heedful.packed import Layout, Nested, Packed
@@ -35,7 +40,7 @@ from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.shown_options import Option, show_options
 
-PoolName = Literal["mean", "first", "max"]
+PoolName = Literal["mean", "first", "max", "last"]
 Vectors = NDArray[np.float32]
 LAST: Final = -1
 
@@ -71,7 +76,9 @@ class EmbeddingOptions(TypedDict, total=False):
 
     pool: Annotated[
         PoolName,
-        Option('How vectors of tokens become one: their "mean", their "max", or the "first", of `<s>`.', "mean"),
+        Option(
+            'How vectors of tokens become one: their "mean", their "max", the "first", of `<s>`, or the "last".', "mean"
+        ),
     ]
     layer: Annotated[int, Option("Layer of a Transformer: 0 is the embedding, 1 the first block, -1 the last.", LAST)]
     markers: Annotated[
@@ -124,6 +131,16 @@ def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> P
     return text.with_values(x_NE)
 
 
+def decoder_states(decoder: Decoder, text: Packed, layer: int = LAST) -> Packed:
+    """Return the vectors of tokens after a block of a decoder without memory; -1 is what its output layer scores."""
+    if isinstance(decoder, TransformerDecoder) and layer % (len(decoder.blocks) + 1) < len(decoder.blocks):
+        x_NE = decoder.embedding(text.values, text.layout)
+        for block in decoder.blocks[: layer % (len(decoder.blocks) + 1)]:
+            x_NE = block(x_NE, text.layout, None)
+        return text.with_values(x_NE)
+    return text.with_values(decoder.states(text, None))
+
+
 class Embeds(LoadedModel[NetworkType]):
     """A loaded model whose encoder can be used on its own."""
 
@@ -152,23 +169,25 @@ class _Embedding:
 
     def __init__(self, model: HasEncoder, pool: PoolName = "mean", layer: int = LAST, markers: bool = False) -> None:
         if pool not in get_args(PoolName):
-            raise UserError(f'`pool` is "{pool}", but must be "mean", "first" or "max".')
+            raise UserError(f'`pool` is "{pool}", but must be "mean", "first", "max" or "last".')
+        if pool == "first" and isinstance(model.network, LanguageModel):
+            raise UserError(
+                '`pool` is "first", but the first vector of a language model is the same for every text: use "last" or '
+                '"mean".'
+            )
         check_whole("layer", layer)
         check_flag("markers", markers)
-        encoder = getattr(model.network, "encoder", None)
-        if not isinstance(encoder, nn.Module):
-            raise UserError("The network of this model is its program's own and has no `encoder`: it has no vectors.")
-        self._model, self._encoder, self._tokenizer = model, encoder, model.vocabularies["text"]
+        self._model, self._encoder, self._tokenizer = model, _reader(model.network), model.vocabularies["text"]
         self._pool, self._layer, self._markers = pool, layer, markers
         _check_layer(self._encoder, layer)
 
     def of_texts(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text."""
-        width = _encoder_table(self._model.recipe).memory_width
+        width = _width(self._model)
         vectors, pool = np.zeros((len(texts), width), np.float32), POOLS[self._pool](width)
         with self._using() as device:
             for rows, text in self._batches(texts):
-                states = states_of(self._encoder, text.to(device), self._layer)
+                states = self._states(text.to(device))
                 values_NE, layout = states.values.float(), states.layout
                 if isinstance(text, Packed) and self._pool != "first":
                     places, lengths = self._places(text.layout, len(rows), before=1)
@@ -190,12 +209,18 @@ class _Embedding:
                 else:
                     words, encoder = text, self._encoder
                     places, lengths = self._places(words.layout, len(rows), before=1)
-                values = states_of(encoder, words.to(device), self._layer).values.float().cpu().numpy()[places]
+                values = self._states(words.to(device), encoder).values.float().cpu().numpy()[places]
                 pieces = self._tokenizer.pieces(words.values.numpy()[places].tolist())
                 ends = np.cumsum(lengths)
                 for row, begin, end in zip(rows.tolist(), (ends - lengths).tolist(), ends.tolist(), strict=True):
                     found[row] = TokenVectors(pieces[begin:end], values[begin:end])
         return [found[row] for row in range(len(texts))]
+
+    def _states(self, text: Packed | Nested, encoder: nn.Module | None = None) -> Packed:
+        network = self._model.network
+        if isinstance(network, LanguageModel) and isinstance(text, Packed):
+            return decoder_states(network.decoder, text, self._layer)
+        return states_of(encoder or self._encoder, text, self._layer)
 
     @contextmanager
     def _using(self) -> Iterator[torch.device]:
@@ -208,10 +233,12 @@ class _Embedding:
         data = self._model.recipe.data
         formed = [TextForm.of(data)(text) for text in texts]
         collator: AnyTextCollator = TextCollator(data.max_length, data.cut)
-        table = _encoder_table(self._model.recipe)
+        table = text_encoder(self._model.recipe.model)
         if isinstance(table, HierarchicalEncoderTable):
             collator = DocumentCollator(data.max_length, table.max_sentence, data.cut)
             store = document_store([document_of(text, TextForm.of(data)) for text in texts], self._tokenizer)
+        elif isinstance(self._model.network, LanguageModel):
+            store = TokenStore.of(text=[encode_running_text(text, self._tokenizer) for text in formed])
         else:
             store = TokenStore.of(text=self._tokenizer.encode_batch([text.strip() and text for text in formed]))
         costs = collator.costs([store], np.arange(len(store)))
@@ -228,23 +255,38 @@ class _Embedding:
         return places_of(starts + (0 if self._markers else before), kept), kept
 
 
+def _reader(network: nn.Module) -> nn.Module:
+    """Return the part of a network that reads texts."""
+    reader = getattr(network, "decoder" if isinstance(network, LanguageModel) else "encoder", None)
+    if not isinstance(reader, nn.Module):
+        raise UserError("The network of this model is its program's own and has no `encoder`: it has no vectors.")
+    return reader
+
+
 def _check_layer(encoder: nn.Module, layer: int) -> None:
-    if not isinstance(encoder, TransformerEncoder):
+    if not isinstance(encoder, TransformerEncoder | TransformerDecoder):
         if layer != LAST:
             raise UserError(f"`layer` is {layer}, but only Transformers have layers to choose from: leave it out.")
         return
     blocks = len(encoder.blocks)
     if not -blocks - 1 <= layer <= blocks:
         raise UserError(
-            f"`layer` is {layer}, but the encoder has {blocks} layers: use 0, the embedding, to {blocks}, or -1 for "
-            "the last."
+            f"`layer` is {layer}, but the {_part(encoder)} has {blocks} layers: use 0, the embedding, to {blocks}, or "
+            "-1 for the last."
         )
 
 
-def _encoder_table(recipe: Recipe) -> AnyEncoder:
-    table = text_encoder(recipe.model)
-    assert table is not None, f"{recipe.model.family} has no encoder of texts"
-    return table
+def _part(encoder: nn.Module) -> str:
+    return "encoder" if isinstance(encoder, TransformerEncoder) else "decoder"
+
+
+def _width(model: HasEncoder) -> int:
+    """Return the width of vectors."""
+    if isinstance(model.network, LanguageModel):
+        return model.network.output.weight.shape[1]
+    table = text_encoder(model.recipe.model)
+    assert table is not None, f"{model.recipe.model.family} has no encoder of texts"
+    return table.memory_width
 
 
 def _words_encoder(encoder: nn.Module) -> nn.Module:

@@ -11,27 +11,14 @@ from heedful.errors import UserError
 from heedful.metrics.log_probabilities import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.token_scores import TokenScores
 
-END_PIECE: Final = "</s>"
 LONGEST_SCORED: Final = 10_000  # tokens of a side: time and memory grow with the square of it
 
 
 @dataclass(frozen=True)
-class PairScore:
-    """The log probability that a model gives to a target, given its source."""
-
-    pieces: tuple[str, ...]  # pieces of the target in readable form (see `Tokenizer.pieces`), then `</s>`
-    log_probabilities: tuple[float, ...]  # one per piece
-
-    @property
-    def log_probability(self) -> float:
-        """Log probability of the whole target."""
-        return sum(self.log_probabilities)
-
-    @property
-    def per_piece(self) -> float:
-        """Mean over the pieces, by which targets of different lengths can be compared."""
-        return self.log_probability / len(self.log_probabilities)
+class PairScore(TokenScores):
+    """The log probability that a model gives to each token of a target, given its source."""
 
 
 def refuse_long_side(tokens: Sequence[int], where: str) -> None:

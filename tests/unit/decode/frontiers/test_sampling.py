@@ -13,6 +13,7 @@ from tests.shared.searching import search_texts
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.frontiers.sampling import draw, uniforms
+from heedful.decode.query import DrawStart
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder
@@ -21,26 +22,37 @@ from heedful.packed import Packed
 # --- uniform numbers --------------------------------------------------------------------------------------------------
 
 
+def starts(*keys: int) -> list[DrawStart]:
+    return [DrawStart(key) for key in keys]
+
+
 def test_numbers_depend_on_seed_sentence_sample_and_step_alone() -> None:
-    drawn = uniforms(Sampling(samples=3, seed=5), [4, 0, 9], 20)
+    drawn = uniforms(Sampling(samples=3, seed=5), starts(4, 0, 9), 20)
     assert drawn.shape == (3, 3, 20)
     assert len(set(drawn.flatten().tolist())) == drawn.size
     assert drawn.min() >= 0
     assert drawn.max() < 1
-    fewer = uniforms(Sampling(samples=2, seed=5), [9, 4], 7)
+    fewer = uniforms(Sampling(samples=2, seed=5), starts(9, 4), 7)
     assert (fewer == drawn[[2, 0], :2, :7]).all()
-    assert (uniforms(Sampling(samples=3, seed=6), [4, 0, 9], 20) != drawn).all()
+    assert (uniforms(Sampling(samples=3, seed=6), starts(4, 0, 9), 20) != drawn).all()
+
+
+def test_a_search_that_continues_another_draws_the_numbers_after_its_own() -> None:
+    whole = uniforms(Sampling(samples=3, seed=5), starts(4), 20)
+    for step in (1, 4, 7):
+        continued = uniforms(Sampling(samples=1, seed=5), [DrawStart(4, sample, step) for sample in (2, 0)], 20 - step)
+        assert (continued[:, 0] == whole[0, [2, 0], step:]).all()
 
 
 def test_the_greatest_seed_is_a_seed() -> None:
-    assert uniforms(Sampling(seed=2**64 - 1), [2**40], 2).shape == (1, 1, 2)
+    assert uniforms(Sampling(seed=2**64 - 1), starts(2**40), 2).shape == (1, 1, 2)
 
 
 # --- one draw ---------------------------------------------------------------------------------------------------------
 
 
 def left_of(scores: list[float], sampling: Sampling) -> list[float]:
-    """The distribution that is drawn from, with lists: temper, keep the best k, of these the fewest that have p."""
+    """The distribution that is drawn from, with lists: temper, keep the best k, the fewest with p, none below min_p."""
     greatest = max(scores)
     shares = [math.exp((score - greatest) / sampling.temperature) for score in scores]
     ranked = sorted(shares, reverse=True)[: sampling.top_k or None]
@@ -49,6 +61,7 @@ def left_of(scores: list[float], sampling: Sampling) -> list[float]:
         for share, mass in zip(ranked, accumulate(ranked), strict=True)
         if mass >= sampling.top_p * sum(ranked) * (1 - 1e-12)
     )
+    least = max(least, sampling.min_p * ranked[0])
     kept = [share if share >= least else 0.0 for share in shares]
     return [share / sum(kept) for share in kept]
 
@@ -58,13 +71,14 @@ def left_of(scores: list[float], sampling: Sampling) -> list[float]:
     temperature=st.sampled_from([0.1, 0.7, 1.0, 4.0]),
     top_k=st.integers(0, 14),
     top_p=st.sampled_from([0.05, 0.5, 0.93, 1.0]),
+    min_p=st.sampled_from([0.0, 0.02, 0.4, 1.0]),
     uniform=st.floats(0, 1, exclude_max=True),
     forbidden=st.integers(0, 11),
 )
 def test_a_token_is_where_the_distribution_function_passes_the_number(
-    scores: list[int], temperature: float, top_k: int, top_p: float, uniform: float, forbidden: int
+    scores: list[int], temperature: float, top_k: int, top_p: float, min_p: float, uniform: float, forbidden: int
 ) -> None:
-    sampling = Sampling(temperature, top_k, top_p)
+    sampling = Sampling(temperature, top_k, top_p, min_p=min_p)
     given_scores = [score / 10 for score in scores]
     given_scores[forbidden % len(scores)] = -math.inf
     passed = list(accumulate(left_of(given_scores, sampling)))

@@ -84,6 +84,8 @@ def assert_the_same(found: list[list[Hypothesis]], expected: list[list[Hypothesi
         {"beam": 3, "penalty": Shifted(1.0), "min_length": 3},
         {"beam": 3, "never": (7, 8, 9, 10)},
         {"beam": 4, "max_extra": 1, "nbest": 4},
+        {"beam": 1, "sampling": Sampling(seed=3)},
+        {"beam": 1, "sampling": Sampling(0.7, top_k=9, top_p=0.9, min_p=0.05), "min_length": 3},
     ],
     ids=str,
 )
@@ -169,12 +171,12 @@ def test_progress_counts_every_sentence() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        SearchSettings(beam=1, sampling=Sampling()),
+        SearchSettings(beam=1, sampling=Sampling(samples=2)),
         SearchSettings(coverage=0.2),
         SearchSettings(aligned=True),
         SearchSettings(no_repeat=2),
     ],
-    ids=["sampling", "coverage", "aligned", "no_repeat"],
+    ids=["samples", "coverage", "aligned", "no_repeat"],
 )
 def test_what_cannot_be_recorded_is_left_to_the_reference(settings: SearchSettings) -> None:
     assert not SlotSearch(model_of()).takes(settings, [])

@@ -1,0 +1,256 @@
+"""`heedful generate MODEL [FILE|TEXT...]`: texts that continue prompts."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import chain, tee
+from typing import TYPE_CHECKING, Annotated, Final, cast
+
+import typer
+
+from heedful.cli import messages
+from heedful.cli.input import InputLines, open_inputs
+from heedful.cli.options import (
+    DeviceOption,
+    InputsArgument,
+    ModelArgument,
+    OutputOption,
+    PrecisionOption,
+    with_option_groups,
+)
+from heedful.cli.output import check_output, line_progress, line_writer, write_part
+from heedful.errors import UserError
+
+if TYPE_CHECKING:
+    from heedful.tasks.generate.generation import Generation
+    from heedful.tasks.generate.model import TextGenerator
+    from heedful.tasks.generate.options import GenerateOptions
+
+_SAMPLING: Final = "Sampling"
+_SEARCH: Final = "Search and endings"
+_BETWEEN: Final = "---"  # the line between two texts
+
+
+@dataclass(frozen=True)
+class GeneratingOptions:
+    """How to generate; None leaves an option to its default in `TextGenerator.generate`."""
+
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            "--temperature",
+            help="Below 1 favours likely tokens, above 1 unlikely ones; 0 is greedy search (default: 0.8).",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = None
+    top_k: Annotated[
+        int | None,
+        typer.Option("--top-k", help="Sample from the k most likely tokens; 0 is all.", rich_help_panel=_SAMPLING),
+    ] = None
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            "--top-p",
+            help="Nucleus sampling: the smallest set of tokens with this total probability.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = None
+    min_p: Annotated[
+        float | None,
+        typer.Option(
+            "--min-p",
+            help="Sample from tokens with at least this share of the greatest probability.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", help="The same seed draws the same text for a prompt (default: 0).", rich_help_panel=_SAMPLING
+        ),
+    ] = None
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            "--samples",
+            "-n",
+            metavar="N",
+            min=1,
+            help="Write N texts for each prompt; with --beam the best ones.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = None
+    beam: Annotated[
+        int | None,
+        typer.Option(
+            "--beam",
+            min=1,
+            help="Search for the most likely text with a beam of this size, instead of sampling.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None
+    repetition_penalty: Annotated[
+        float | None,
+        typer.Option(
+            "--repetition-penalty",
+            help="Make tokens that occurred before less likely; 1.2 is usual, 1 is none.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens",
+            metavar="N",
+            min=1,
+            help="Maximum number of new tokens (default: 200).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stop", metavar="TEXT", help="End a text before this string; repeatable.", rich_help_panel=_SEARCH
+        ),
+    ] = None
+    no_slide: Annotated[
+        bool,
+        typer.Option(
+            "--no-slide",
+            help="End a text at the model's last position, instead of sliding the window.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = False
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-tokens",
+            min=1,
+            help="Batch size: tokens of prompts and texts (default: the recipe's).",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None
+
+    def given(self) -> "GenerateOptions":
+        """Return the options that the user gave, as the keywords of `TextGenerator.generate`."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "no_slide"}
+        chosen["slide"] = False if self.no_slide else None
+        return cast("GenerateOptions", {name: value for name, value in chosen.items() if value is not None})
+
+
+@with_option_groups
+def command(
+    model: ModelArgument,
+    inputs: InputsArgument = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option("--prompt", "-p", "--text", "-t", metavar="TEXT", help="A text to continue; repeatable."),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Take each file as one prompt with its line breaks, not as one per line.")
+    ] = False,
+    only_new: Annotated[bool, typer.Option("--only-new", help="Write what follows the prompts, without them.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Write one JSON object per text: tokens, log probabilities and why it ended."),
+    ] = False,
+    output: OutputOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    *,
+    generating: GeneratingOptions,
+) -> None:
+    """Continue prompts: texts, the lines of files, or lines that are typed, until Ctrl-D.
+
+    A single text appears word by word, after its prompt. Between several texts is a line of three dashes. Past the
+    model's last position its window slides: the model reads the last half of what it saw, and continues.
+    """
+    check_output(output)
+    if as_json and only_new:
+        raise UserError("--json has the prompt as a key of its own: leave out --only-new.")
+    entries = open_inputs(inputs, prompt, "one prompt per line")
+    entries = [_one_prompt(entry) for entry in entries] if whole else entries
+    with messages.busy(f"loading {model}"):
+        from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
+
+        generator = TextGenerator.load(model, device, precision)
+    work = _Generating(generator, generating.given(), as_json, with_prompt=not only_new)
+    with line_writer(output) as write, line_progress("generating", entries, output) as progress:
+        for entry in entries:
+            if as_json or output is not None:
+                for blocks in work.blocks(entry.lines(), entry):
+                    for block in blocks:
+                        write(block)
+                    progress(1)
+            else:
+                work.show(entry)
+    if work.slid:
+        messages.note(
+            f"the window slid past the model's {generator.window:,} positions: it no longer saw the start of the text."
+        )
+
+
+class _Generating:
+    """Generates as one command asks; `slid` says whether a text was longer than the model's window."""
+
+    def __init__(
+        self, generator: "TextGenerator", options: "GenerateOptions", as_json: bool, with_prompt: bool
+    ) -> None:
+        self._generator, self._options, self._as_json = generator, options, as_json
+        self._with_prompt, self._written, self.slid = with_prompt, 0, False
+
+    def blocks(self, prompts: Iterable[str], entry: InputLines, first: int = 1) -> Iterator[list[str]]:
+        """Yield the texts of each prompt, as lines to write."""
+        from heedful.tasks.shared.streaming import answer_stream
+
+        def generated(part: Sequence[str], number: int) -> "list[list[Generation]]":
+            return self._generator.generate_detailed(part, name=entry.name, first=first + number - 1, **self._options)
+
+        prompts, again = tee(prompts)
+        for prompt, texts in zip(again, answer_stream(prompts, generated, ready=entry.ready), strict=False):
+            self.slid = self.slid or any(text.slid for text in texts)
+            yield [self._object(prompt, text) if self._as_json else self._plain(prompt, text.text) for text in texts]
+
+    def show(self, entry: InputLines) -> None:
+        """Write texts to standard output: a single one as it grows, several when all of them are there."""
+        from heedful.tasks.shared.streaming import CHUNK, chunks
+
+        number = 1
+        for part in chunks(entry.lines(), 1 if entry.typed else CHUNK, entry.ready):
+            if entry.typed and not part[0].strip():
+                continue
+            if len(part) == 1 and self._options.get("samples", 1) == 1:
+                self._stream(part[0], entry, number)
+            else:
+                for blocks in self.blocks(part, entry, number):
+                    for block in blocks:
+                        write_part(f"{block}\n")
+            number += len(part)
+
+    def _stream(self, prompt: str, entry: InputLines, number: int) -> None:
+        options = self._options
+        if entry.typed:  # a prompt that is typed again has another answer
+            options = {**options, "seed": options.get("seed", 0) + number - 1}
+        stream = self._generator.generate_stream(prompt, name=entry.name, first=number, **options)
+        last = "" if entry.typed else self._plain(prompt, "")
+        for part in chain([last] if last else [], stream):
+            write_part(part)
+            last = part
+        write_part("" if last.endswith("\n") else "\n")
+        self.slid = self.slid or stream.slid
+
+    def _plain(self, prompt: str, text: str) -> str:
+        """Return a text after its prompt, and after a line that separates it from the text before it."""
+        between = f"{_BETWEEN}\n" if self._written else ""
+        self._written += 1
+        return f"{between}{prompt if self._with_prompt else ''}{text}"
+
+    @staticmethod
+    def _object(prompt: str, text: "Generation") -> str:
+        known = {"prompt": prompt, **asdict(text), "log_probability": text.log_probability}
+        return json.dumps(known, ensure_ascii=False)
+
+
+def _one_prompt(entry: InputLines) -> InputLines:
+    """Return an input as one prompt."""
+    return replace(entry, lines=lambda: ["\n".join(entry.lines())], ready=lambda: True, count=lambda: 1)
