@@ -230,7 +230,7 @@ class _Generating:
     def _stream(self, prompt: str, entry: InputLines, number: int) -> None:
         options = self._options
         if entry.typed:  # a prompt that is typed again has another answer
-            options = {**options, "seed": options.get("seed", 0) + number - 1}
+            options = {**options, "seed": (options.get("seed") or 0) + number - 1}
         stream = self._generator.generate_stream(prompt, name=entry.name, first=number, **options)
         last = "" if entry.typed else self._plain(prompt, "")
         for part in chain([last] if last else [], stream):

@@ -127,6 +127,10 @@ class OwnTokenizer(Tokenizer):
         """Whether a piece continues the word of the piece before it: nothing is known of it."""
         return False
 
+    def can_spell(self, letter: str) -> bool:
+        """Whether a character occurs in the text of some pieces: nothing is known of it, so it may."""
+        return True
+
     def _piece(self, token: int) -> str:
         if token < len(SPECIALS):
             return SPECIALS[token]
