@@ -342,3 +342,15 @@ def test_a_model_of_whole_files_has_never_seen_an_end() -> None:
 def test_a_stride_outside_the_window_is_refused() -> None:
     with pytest.raises(UserError, match=r"^`stride` is 25, but must be from 1 to 24, the length of a window\.$"):
         chars().score(["a"], stride=25)
+
+
+def test_a_model_that_carries_its_state_scores_texts_whole() -> None:
+    model = TextGenerator(language_bundle(borders="open", recurrent=True, max_length=4))
+    tokens = model.vocabularies["text"].encode("the cat sat")
+    (found,) = model.score(["the cat sat"])
+    assert found.log_probabilities[9] == pytest.approx(scores_after(model.network, [BEGIN, *tokens[:9]])[tokens[9]])
+    with pytest.raises(UserError) as refused:
+        model.score(["a"], stride=2)
+    assert str(refused.value) == (
+        "`stride` is 2, but this model carries its state over the whole text and reads no windows: leave it out."
+    )
