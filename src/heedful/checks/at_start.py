@@ -6,6 +6,7 @@ from heedful.checks.data import check_data
 from heedful.checks.findings import CHARACTER_KINDS, SEVERITIES, Finding
 from heedful.checks.schedule import find_schedule_problems
 from heedful.config.recipe import Recipe
+from heedful.data.corpora.in_memory import hash_of_rows
 
 _ROWS: Final = 5_000  # read from each corpus
 _SHOWN: Final = 3  # warnings
@@ -41,7 +42,8 @@ def _matters(finding: Finding) -> bool:
 
 
 def _line(finding: Finding) -> str:
-    where = finding.file or finding.corpus
+    in_memory = hash_of_rows(finding.file.partition(" (")[0]) is not None  # its file is known to nobody
+    where = finding.corpus if in_memory else finding.file or finding.corpus
     if finding.lines:
-        where += f", line {finding.lines[0]:,}"
+        where += f", {'row' if in_memory else 'line'} {finding.lines[0]:,}"
     return f"warning: {f'{where}: ' if where else ''}{finding.what}. {finding.advice}"

@@ -112,6 +112,13 @@ def test_rows_are_known_by_their_hash_after_the_cache_has_moved(
     assert str(tmp_path / "elsewhere") in (rest / "config.json").read_text()
 
 
+def test_warnings_speak_of_rows_in_memory_by_their_argument() -> None:
+    console = silent()
+    heedful.train(TINY, "run", {"train.steps": 1}, train=PAIRS, valid=[("", ""), *PAIRS[:5]], console=console)
+    assert "warning: valid, row 2: pairs whose source is also in train: 5 of 6 (83.33%)." in told(console)
+    assert "in_memory" not in told(console)
+
+
 def test_other_rows_are_not_taken_for_the_same_data() -> None:
     heedful.train(TINY, "run", {"train.steps": 2}, train=PAIRS, quiet=True)
     with pytest.raises(UserError, match=r"^run was trained with `data\.train\.0\.jsonl` = "):
