@@ -6,8 +6,10 @@ from typing import Any, Final, Literal
 
 import torch
 
+from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import END
+from heedful.models.build.language import build_language_model
 from heedful.models.build.transformer import transformer_decoder
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
@@ -31,7 +33,12 @@ TRANSFORMERS: Final[Mapping[str, dict[str, Any]]] = {
     "location": {"alignment": "location", "max_places": 40},
 }
 CELLS: Final = ("gru", "lstm", "rnn_tanh")
-LANGUAGE_MODELS: Final = (*TRANSFORMERS, *CELLS)
+OTHERS: Final[Mapping[str, dict[str, Any]]] = {
+    "output-feedback": {"family": "recurrent", "cell": "tanh", "layers": 1, "feedback": "output"},
+    "convolution-glu": {"family": "convolutional", "layers": 2, "kernel": 3},
+    "convolution-relu": {"family": "convolutional", "layers": 3, "kernel": 2, "activation": "relu"},
+}
+LANGUAGE_MODELS: Final = (*TRANSFORMERS, *CELLS, *OTHERS)
 EVEN_PROMPTS: Final = {"location"}  # it counts keys from the start of the cache
 
 
@@ -39,7 +46,7 @@ EVEN_PROMPTS: Final = {"location"}  # it counts keys from the start of the cache
 def language_model(family: str, words: int = WORDS, seed: int = 1) -> LanguageModel:
     """Make one in float64 whose every parameter counts, and which ends a text now and then; copy it to change it."""
     torch.manual_seed(seed)
-    model = LanguageModel(_recurrent(family, words) if family in CELLS else _transformer(family, words))
+    model = _made(family, words)
     init_xavier(model)
     model.double().eval()
     set_precision(model, torch.float64)
@@ -48,6 +55,15 @@ def language_model(family: str, words: int = WORDS, seed: int = 1) -> LanguageMo
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
         model.output.weight[END].mul_(2)
     return model
+
+
+def _made(family: str, words: int) -> LanguageModel:
+    if family in OTHERS:
+        decoder = {"width": 16, "dropout": 0.0, **OTHERS[family]}
+        return build_language_model(
+            LanguageModelTable.model_validate({"family": "language", "decoder": decoder}), words
+        )
+    return LanguageModel(_recurrent(family, words) if family in CELLS else _transformer(family, words))
 
 
 def _transformer(family: str, words: int) -> torch.nn.Module:

@@ -30,7 +30,7 @@ from heedful.training.truncated import TruncatedBackPropagation
 
 LETTERS = random.Random(0)
 TEXT = [LETTERS.randrange(4, WORDS) for _ in range(90)]
-kinds = pytest.mark.parametrize("kind", CELLS)
+kinds = pytest.mark.parametrize("kind", [*CELLS, "output-feedback"])
 
 
 def whole_loss(kind: str, text: list[int], rows: int) -> float:

@@ -42,6 +42,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "import": ("heedful.cli.verbs.import_", "Import MarianMT or BERT from a local Hugging Face folder."),
     "demo": ("heedful.cli.verbs.demo", "Train a small translator in minutes and try it out."),
     "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
+    "gradients": ("heedful.cli.verbs.gradients", "Measure how far back the gradients of recurrent cells reach."),
     "recipes": ("heedful.cli.verbs.recipes", "List, show and copy the recipes that ship with Heedful."),
     "config": ("heedful.cli.verbs.config", "Check a recipe and its files, show it with all keys, or explain a key."),
     "cache": ("heedful.cli.verbs.cache", "List or clear the cache of prepared data."),

@@ -59,6 +59,8 @@ class RecurrentDecoderTable(Section):
     family: Literal["recurrent"]
     cell: Literal["gru", "lstm", "tanh", "relu"] = "lstm"
     """Kind of recurrent cell."""
+    feedback: Literal["hidden", "output"] = "hidden"
+    """What a step knows of the step before: its states, or only its output (Jordan 1986), for one plain layer."""
     width: Width = 650
     """Width of states."""
     layers: Layers = 2
@@ -66,7 +68,7 @@ class RecurrentDecoderTable(Section):
     embedding: Width | None = None
     """Width of embeddings; by default that of states."""
     last_width: Width | None = None
-    """Width of the last layer; by default that of the others. Tied weights need the width of embeddings."""
+    """Width of the last layer, or of outputs that are fed back; by default `width`. Tied weights need `embedding`."""
     dropout: Share = 0.5
     """Dropout of embeddings, between layers, and before the output layer."""
     dropout_input: Share | None = None
@@ -107,6 +109,19 @@ class RecurrentDecoderTable(Section):
         return self.penalty_activation > 0 or self.penalty_change > 0
 
     @model_validator(mode="after")
+    def _outputs_are_all_that_is_fed_back(self) -> Self:
+        wanted = {
+            "cell": (self.cell in ("tanh", "relu"), '"tanh" or "relu", as gates read and write a memory of their own'),
+            "layers": (self.layers == 1, "1, as only the last layer has an output"),
+            "variational": (not self.variational, "false"),
+            "dropout_weights": (not self.dropout_weights, "0"),
+        }
+        wrong = [f"`{key}` must be {what}" for key, (holds, what) in wanted.items() if not holds]
+        if self.feedback == "output" and wrong:
+            raise ValueError(f'{wrong[0]}, where `feedback` is "output"')
+        return self
+
+    @model_validator(mode="after")
     def _states_have_variational_masks(self) -> Self:
         if self.dropout_state and not self.variational:
             raise ValueError(
@@ -126,13 +141,46 @@ class RecurrentDecoderTable(Section):
         return None
 
 
+class ConvolutionalDecoderTable(Section):
+    """A convolutional language model: each layer sees a few tokens      Dauphin et al. 2017"""
+
+    family: Literal["convolutional"]
+    width: Width = 256
+    """Width of embeddings and of all layers."""
+    layers: Layers = 4
+    """Number of layers."""
+    kernel: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Number of tokens that a layer sees: a token, and those before it."""
+    activation: Literal["relu", "glu"] = "glu"
+    """Activation after a convolution: the ReLU, or a gated linear unit."""
+    dropout: Share = 0.1
+    """Dropout of embeddings, after each layer, and before the output layer."""
+    dropout_words: Share = 0.0
+    """Dropout of whole words of the input (Iyyer et al. 2015)."""
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of the embedding."""
+        return self.width
+
+    @property
+    def output_width(self) -> int:
+        """Width of the states that the output layer scores."""
+        return self.width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a text: None, as a convolution looks the same everywhere."""
+        return None
+
+
 class LanguageModelTable(Section):
     """A decoder that predicts every next token of a text from the tokens before it."""
 
     family: Literal["language"]
-    decoder: Annotated[TransformerDecoderTable | RecurrentDecoderTable, Field(discriminator="family")] = (
-        TransformerDecoderTable()
-    )
+    decoder: Annotated[
+        TransformerDecoderTable | RecurrentDecoderTable | ConvolutionalDecoderTable, Field(discriminator="family")
+    ] = TransformerDecoderTable()
     """Family and shape of the decoder."""
     tie: bool = True
     """Whether the output layer shares the matrix of the embedding."""

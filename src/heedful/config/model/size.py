@@ -5,7 +5,7 @@ from typing import Final, assert_never
 from heedful.config.model.any import AnyEncoder, AnyModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable
-from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
+from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel, TransformerStack
@@ -23,7 +23,9 @@ def check_size(model: AnyModel) -> None:
         )
 
 
-def least_parameters(model: AnyModel | AnyEncoder | RecurrentDecoderTable | TransformerStack) -> int:
+def least_parameters(
+    model: AnyModel | AnyEncoder | RecurrentDecoderTable | ConvolutionalDecoderTable | TransformerStack,
+) -> int:
     """Return how many parameters the layers have at least, without the vocabulary's embeddings."""
     match model:
         case TransformerModel():
@@ -35,6 +37,8 @@ def least_parameters(model: AnyModel | AnyEncoder | RecurrentDecoderTable | Tran
             return encoder + (model.decoder_layers or model.layers) * model.width**2
         case RecurrentEncoderTable() | RecurrentDecoderTable():
             return model.layers * model.width**2
+        case ConvolutionalDecoderTable():
+            return model.layers * model.kernel * model.width**2
         case HierarchicalEncoderTable():
             return least_parameters(model.words) + least_parameters(model.sentences)
         case MixedModel():

@@ -5,12 +5,19 @@ from typing import assert_never
 import torch
 from torch import nn
 
-from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable
+from heedful.config.model.language import (
+    ConvolutionalDecoderTable,
+    LanguageModelTable,
+    RecurrentDecoderTable,
+    TransformerDecoderTable,
+)
 from heedful.models.build.recurrent import recurrent_language_model
 from heedful.models.build.transformer import transformer_decoder
+from heedful.models.convolutional import ConvolutionalLanguageModel
 from heedful.models.networks import LanguageModel
 from heedful.nn.initialization import init_scaled, init_xavier
-from heedful.nn.layers.embedding import make_table
+from heedful.nn.layers.causal_convolution import ConvolutionBlock
+from heedful.nn.layers.embedding import Embedding, Output, make_table
 
 
 def build_language_model(config: LanguageModelTable, vocabulary: int) -> LanguageModel:
@@ -23,7 +30,7 @@ def build_language_model(config: LanguageModelTable, vocabulary: int) -> Languag
     match table:
         case TransformerDecoderTable():
             init_scaled(model, table.layers)
-        case RecurrentDecoderTable():
+        case RecurrentDecoderTable() | ConvolutionalDecoderTable():
             init_xavier(model)
         case _:
             assert_never(table)
@@ -31,12 +38,24 @@ def build_language_model(config: LanguageModelTable, vocabulary: int) -> Languag
 
 
 def _decoder(
-    table: TransformerDecoderTable | RecurrentDecoderTable, weight: nn.Parameter, output: nn.Parameter
+    table: TransformerDecoderTable | RecurrentDecoderTable | ConvolutionalDecoderTable,
+    weight: nn.Parameter,
+    output: nn.Parameter,
 ) -> nn.Module:
     match table:
         case TransformerDecoderTable():
             return transformer_decoder(table, weight, output, None)
         case RecurrentDecoderTable():
             return recurrent_language_model(table, weight, output)
+        case ConvolutionalDecoderTable():
+            return _convolutional(table, weight, output)
         case _:
             assert_never(table)
+
+
+def _convolutional(
+    table: ConvolutionalDecoderTable, weight: nn.Parameter, output: nn.Parameter
+) -> ConvolutionalLanguageModel:
+    embedding = Embedding(weight, None, table.dropout, scaled=False, dropout_words=table.dropout_words)
+    blocks = [ConvolutionBlock(table.width, table.kernel, table.activation, table.dropout) for _ in range(table.layers)]
+    return ConvolutionalLanguageModel(embedding, blocks, Output(output), table.dropout)

@@ -21,6 +21,7 @@ from heedful.nn.layers.linear import Linear
 from heedful.nn.recurrent.attention import RecurrentAttention
 from heedful.nn.recurrent.cells import StackShares
 from heedful.nn.recurrent.deep_output import DeepOutput
+from heedful.nn.recurrent.output_feedback import OutputFeedbackStack
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 
 _KINDS: Final[Mapping[str, CellKind]] = {"gru": "gru", "lstm": "lstm", "tanh": "rnn_tanh", "relu": "rnn_relu"}
@@ -88,17 +89,29 @@ def recurrent_language_model(
         dropout_words=config.dropout_words,
         drops_types=config.variational,
     )
-    stack = RecurrentStack(
-        _KINDS[config.cell],
-        config.embedding_width,
-        config.width,
-        config.layers,
-        dropout=shares,
-        variational=config.variational,
-        last_width=config.last_width,
-    )
     bias = nn.Parameter(torch.zeros(output.shape[0]))
-    return RecurrentLanguageModel(embedding, stack, Output(output, bias), config.share("output"), config.variational)
+    return RecurrentLanguageModel(
+        embedding, _language_stack(config, shares), Output(output, bias), config.share("output"), config.variational
+    )
+
+
+def _language_stack(config: RecurrentDecoderTable, shares: StackShares) -> RecurrentStack | OutputFeedbackStack:
+    match config.feedback:
+        case "hidden":
+            return RecurrentStack(
+                _KINDS[config.cell],
+                config.embedding_width,
+                config.width,
+                config.layers,
+                dropout=shares,
+                variational=config.variational,
+                last_width=config.last_width,
+            )
+        case "output":
+            activation = torch.tanh if config.cell == "tanh" else torch.relu
+            return OutputFeedbackStack(config.embedding_width, config.width, config.output_width, activation)
+        case _:
+            assert_never(config.feedback)
 
 
 def _embedding(

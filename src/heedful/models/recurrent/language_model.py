@@ -7,6 +7,7 @@ from heedful.models.recurrent.decoder import EachSentence, EachToken
 from heedful.models.recurrent.state import RecurrentRows
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.recurrent.cells import RecurrentState
+from heedful.nn.recurrent.output_feedback import OutputFeedbackStack
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Packed
 
@@ -20,7 +21,7 @@ class RecurrentLanguageModel(nn.Module):
     def __init__(
         self,
         embedding: Embedding,
-        stack: RecurrentStack,
+        stack: RecurrentStack | OutputFeedbackStack,
         output: Output,
         dropout: float = 0.0,
         variational: bool = False,

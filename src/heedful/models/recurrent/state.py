@@ -2,13 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.nn.recurrent.attention import AttendedMemory
-from heedful.nn.recurrent.cells import RecurrentState, StackedCells
+from heedful.nn.recurrent.cells import RecurrentState
+
+
+@runtime_checkable
+class SteppedCells(Protocol):
+    """What takes a step of a recurrent network."""
+
+    def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
+        """Take one step per row; return the output and the new state."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +27,7 @@ class RecurrentRows:
 
     position: int
     beams: int
-    cells: StackedCells
+    cells: SteppedCells
     recurrent: RecurrentState
     keep_BL: Bool[Tensor, "B L"] | None = None  # True where the padded memory holds a token
     aligned: bool = False

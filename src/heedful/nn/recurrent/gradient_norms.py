@@ -8,6 +8,7 @@ from torch import Tensor
 
 from heedful.nn.recurrent.cells import Watch
 from heedful.nn.recurrent.stack import RecurrentStack
+from heedful.packed import Layout
 
 
 class GradientNorms:
@@ -55,3 +56,18 @@ class GradientNorms:
         norms[step] = h_RE.new_zeros(())
         if h_RE.requires_grad:
             h_RE.register_hook(lambda gradient: norms.__setitem__(step, gradient.detach().norm()))
+
+
+def gradients_by_distance(stack: RecurrentStack, x_BTI: Float[Tensor, "B T I"]) -> Float[Tensor, "T"]:
+    """Return the norm of dL/dx(T - d) for d = 0, 1, ..., of a loss that depends on the last output of a sequence alone.
+
+    L = sum of the last outputs, each component with a random sign. The norm is over all sequences. The gradient by an
+    input is the total one, whatever a cell carries it with: h, or the memory of an LSTM.
+    """
+    rows, steps, width = x_BTI.shape
+    inputs = x_BTI.detach().clone().requires_grad_(True)
+    y_NO, _ = stack(inputs.reshape(rows * steps, width), Layout.of([steps] * rows))
+    last_BO = y_NO.unflatten(0, (rows, steps))[:, -1]
+    signs_BO = torch.randint_like(last_BO, 2).mul(2).sub(1)
+    (gradient_BTI,) = torch.autograd.grad((last_BO * signs_BO).sum(), inputs)
+    return gradient_BTI.square().sum((0, 2)).sqrt().flip(0)

@@ -1,7 +1,7 @@
 """Ways to wire a recurrent network over time: what is fed back, and what is read.
 
 hidden to hidden      h(t) = f(U x(t) + W h(t-1) + b), o(t) = g(V h(t) + c)     `RecurrentStack`, then a linear map
-output to hidden      h(t) = f(U x(t) + W o(t-1) + b)                           `OutputToHidden`
+output to hidden      h(t) = f(U x(t) + W o(t-1) + b)                           `OutputToHidden`, `OutputFeedbackStack`
 teacher forced        h(t) = f(U x(t) + W y(t-1) + b), y the targets            `TeacherForced`
 single output         o = g(V h(T) + c), at the end of a sentence               `per_sentence.last_state`, linear map
 vector to sequence    h(t) = f(h(t-1), [v; y(t-1)]), one v for all steps        `VectorToSequence`
@@ -78,13 +78,20 @@ class OutputToHidden(nn.Module):
 
     def forward(self, x_NI: Float[Tensor, "N I"], layout: Layout) -> Float[Tensor, "N O"]:
         """Return the output for each token, computed step by step."""
+        return self.read(x_NI, layout, self.start(layout.sentences, x_NI))[0]
+
+    def read(
+        self, x_NI: Float[Tensor, "N I"], layout: Layout, fed_back_BO: Float[Tensor, "B O"]
+    ) -> tuple[Float[Tensor, "N O"], Float[Tensor, "B O"]]:
+        """Return the output for each token, given the feedback for the first one, and the feedback after the last."""
         if not layout.tokens:
-            return x_NI.new_zeros(0, self.to_output.out_features)
+            return x_NI.new_zeros(0, self.to_output.out_features), fed_back_BO
         time = TimeMajor.of(layout)
-        nothing_RO = self.start(time.rows, x_NI)
-        initial = (nothing_RO, nothing_RO)
-        o_NO, _ = unroll(self._cell(x_NI), time.arrange(x_NI), time.sizes.tolist(), initial)
-        return time.restore(o_NO)
+        first_BO = fed_back_BO.index_select(0, time.longest_first)
+        first_RO = first_BO[: time.rows]
+        o_NO, (_, last_RO) = unroll(self._cell(x_NI), time.arrange(x_NI), time.sizes.tolist(), (first_RO, first_RO))
+        last_BO = torch.cat([last_RO, first_BO[time.rows :]])
+        return time.restore(o_NO), last_BO.index_select(0, time.ranks)
 
     def step(
         self, x_RI: Float[Tensor, "R I"], fed_back_RO: Float[Tensor, "R O"]
@@ -109,6 +116,38 @@ class OutputToHidden(nn.Module):
             output=self.output,
             feedback=self.feedback,
         )
+
+
+class OutputFeedbackStack(nn.Module):
+    """`OutputToHidden` in the form of a `RecurrentStack`: its state is the last output, which it feeds back."""
+
+    directions = 1
+
+    def __init__(self, input_width: int, width: int, output_width: int, activation: Elementwise = torch.tanh) -> None:
+        super().__init__()
+        self.output_width = output_width
+        self.cell = OutputToHidden(input_width, width, output_width, activation)
+
+    def forward(
+        self, x_NI: Float[Tensor, "N I"], layout: Layout, initial: RecurrentState | None = None
+    ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
+        """Return the output for each token, and the last one of each sentence."""
+        before = (initial or self.start(layout.sentences, x_NI)).to(x_NI.dtype)
+        o_NO, last_BO = self.cell.read(x_NI, layout, before.hidden[0])
+        return o_NO, RecurrentState(last_BO.unsqueeze(0))
+
+    def start(self, rows: int, like: Float[Tensor, "*any"]) -> RecurrentState:
+        """Return the state of zeros before the first step, for inputs like this."""
+        return RecurrentState.zeros(like, 1, rows, self.output_width)
+
+    def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R O"], RecurrentState]:
+        """Take one step per row."""
+        o_RO, fed_back_RO = self.cell.step(x_RI, state.hidden[0].to(x_RI.dtype))
+        return o_RO, RecurrentState(fed_back_RO.unsqueeze(0))
+
+    def cells_without_masks(self, like: Float[Tensor, "*any"]) -> "OutputFeedbackStack":
+        """Return what takes steps: the stack itself, which draws no masks."""
+        return self
 
 
 class TeacherForced(OutputToHidden):

@@ -27,6 +27,20 @@ def decoder(keys: str) -> str:
             "in `model`, `tie` must be false where embeddings (10) are not as wide as states (20), but is true: leave "
             "`decoder.embedding` out or set `decoder.last_width` to tie.",
         ),
+        *(
+            (
+                RUNNING,
+                "",
+                decoder(f'feedback = "output", {keys}'),
+                f'in `model.decoder`, {must}, where `feedback` is "output".',
+            )
+            for keys, must in (
+                ("layers = 1", '`cell` must be "tanh" or "relu", as gates read and write a memory of their own'),
+                ('cell = "tanh"', "`layers` must be 1, as only the last layer has an output"),
+                ('cell = "relu", layers = 1, variational = true', "`variational` must be false"),
+                ('cell = "tanh", layers = 1, dropout_weights = 0.5', "`dropout_weights` must be 0"),
+            )
+        ),
         (
             RUNNING,
             "",

@@ -1,0 +1,40 @@
+"""`heedful gradients`: how far back the gradient of a recurrent cell reaches."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import OutputOption
+from heedful.cli.output import check_output, line_writer
+
+_DISTANCES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+
+def command(
+    width: Annotated[int, typer.Option("--width", metavar="N", min=1, max=10_000, help="Width of the states.")] = 100,
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", min=1, max=10_000, help="Number of steps before the loss.")
+    ] = 101,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of weights and inputs.")] = 1,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object with the norm at every distance.")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
+    """Measure gradients over time: their norm by distance from the loss, for tanh, GRU and LSTM cells.
+
+    Norms are relative to that of the last input, for one layer with its initial weights.
+    """
+    check_output(output)
+    from heedful.lab.gradients import CELLS, gradients_over_time  # importing torch takes seconds
+
+    curves = {cell: gradients_over_time(cell, width, steps, seed) for cell in CELLS}
+    with line_writer(output) as write:
+        if as_json:
+            rounded = {cell: [float(f"{norm:.4g}") for norm in curve] for cell, curve in curves.items()}
+            write(json.dumps({"width": width, "steps": steps, "seed": seed, "norms": rounded}))
+            return
+        write("distance  " + "  ".join(f"{cell:>9}" for cell in curves))
+        for distance in (some for some in _DISTANCES if some < steps):
+            write(f"{distance:>8}  " + "  ".join(f"{curve[distance]:>9.3g}" for curve in curves.values()))
