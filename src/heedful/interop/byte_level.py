@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
+from heedful.data.tokenize.checks.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN, Tokenizer
 from heedful.errors import UserError
 from heedful.files import read_bytes, read_json
@@ -110,7 +111,7 @@ def _tokenizer(theirs: Library, names: Sequence[str], where: Path) -> Tokenizer:
     described = json.loads(theirs.to_str())
     described["model"]["vocab"] = {name: number for number, name in enumerate(names)}
     described |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
-    library = _load(json.dumps(described), where)
+    library = _load(json.dumps(described).encode(), where)
     library.add_special_tokens(list(SPECIALS))
     return Tokenizer(library)
 
@@ -137,7 +138,7 @@ def _library(folder: ModelFolder) -> tuple[Path, Library]:
     """Read the library's tokenizer, from its own file or from pieces and merges, and name the file."""
     path = folder.path / _LIBRARY
     if path.exists():
-        library = _load(read_bytes(path).decode(errors="replace"), path)
+        library = _load(read_bytes(path), path)
         _refuse_other_parts(json.loads(library.to_str()), path)
         return path, library
     path = folder.path / _PIECES
@@ -157,9 +158,10 @@ def _library(folder: ModelFolder) -> tuple[Path, Library]:
     return path, library
 
 
-def _load(text: str, path: Path) -> Library:
+def _load(data: bytes, path: Path) -> Library:
     try:
-        return Library.from_str(text)
+        check_tokenizer_json(data)
+        return Library.from_str(data.decode())
     except Exception as error:  # the library raises bare Exception
         raise UserError(f"{path} is not a tokenizer ({_one_line(error)}): copy it again.") from error
 
@@ -168,6 +170,11 @@ def _ids(path: Path) -> dict[str, int]:
     ids = read_json(path)
     if not isinstance(ids, dict) or not ids or not all(type(number) is int and number >= 0 for number in ids.values()):
         raise UserError(f"{path} must contain pieces with their ids, but contains something else: copy it again.")
+    longest = max(map(len, ids))
+    if longest > LONGEST_PIECE:
+        raise UserError(
+            f"{path} has a piece of {longest:,} characters, but the longest may have {LONGEST_PIECE:,}: copy it again."
+        )
     return ids
 
 

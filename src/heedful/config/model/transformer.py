@@ -40,7 +40,7 @@ class TransformerStack(Attending):
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"
     """Activation of the feed-forward networks."""
     norm: Literal["post", "pre"] = "post"
-    """Place of layer norms: after each sublayer's residual sum, or before each sublayer."""
+    """Place of norms: after each sublayer's residual sum, or before each sublayer."""
     norm_kind: Literal["layer", "rms"] = "layer"
     """Norm by mean and variance (Ba et al. 2016), or by the root mean square alone (Zhang and Sennrich 2019)."""
     norm_epsilon: PositiveFloat = 1e-5

@@ -207,6 +207,8 @@ def test_other_tokenizers_are_refused(folder: Path, parts: dict[str, Any], line:
 def test_a_damaged_tokenizer_is_refused(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{")
     assert refusal(folder).startswith(f"{folder}/tokenizer.json is not a tokenizer (")
+    (folder / "tokenizer.json").write_text('{"model": {"vocab": {"a": -1}}, "added_tokens": []}')
+    assert refusal(folder).startswith(f"{folder}/tokenizer.json is not a tokenizer (a piece has the id -1, but ids ")
 
 
 def test_added_pieces_of_text_are_refused(folder: Path) -> None:
@@ -260,6 +262,10 @@ def test_pieces_and_merges_that_are_not_those_are_refused(tmp_path: Path, folder
     (folder / "vocab.json").write_text('{"a": "b"}')
     assert refusal(folder) == (
         f"{folder}/vocab.json must contain pieces with their ids, but contains something else: copy it again."
+    )
+    (folder / "vocab.json").write_text(json.dumps({"a" * 20_001: 0}))
+    assert refusal(folder) == (
+        f"{folder}/vocab.json has a piece of 20,001 characters, but the longest may have 20,000: copy it again."
     )
     (folder / "merges.txt").unlink()
     assert refusal(folder) == f"{folder} has no merges.txt, which a gpt2 model needs: copy it there."
