@@ -74,6 +74,13 @@ def masked(train: Table = USUAL, tokenizer: Table = WHOLE, **model: Any) -> Case
     return Case({"family": "bert", **STACK, "dropout_attention": 0.1, **model}, RUNNING, faster, tokenizer)
 
 
+def language(data: Table = USUAL, train: Table = USUAL, tie: bool = True, **decoder: Any) -> Case:
+    family = decoder.get("family", "transformer")
+    whole = {**STACK, "dropout_attention": 0.1, **decoder} if family == "transformer" else decoder
+    faster = {"schedule": {"kind": "linear", "lr": 0.03, "warmup": 5}, **train}  # its weights begin small
+    return Case({"family": "language", "tie": tie, "decoder": {"family": family, **whole}}, {**RUNNING, **data}, faster)
+
+
 def static(case: Case) -> Case:
     return replace(case, static=True)
 
@@ -167,6 +174,12 @@ MASKED: Final[dict[str, Case]] = {
     "whole-words": masked({"masking": {"whole_words": True, "share": 0.2}}, PIECES),
     "bert-pre-rope": masked(norm="pre", positions="rope", train={"label_smoothing": 0.1, "accumulate": 2}),
 }
+LANGUAGE: Final[dict[str, Case]] = {
+    "gpt2": language(layers=2),
+    "llama-open": language({"borders": "open"}, tie=False, positions="rope", rope_base=500.0, norm_kind="rms",
+                           key_value_heads=1, activation="swiglu", bias=False),
+    "language-lstm": language(family="recurrent", cell="lstm", width=16, layers=2, dropout=0.1),
+}  # fmt: skip
 STATIC: Final[dict[str, Case]] = {
     "static-post": static(transformer(layers=2)),
     "static-pre-rope": static(transformer(train={"accumulate": 2, "clip_norm": 0.5}, norm="pre", positions="rope")),
@@ -180,4 +193,12 @@ STATIC: Final[dict[str, Case]] = {
         masked({"masking": {"whole_words": True}}, PIECES, next_sentence=False, dropout_attention=0.0)
     ),
 }
-CASES: Final[dict[str, Case]] = {**TRANSFORMERS, **ATTENTIONS, **RECURRENTS, **CLASSIFIERS, **MASKED, **STATIC}
+CASES: Final[dict[str, Case]] = {
+    **TRANSFORMERS,
+    **ATTENTIONS,
+    **RECURRENTS,
+    **CLASSIFIERS,
+    **MASKED,
+    **STATIC,
+    **LANGUAGE,
+}
