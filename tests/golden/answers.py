@@ -114,7 +114,7 @@ def _fillings(model: Any, asked: Mapping[str, Any]) -> Json:
 def _continuations(model: Any, asked: Mapping[str, Any]) -> Json:
     evaluated = model.evaluate(asked["evaluate"]).to_json()
     return {
-        "texts": model.generate(asked["generate"], max_tokens=_NEW),
+        "texts": model.generate(asked["generate"], max_tokens=_NEW, temperature=0),
         "evaluated": {key: evaluated[key] for key in ("loss", "perplexity", "word_perplexity", "tokens", "words")},
     }
 

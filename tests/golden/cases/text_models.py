@@ -171,10 +171,10 @@ dropout_attention = 0.0
 kind = "word"
 [model]
 family = "language"
-decoder = { family = "recurrent", cell = "lstm", width = 8, layers = 2, dropout = 0.0 }
+decoder = { family = "recurrent", cell = "lstm", width = 12, layers = 2, dropout = 0.0 }
 """,
         _CONTINUED,
-        steps=150,
-        lr=0.02,
+        steps=300,
+        lr=0.03,
     ),
 }
