@@ -11,6 +11,7 @@ from heedful.cli.options import flag
 from heedful.config.corpora import AnyCorpus, TextCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
@@ -28,7 +29,7 @@ class EvaluationRequest:
     given: tuple[TextCorpus, ...]  # the files of --source and --target, instead of the recipe's corpora
     split: str
     output: Path | None
-    search_options: Mapping[str, object]  # by the names of their flags; None where one is not given
+    options: Mapping[str, object]  # of searches and of tasks, by the names of their flags; None where one is not given
 
 
 def find_tests(request: EvaluationRequest) -> tuple[TaskRules, list[Test]]:
@@ -60,9 +61,9 @@ def _common_rules(recipes: Mapping[str, Recipe]) -> TaskRules:
 
 
 def _refuse_what_the_task_lacks(request: EvaluationRequest, rules: TaskRules) -> None:
-    idle = next((name for name, value in request.search_options.items() if value is not None), None)
-    if idle and not rules.searches:
-        raise UserError(f"{flag(idle)} is for translators, which {request.models[0]} is not: leave it out.")
+    for name, value in request.options.items():
+        if value is not None:
+            refuse_evaluation_option(name, flag(name), rules, request.models[0])
     if request.given and rules.test_files is None:
         raise UserError(
             f"--source and --target are for texts with labels or translations, but {request.models[0]} is a model that "

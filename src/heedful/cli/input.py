@@ -81,6 +81,11 @@ def joined(inputs: Sequence[InputLines]) -> InputLines:
     return InputLines("input", lambda: chain.from_iterable(entry.lines() for entry in inputs))
 
 
+def as_one_text(entry: InputLines) -> InputLines:
+    """Return all lines of an input as one text with its line breaks."""
+    return replace(entry, lines=lambda: ["\n".join(entry.lines())], ready=lambda: True, count=lambda: 1)
+
+
 def _is_file(argument: str) -> bool:
     """Whether an argument is, or must be meant as, the name of a file."""
     path = os.path.expanduser(split_member(argument)[0])  # noqa: PTH111 - a text may begin with "~" or be very long

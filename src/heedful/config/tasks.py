@@ -8,6 +8,7 @@ from heedful.config.rules.fill import FILL
 from heedful.config.rules.generate import GENERATE
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE
+from heedful.errors import UserError
 
 TASKS: Final[Mapping[str, TaskRules]] = {rules.name: rules for rules in (TRANSLATE, CLASSIFY, FILL, GENERATE)}
 _USUAL: Final[Mapping[str, TaskRules]] = {  # the usual task of each family: the first that it can learn
@@ -37,3 +38,12 @@ def find_rules(task: str | None, family: str, given: TaskRules | None) -> TaskRu
 def from_outside(rules: TaskRules) -> TaskRules | None:
     """Return the rules if they are those of a task outside the table; None otherwise."""
     return None if TASKS.get(rules.name) is rules else rules
+
+
+def refuse_evaluation_option(name: str, shown: str, rules: TaskRules, model: str) -> None:
+    """Refuse an option that the evaluation of a model's task does not have; `shown` is how the caller spells it."""
+    owner = next((other for other in TASKS.values() if name in other.evaluation_options), None)
+    fits = rules.searches if owner is None else name in rules.evaluation_options
+    if not fits:
+        users = (owner or TRANSLATE).learner.removeprefix("a ")
+        raise UserError(f"{shown} is for {users}s, which {model} is not: leave it out.")

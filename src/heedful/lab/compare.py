@@ -169,6 +169,7 @@ class Comparison:
     frequencies_of: str  # which text the words were counted in
     better_a: tuple[Example, ...]  # largest difference first
     better_b: tuple[Example, ...]
+    unit: str = "sentence"  # what the tests draw: a sentence, or a document
 
 
 def compare(

@@ -1,6 +1,6 @@
-"""`heedful.compare`: which of two translators is better, and whether the difference is more than chance."""
+"""`heedful.compare`: which of two models is better, and whether the difference is more than chance."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -19,6 +19,7 @@ from heedful.lab.compare import (
     check_lines,
     metric_names,
 )
+from heedful.lab.compare_documents import are_language_models, compare_documents
 from heedful.lab.translate_test_set import Messages, translate_test_set
 from heedful.metrics.significance import SAMPLES, SEED
 from heedful.tasks.shared.shown_options import show_options
@@ -45,16 +46,32 @@ def compare(
     precision: str = "auto",
     **options: Unpack[SearchOptions],
 ) -> Comparison:
-    """Compare two translators on the same sentences: scores, significance, and where they differ.
+    """Compare two translators, or language models, on the same texts: scores, significance, and where they differ.
 
     A side is the folder of a model, a file of translations, translations in memory (`heedful.System("ours", lines)`),
     or a list of these: several training runs of one system. Models translate the sentences that their recipes share
     (`split` and `corpus` choose which), or `sources`, which need `references`. `metrics` are "bleu", "chrf" and "ter";
-    the first decides. `samples`, `seed` and `examples` are the draws of the tests and the number of sentences shown.
+    the first decides. Language models are compared by how well they predict the documents that their recipes share;
+    their metrics are "bits_per_byte" and "word_perplexity". `samples`, `seed` and `examples` are the draws of the tests
+    and the number of sentences shown.
     """
-    names = metric_names(metrics)
     check_whole("samples", samples, least=100)
     runs_a, runs_b = _runs(a, "a"), _runs(b, "b")
+    if are_language_models([name for name, run in runs_a.items() if run is None]):
+        _refuse_translations({**runs_a, **runs_b}, sources, references, bleu_tokenize, options)
+        return compare_documents(
+            [*runs_a],
+            [*runs_b],
+            metrics=() if metrics == DEFAULT_METRICS else metrics,
+            split=split,
+            corpus=corpus,
+            samples=samples,
+            seed=seed,
+            device=device,
+            precision=precision,
+            bar=_no_bar,
+        )[0]
+    names = metric_names(metrics)
     same = next((name for name, run in runs_a.items() if runs_b.get(name, run) != run), None)
     if same is not None:
         raise UserError(f"`a` and `b` have different translations of one name, {same}: give them different names.")
@@ -85,6 +102,23 @@ def compare(
             **asked,
         )
     return prepared.compare(runs_a, runs_b, names, samples, seed, examples)
+
+
+def _refuse_translations(
+    runs: Mapping[str, System | None],
+    sources: object,
+    references: object,
+    bleu_tokenize: object,
+    options: SearchOptions,
+) -> None:
+    """Refuse what applies to translators alone, where language models are compared."""
+    given = {"sources": sources, "references": references, "bleu_tokenize": bleu_tokenize, **options}
+    idle = next((name for name, value in given.items() if value is not None), None)
+    if idle is not None:
+        raise UserError(f"`{idle}` is for translators, but language models are compared: leave it out.")
+    file = next((name for name, run in runs.items() if run is not None), None)
+    if file is not None:
+        raise UserError(f"{file} has translations, but a language model is compared only with a model.")
 
 
 @contextmanager

@@ -1,18 +1,26 @@
 """`heedful.evaluate`: scores of a model on data in memory, or on the corpora of its recipe."""
 
 from os import PathLike
-from typing import Any, Literal, Unpack, overload
+from typing import Annotated, Any, Literal, Unpack, overload
 
 from heedful.arguments import check_path
+from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files
 from heedful.errors import UserError
 from heedful.metrics.own_metrics import GivenMetrics, Metrics, check_metrics
 from heedful.tasks.loading import load
 from heedful.tasks.protocol import Evaluation, ScoresOutputs, Task
 from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.shown_options import show_options
+from heedful.tasks.shared.shown_options import Option, show_options
 from heedful.tasks.table import find_task
 from heedful.tasks.translate.options import SearchOptions
+
+
+class EvaluationOptions(SearchOptions, total=False):
+    """Options of evaluations: those of the search for translations, and those of other tasks."""
+
+    stride: Annotated[int | None, Option("Tokens by which the window of a language model moves (default: its length).")]
+
 
 AnyModel = LoadedModel[Any] | str | PathLike[str]
 
@@ -27,7 +35,7 @@ def evaluate(
     precision: str = "auto",
     task: Task | None = None,
     metrics: GivenMetrics | None = None,
-    **options: Unpack[SearchOptions],
+    **options: Unpack[EvaluationOptions],
 ) -> dict[str, Evaluation]: ...
 @overload
 def evaluate(
@@ -37,9 +45,9 @@ def evaluate(
     device: str = "auto",
     precision: str = "auto",
     metrics: GivenMetrics | None = None,
-    **options: Unpack[SearchOptions],
+    **options: Unpack[EvaluationOptions],
 ) -> Evaluation: ...
-@show_options(SearchOptions)
+@show_options(EvaluationOptions)
 def evaluate(
     model: AnyModel,
     data: object = None,
@@ -49,14 +57,14 @@ def evaluate(
     precision: str = "auto",
     task: Task | None = None,
     metrics: GivenMetrics | None = None,
-    **options: Unpack[SearchOptions],
+    **options: Unpack[EvaluationOptions],
 ) -> Evaluation | dict[str, Evaluation]:
     """Score a loaded model, or the model in a folder, on data in memory: see its method `evaluate`.
 
     Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
     `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
-    references: see `heedful.Metric`. The options apply to translators.
+    references: see `heedful.Metric`. The options apply to translators, `stride` to language models.
     """
     if split not in ("valid", "test"):
         raise UserError(f'`split` is {split!r}, but must be "valid" or "test".')
@@ -65,11 +73,11 @@ def evaluate(
     )
     recipe = loaded.recipe
     own = check_metrics(metrics, recipe.rules)
+    named = "The model" if isinstance(model, LoadedModel) else str(model)
+    for option in options:
+        refuse_evaluation_option(option, f"`{option}`", recipe.rules, named)
     if data is not None:
         return _with_metrics(loaded.evaluate(data, **options), own)
-    named = "The model" if isinstance(model, LoadedModel) else str(model)
-    if options and not recipe.rules.searches:
-        raise UserError(f"`{next(iter(options))}` is for translators, which {named} is not: leave it out.")
     corpora, folder = getattr(recipe.data, split), recipe.data.folder
     if not corpora:
         raise UserError(f"{named}: its recipe has no `data.{split}`: give `data`.")

@@ -65,7 +65,6 @@ def test_mistakes(films: Path, reversing_folder: Path, tmp_path: Path, capsys: C
         f"{tmp_path}/x.csv: vectors are written as .json, .jsonl, .npy, .npz, .safetensors, not as .csv."
     )
     assert refused(capsys, reversing_folder, "ant bee") == (
-        f"{reversing_folder} is a model that translates: vectors of texts come from classifiers and masked language "
-        "models."
+        f"{reversing_folder} is a model that translates: vectors of texts come from classifiers and language models."
     )
     assert refused(capsys, films, "a text", "--layer", "7").startswith("`layer` is 7, but the encoder has 1 layers")

@@ -30,7 +30,7 @@ def text_of(found: Comparison, sentences: str) -> str:
 def statement(found: Comparison) -> str:
     """Return the outcome in plain words: the first metric decides, the others are reported."""
     first, *others = found.metrics
-    over = f"over {found.sentences:,} sentences and {_runs(len(found.a), len(found.b))}"
+    over = f"over {found.sentences:,} {found.unit}s and {_runs(len(found.a), len(found.b))}"
     if first.better:
         sign = 1 if first.better == "B" else -1
         outcome = f"{first.better} is better than {_other(first.better)}: {_figures(first, sign)}, {over}."
@@ -83,9 +83,11 @@ def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
     yield _lines([[result.metric, result.signature] for result in found.metrics], left=2)
     for first in range(0, len(found.metrics), _METRICS_ABREAST):
         some = slice(first, first + _METRICS_ABREAST)
-        yield f"By length: words of the reference\n{_buckets(found.lengths, some, 'words', 'sentences')}"
-    of = _wrapped(f"By frequency: F1 of the target words, by their count in {found.frequencies_of}")
-    yield f"{of}\n{_buckets(found.words, slice(None), 'count', 'words')}"
+        of = "reference" if found.unit == "sentence" else found.unit
+        yield f"By length: words of the {of}\n{_buckets(found.lengths, some, 'words', f'{found.unit}s')}"
+    if found.frequencies_of:
+        of = _wrapped(f"By frequency: F1 of the target words, by their count in {found.frequencies_of}")
+        yield f"{of}\n{_buckets(found.words, slice(None), 'count', 'words')}"
     yield from _examples(found.better_a, "A")
     yield from _examples(found.better_b, "B")
     yield _wrapped(statement(found))
@@ -93,7 +95,7 @@ def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
 
 def _head(found: Comparison, sentences: str) -> str:
     sides = [_wrapped(", ".join(names), label) for label, names in (("A  ", found.a), ("B  ", found.b))]
-    how = f"{found.sentences:,} sentences of {sentences}; {found.samples:,} draws per test, seed {found.seed}"
+    how = f"{found.sentences:,} {found.unit}s of {sentences}; {found.samples:,} draws per test, seed {found.seed}"
     return "\n".join([*sides, _wrapped(how)])
 
 

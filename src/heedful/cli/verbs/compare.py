@@ -1,4 +1,4 @@
-"""`heedful compare A B`: which of two translators is better, and whether the difference is more than chance."""
+"""`heedful compare A B`: which of two models is better, and whether the difference is more than chance."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from heedful.cli.options import (
     flag,
     with_option_groups,
 )
-from heedful.cli.output import check_output, sentence_progress, write_result
+from heedful.cli.output import check_output, progress_bar, sentence_progress, write_result
 from heedful.data.corpora.lines import locate, read_lines
 from heedful.errors import UserError
 from heedful.files import expand_user
@@ -40,7 +40,7 @@ def command(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="bleu, chrf or ter; repeatable, the first decides (default: bleu and chrf).",
+            help="bleu, chrf, ter; of language models bits_per_byte, word_perplexity; repeatable, the first decides.",
         ),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
@@ -72,18 +72,42 @@ def command(
     *,
     decoding: DecodingOptions,
 ) -> None:
-    """Compare two translators on the same sentences: scores, tests, and where they differ.
+    """Compare two translators, or two language models, on the same texts: scores, tests, and where they differ.
 
     A side is the folder of a model, a file of translations (one per line), or several training runs of one system,
     separated by commas. Models translate the test set of their recipe, or --source; files alone need --target.
 
     A side is called better if paired bootstrap and approximate randomisation both give p < 0.05, the 95% interval of
     the difference excludes zero and, with several runs on both sides, Welch's t-test over the runs gives p < 0.05.
+
+    Language models are compared by how well they predict the documents of the test set of their recipes.
     """
     check_output(output)
     side_a, side_b = _names(a, "A"), _names(b, "B")
     names = tuple(dict.fromkeys([*side_a, *side_b]))
     models = tuple(name for name in names if _is_model(name))
+    if _are_language_models(models):
+        idle = {"--source": source, "--target": target, "--to": to, "--bleu-tokenize": bleu_tokenize}
+        _refuse_idle({**idle, **{flag(name): value for name, value in decoding.given().items()}}, models[0])
+        _refuse_files(names, models)
+        from heedful.cli.reports.comparison import json_of, text_of
+        from heedful.lab.compare_documents import compare_documents
+
+        found, title = compare_documents(
+            side_a,
+            side_b,
+            metrics=metric or (),
+            split=split or "test",
+            corpus=corpus,
+            samples=samples,
+            seed=seed,
+            device=device,
+            precision=precision,
+            say=_say,
+            bar=lambda documents: progress_bar("reading", documents),
+        )
+        write_result((json_of if as_json else text_of)(found, title), output)
+        return
     _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {**decoding.given(), "to": to})
     from heedful.cli.reports.comparison import json_of, text_of
     from heedful.lab.compare import DEFAULT_METRICS, ComparisonInput, System, check_lines, metric_names
@@ -113,6 +137,26 @@ def command(
         )
     found = prepared.compare(side_a, side_b, metrics, samples, seed, examples)
     write_result((json_of if as_json else text_of)(found, prepared.sentences.name), output)
+
+
+def _are_language_models(models: Sequence[str]) -> bool:
+    if not models:
+        return False
+    from heedful.lab.compare_documents import are_language_models
+
+    return are_language_models(models)
+
+
+def _refuse_idle(options: Mapping[str, object], model: str) -> None:
+    idle = next((option for option, value in options.items() if value is not None), None)
+    if idle is not None:
+        raise UserError(f"{idle} is for translators, but {model} is a language model: leave it out.")
+
+
+def _refuse_files(names: Sequence[str], models: Sequence[str]) -> None:
+    file = next((name for name in names if name not in models), None)
+    if file is not None:
+        raise UserError(f"{file} is a file, but {models[0]} is a language model, which only a model compares with.")
 
 
 def _say(message: str) -> None:

@@ -34,8 +34,8 @@ def command(
     inputs: InputsArgument = None,
     text: TextOption = None,
     pool: Annotated[
-        Literal["mean", "first", "max"],
-        typer.Option("--pool", help="How the vectors of tokens become one: mean, maximum, or that of <s>."),
+        Literal["mean", "first", "max", "last"],
+        typer.Option("--pool", help="How the vectors of tokens become one: mean, maximum, that of <s>, or the last."),
     ] = "mean",
     layer: Annotated[
         int, typer.Option("--layer", help="Layer of a Transformer: 0 is the embedding; -1, the last.")
@@ -45,7 +45,7 @@ def command(
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Write each text as a vector: what a classifier or a masked language model makes of it.
+    """Write each text as a vector: what a classifier or a language model makes of it.
 
     Writes one JSON object per line, with `text` and `vector`. A file of --output that ends in .npy, .npz or
     .safetensors holds an array of all vectors instead, texts x width, called `vectors` where it has a name.
@@ -64,7 +64,7 @@ def command(
         loaded = load(model, device, precision)
     if not isinstance(loaded, Embeds):
         raise UserError(
-            f"{model} is a model that {loaded.recipe.rules.does}: vectors of texts come from classifiers and masked "
+            f"{model} is a model that {loaded.recipe.rules.does}: vectors of texts come from classifiers and "
             "language models."
         )
 

@@ -41,6 +41,12 @@ def command(
         Literal["valid", "test"] | None,
         typer.Option("--split", help="Which corpora of the recipe to use (default: test)."),
     ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     record: Annotated[
         str | None, typer.Option("--record", metavar="NAME", help="Also write benchmarks/results/NAME.json.")
@@ -61,6 +67,7 @@ def command(
     Translators: BLEU and chrF with their signatures, and the perplexity of the
     references. Classifiers: accuracy and F1, and which classes are confused.
     Masked language models: how many masks are filled correctly, and perplexity.
+    Language models: perplexity per token and word, bits per byte.
     """
     if others and len(models) > 1:
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
@@ -74,9 +81,10 @@ def command(
 
     if record:
         result_file(record)
-    options = {**decoding.given(), **({"raw": True} if raw else {})}
-    search_options = {**options, "to": to, "with": others or None}
-    rules, tests = find_tests(EvaluationRequest(models, given, split or "test", output, search_options))
+    options: dict[str, object] = {**decoding.given(), **({"raw": True} if raw else {})}
+    options |= {} if stride is None else {"stride": stride}
+    asked = {**options, "to": to, "with": others or None}
+    rules, tests = find_tests(EvaluationRequest(models, given, split or "test", output, asked))
     results: list[ModelResult] = []
     for name, (corpora, folder) in zip(models, tests, strict=True):
         training = describe_training(Path(name))

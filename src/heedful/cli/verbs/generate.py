@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from itertools import chain, tee
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
 from heedful.cli import messages
-from heedful.cli.input import InputLines, open_inputs
+from heedful.cli.input import InputLines, as_one_text, open_inputs
 from heedful.cli.options import (
     DeviceOption,
     InputsArgument,
@@ -169,7 +169,7 @@ def command(
     if as_json and only_new:
         raise UserError("--json has the prompt as a key of its own: leave out --only-new.")
     entries = open_inputs(inputs, prompt, "one prompt per line")
-    entries = [_one_prompt(entry) for entry in entries] if whole else entries
+    entries = [as_one_text(entry) for entry in entries] if whole else entries
     with messages.busy(f"loading {model}"):
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
 
@@ -249,8 +249,3 @@ class _Generating:
     def _object(prompt: str, text: "Generation") -> str:
         known = {"prompt": prompt, **asdict(text), "log_probability": text.log_probability}
         return json.dumps(known, ensure_ascii=False)
-
-
-def _one_prompt(entry: InputLines) -> InputLines:
-    """Return an input as one prompt."""
-    return replace(entry, lines=lambda: ["\n".join(entry.lines())], ready=lambda: True, count=lambda: 1)

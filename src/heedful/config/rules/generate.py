@@ -62,6 +62,7 @@ GENERATE: Final = TaskRules(
     vocabularies=("text",),
     network_parts=("decoder", "output", "next_token_states"),
     own_keys=("data.borders",),
+    evaluation_options=("stride",),
     outputs=False,
     same_vocabulary=True,
     same_keys=("data.max_length", "data.borders"),

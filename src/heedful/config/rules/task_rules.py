@@ -40,6 +40,7 @@ class TaskRules:
     on_encoder_of: Callable[[AnyModel, AnyModel], AnyModel] | None = None
     # For evaluation:
     test_files: str | None = None  # content of --source and --target, as a way out; None where they are not accepted
+    evaluation_options: tuple[str, ...] = ()  # options of its own, besides those of a search
     outputs: bool = True  # whether a model has an output for each text that can be written to a file
     same_vocabulary: bool = False  # whether scores can be averaged only over models with the same vocabularies
     same_keys: tuple[str, ...] = ()  # keys that recipes must have in common for their scores to be averaged

@@ -106,7 +106,7 @@ class GenerateTask:
         show: ShowProgress = show_nothing,
     ) -> LanguageEvaluation:
         """Score how well the model predicts the texts of a corpus."""
-        return evaluate_language(model.bundle, corpus, folder, show=show)
+        return evaluate_language(model.bundle, corpus, folder, show=show, **(options or {}))
 
 
 def _streams(recipe: Recipe) -> int:
