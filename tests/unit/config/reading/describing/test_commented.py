@@ -29,7 +29,7 @@ LABELLED = {"train": {"tsv": "a.tsv", "text": 2, "label": 1}}
 
 def test_keys_that_are_not_set_are_comments_with_default_and_meaning() -> None:
     lines = commented_toml(load_recipe("demo-en-es")).splitlines()
-    assert "steps = 1500" in lines
+    assert "steps = 1200" in lines
     assert (
         "# accumulate = 1                      # Number of micro-batches in one update (gradient accumulation)."
         in lines
