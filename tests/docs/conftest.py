@@ -57,6 +57,19 @@ layers = 2
 inner = 32
 [train]
 """,
+    "text": """
+[data]
+train = { text = "train.txt", documents = "file" }
+valid = { text = "valid.txt", documents = "file" }
+borders = "open"
+max_length = 64
+[tokenizer]
+kind = "char"
+[model]
+family = "language"
+decoder = { family = "transformer", width = 16, heads = 2, layers = 1, inner = 32 }
+[train]
+""",
     "han": """
 [data]
 train = { tsv = "train.tsv", label = 1, text = 2 }
@@ -110,7 +123,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Pat
             shutil.copytree("runs/m30k", f"runs/{copy}")
         for seed in (1, 2):
             _train("fine", f"fine-{seed}", f"train.seed={seed}")
-        for name in ("bert", "han", "topics", "nli"):
+        for name in ("bert", "text", "han", "topics", "nli"):
             _train(name, name)
         for name in set(RECIPES) - {"my"}:  # what the pages themselves write
             Path(f"{name}.toml").unlink()
@@ -151,6 +164,7 @@ def _write_texts(home: Path) -> None:
     _write(home / "topics.tsv", [f"law,money\t{line}" for line in _sentences(20, "topics")])
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
     _write(home / "texts.txt", ["The film was great.", "", "The plot was dull."])
+    _write(home / "prompts.txt", ["the man", "a dog"])
     _write(home / "news.txt", _sentences(2, "news"))
     for name in ("train", "valid"):
         documents = ["\n".join(f"{line}." for line in _sentences(6, f"{name}{number}")) for number in range(12)]
