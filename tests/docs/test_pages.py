@@ -96,10 +96,13 @@ def folders_to_import() -> Callable[[Path], None]:
 
     def write(folder: Path) -> None:
         from tests.unit.interop.bert.bert_folders import write_bert
+        from tests.unit.interop.language.language_folders import write_gpt2, write_llama
         from tests.unit.interop.marian_folders import write_marian
 
         write_marian(folder / "opus-mt-en-de")
         write_bert(folder / "bert-base-uncased")
+        write_gpt2(folder / "gpt2")
+        write_llama(folder / "Llama-3-8B")
 
     return write
 
