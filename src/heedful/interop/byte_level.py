@@ -25,7 +25,8 @@ from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
 
 NEVER: Final = -100.0  # bias of copies: a factor of e^-100 makes them impossible
-_LIBRARY, _CONFIG, _PIECES, _MERGES = "tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"
+_LIBRARY, _CONFIG, _ADDED = "tokenizer.json", "tokenizer_config.json", "added_tokens.json"
+_PIECES, _MERGES = "vocab.json", "merges.txt"
 _UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece
 _FILLING: Final = 128  # fewer rows than this may lack a piece: some pad a matrix to a multiple of this number
 
@@ -140,6 +141,7 @@ def _library(folder: ModelFolder) -> tuple[Path, Library]:
     if path.exists():
         library = _load(read_bytes(path), path)
         _refuse_other_parts(json.loads(library.to_str()), path)
+        _refuse_other_splits(library, path)
         return path, library
     path = folder.path / _PIECES
     if not path.exists():
@@ -149,6 +151,12 @@ def _library(folder: ModelFolder) -> tuple[Path, Library]:
         )
     folder.read_config(_CONFIG).must_be("add_prefix_space", False, "Heedful reads texts as they are")
     merges, ids = _merges(folder.require(_MERGES)), _ids(path)
+    for piece in folder.read_config(_ADDED).values:
+        if piece not in ids:
+            raise UserError(
+                f"{folder.path / _ADDED} adds `{piece}`, which may be a marker or text: save the tokenizer with "
+                f"`save_pretrained` of `transformers`, so that {_LIBRARY} says which."
+            )
     try:
         library = Library(models.BPE(vocab=ids, merges=merges))
     except Exception as error:  # the library raises bare Exception
@@ -206,6 +214,15 @@ def _refuse_other_parts(described: Mapping[str, Any], path: Path) -> None:
         raise UserError(f"{path}: `pre_tokenizer` ends with {steps[-1]['type']}, but must end with ByteLevel.")
     for step in steps:
         CheckedConfig(path, step).must_be("add_prefix_space", False, "Heedful reads texts as they are")
+
+
+def _refuse_other_splits(library: Library, path: Path) -> None:
+    """Refuse a tokenizer whose tokens depend on more than words: Heedful reads long texts in parts."""
+    splits = library.pre_tokenizer.pre_tokenize_str("word\nword 7\n7")
+    if not {4, 9, 11} <= {start for _, (start, _) in splits}:
+        raise UserError(
+            f"{path}: `pre_tokenizer` joins a word with the white space after it, which Heedful does not support."
+        )
 
 
 def _one_line(error: Exception) -> str:

@@ -194,6 +194,17 @@ def change_library(folder: Path, **parts: Any) -> None:
             "`add_prefix_space` is true, but must be false: Heedful reads texts as they are.",
         ),
         (
+            {
+                "pre_tokenizer": {
+                    "type": "ByteLevel",
+                    "add_prefix_space": False,
+                    "trim_offsets": True,
+                    "use_regex": False,
+                }
+            },
+            "`pre_tokenizer` joins a word with the white space after it, which Heedful does not support.",
+        ),
+        (
             {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}, "added_tokens": []},
             "`model` is WordLevel, but must be BPE, as in GPT-2 and Llama 3.",
         ),
@@ -273,6 +284,16 @@ def test_pieces_and_merges_that_are_not_those_are_refused(tmp_path: Path, folder
     assert refusal(folder) == (
         f"{folder} has neither tokenizer.json nor vocab.json and merges.txt, which a gpt2 model needs: copy its "
         "tokenizer there."
+    )
+
+
+def test_pieces_added_in_a_file_of_their_own_are_refused(folder: Path) -> None:
+    (folder / "added_tokens.json").write_text('{"<|endoftext|>": 400, "[PAD]": 401}')
+    assert imported(folder).recipe.data.borders == "open"  # tokenizer.json says all
+    (folder / "tokenizer.json").unlink()
+    assert refusal(folder) == (
+        f"{folder}/added_tokens.json adds `[PAD]`, which may be a marker or text: save the tokenizer with "
+        "`save_pretrained` of `transformers`, so that tokenizer.json says which."
     )
 
 

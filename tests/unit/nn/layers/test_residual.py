@@ -1,9 +1,12 @@
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from heedful.nn.kernels import without_kernels
-from heedful.nn.layers.linear import LayerNorm
+from heedful.nn.layers.linear import LayerNorm, RMSNorm
 from heedful.nn.layers.residual import Residual
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
@@ -40,14 +43,15 @@ def test_dropout_touches_the_sublayers_answer_and_not_the_skip() -> None:
     torch.testing.assert_close(added[~dropped], 2 * double(x)[~dropped])
 
 
+@pytest.mark.parametrize("made", [LayerNorm, partial(LayerNorm, bias=False), RMSNorm], ids=["layer", "unbiased", "rms"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 def test_kernels_change_no_values_and_no_gradients(
-    norm: str, dtype: torch.dtype, tolerance: float, monkeypatch: pytest.MonkeyPatch
+    made: Callable[..., nn.Module], norm: str, dtype: torch.dtype, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They leave float64 to torch."""
     pytest.importorskip("triton")
-    placed = (nn.Identity(), LayerNorm(12, dtype=dtype))
+    placed = (nn.Identity(), made(12, dtype=dtype))
     before, after = placed if norm == "post" else placed[::-1]
     residual = Residual(before, after, 0.5).eval().to(DEVICE)
     with torch.no_grad():
