@@ -1,7 +1,7 @@
 """Damaged inputs: recipes, models, checkpoints, folders to import and corpora, changed by seeds in thousands of ways.
 
     python benchmarks/mutations.py [--inputs 2000] [--first 0] [--seconds 20] [--gigabytes 2] [--processes 2]
-                                   [--no-record]
+                                   [--minutes M] [--no-record]
     python benchmarks/mutations.py --only bundle:17 corpus:4
 
 Every input must be used, or refused with one line and exit code 2 or 3, within 20 seconds and 2 GB of memory: a
@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from importlib import import_module
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from pathlib import Path
 
 import torch
@@ -73,6 +73,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=2)
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no input after so long")
     parser.add_argument("--only", metavar="KIND:SEED", nargs="+")
     parser.add_argument("--sound", action="store_true", help="run the inputs as they are, which must all succeed")
     parser.add_argument("--no-record", action="store_true")
@@ -84,6 +85,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=temporary_root()) as scratch:
         inputs = Inputs(Path(scratch) / "sound")
         work = draw(inputs, arguments.inputs, arguments.first)
+        work = takewhile(lambda _: time.monotonic() - began < 60 * arguments.minutes, work)
         if arguments.only:
             work = [inputs.work(kind, int(seed)) for kind, seed in (name.split(":") for name in arguments.only)]
         if arguments.sound:

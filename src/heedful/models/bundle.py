@@ -28,7 +28,7 @@ from heedful.files import read_bytes, read_json, write_bytes, write_json
 from heedful.models.build.network import build_network
 from heedful.models.networks import EncoderDecoder
 from heedful.models.own_parts import build_own_or_usual, handed_over
-from heedful.models.weights import config_of, state_config, weights_from_bytes, weights_to_bytes
+from heedful.models.weights import config_of, refuse_larger_model, state_config, weights_from_bytes, weights_to_bytes
 from heedful.version import __version__
 
 FORMAT: Final = 1
@@ -116,6 +116,8 @@ def read_bundle(
     `rules` are those of a task that is not one of Heedful's own.
     """
     recipe, vocabularies = read_description(folder, rules)
+    if (folder / WEIGHTS).is_file() and own_network_of(folder) is None:
+        refuse_larger_model(recipe.model, [folder / WEIGHTS], folder / CONFIG)
     model = build_network_of(folder, recipe, vocabularies)
     if own_network_of(folder) is None and not isinstance(model, kind):
         raise other_task(folder, recipe)

@@ -12,9 +12,12 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
+from heedful.config.model.any import AnyModel
+from heedful.config.model.size import least_parameters
 from heedful.errors import UserError
 
 _HEADER_SIZE: Final = 8  # bytes of the length of a safetensors header
+_SMALL: Final = 50_000_000  # parameters of a model that any machine holds
 _CONFIG: Final = "config"  # an entry of the header's metadata
 
 
@@ -81,6 +84,20 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 def first_difference(ours: Mapping[str, tuple[int, ...]], theirs: Mapping[str, tuple[int, ...]]) -> str | None:
     """Return the first parameter that is missing on one side or has another shape; None if there is none."""
     return next((name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)), None)
+
+
+def refuse_larger_model(model: AnyModel, files: Iterable[Path], config: Path) -> None:
+    """Refuse a config that describes more parameters than there are bytes of weights, before anything is built.
+
+    A small model is built, and then compared with the weights tensor by tensor.
+    """
+    there = sum(file.stat().st_size for file in files)
+    least = least_parameters(model)
+    if least > max(there, _SMALL):
+        raise UserError(
+            f"{config} describes a model of at least {least:,} parameters, but its weights have {there:,} bytes: "
+            "restore both from a copy of the model."
+        )
 
 
 def tensors_from_bytes(data: bytes, where: Path) -> dict[str, Tensor]:

@@ -157,6 +157,15 @@ def test_the_weights_of_another_model_are_refused(folder: Path) -> None:
     assert refusal(folder).startswith(f"{folder}/model.safetensors does not fit its config.json: `")
 
 
+def test_a_config_of_a_model_that_no_memory_holds_is_refused_before_it_is_built(folder: Path) -> None:
+    change_config(folder, lambda config: config["recipe"]["model"].update(width=100_000, heads=2))
+    size = (folder / "model.safetensors").stat().st_size
+    assert refusal(folder) == (
+        f"{folder}/config.json describes a model of at least 20,025,600,000 parameters, but its weights have {size:,} "
+        "bytes: restore both from a copy of the model."
+    )
+
+
 def test_a_model_that_diverged_is_refused(folder: Path) -> None:
     model = read_bundle(folder).model
     with torch.no_grad():

@@ -52,6 +52,6 @@ def least_parameters(
 
 
 def _blocks(stack: TransformerStack, count: int) -> int:
-    """Return the weights of the feed-forward networks and learned positions alone."""
+    """Return the weights of the feed-forward networks, of the outputs of attention, and of learned positions alone."""
     learned = stack.max_positions if stack.positions == "learned" else 0
-    return count * 2 * stack.width * stack.inner + learned * stack.width
+    return count * stack.width * (2 * stack.inner + stack.width) + learned * stack.width

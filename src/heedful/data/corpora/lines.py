@@ -4,12 +4,14 @@ Only a newline ends a line, with or without a carriage return before it. Python'
 feeds and more, which would silently shift one side of a parallel corpus against the other.
 """
 
+import errno
 import gzip
 import io
 import lzma
 import os
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -198,9 +200,20 @@ def _damage(file: TextFile) -> Iterator[None]:
         EOFError,
         NotImplementedError,  # a zip method that Python does not know
         RuntimeError,  # an encrypted zip
+        ValueError,  # numbers in a zip that lead outside of it: this, and the next ones
+        OverflowError,
+        struct.error,
     ) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{file.name} cannot be unpacked ({reason}): download or copy it again.") from error
+        raise _not_unpacked(file, error) from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise _not_unpacked(file, error) from error
+
+
+def _not_unpacked(file: TextFile, error: Exception) -> UserError:
+    reason = " ".join(str(error).split())
+    return UserError(f"{file.name} cannot be unpacked ({reason}): download or copy it again.")
 
 
 def _hint(path: Path, folder: str) -> str:

@@ -18,6 +18,7 @@ from heedful.interop.sentencepiece.tokenizer import build_tokenizer
 from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
+from heedful.models.weights import refuse_larger_model
 
 _ACTIVATIONS: Final = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 _FIXED: Final[Mapping[str, bool]] = {  # what every MarianMT model has in common
@@ -43,6 +44,7 @@ def read_marian(folder: ModelFolder) -> Bundle[EncoderDecoder]:
     recipe = recipe_from_json(
         _recipe(folder, models[0].algorithm, len(sides[1].rows), sides[0].languages), str(folder.config.where)
     )
+    refuse_larger_model(recipe.model, folder.path.glob("*.safetensors"), folder.config.where)
     network = build_model(recipe.pair_model, source.size, target.size)
     fill_weights(network, folder, (len(ids[0]), len(ids[1])), sides)
     return Bundle(recipe, Vocabularies({"source": source, "target": target}), network)

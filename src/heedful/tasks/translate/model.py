@@ -296,6 +296,11 @@ class Translator(LoadedModel[EncoderDecoder]):
         queries = text_queries(spoken, request.settings.max_extra, prefixes, numbers)
         with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
             found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
+        if not all(found):  # no hypothesis has a score that is a number
+            raise UserError(
+                "The model finds no translation, as its scores are not numbers: its weights are damaged, or its "
+                "training diverged. Train again, more gently."
+            )
         progress(len(sources) - len(spoken))
         translated = dict(zip(indices, self._in_words(spoken, found, request.raw), strict=True))
         return [translated.get(index, [BLANK]) for index in range(len(sources))]

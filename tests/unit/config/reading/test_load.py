@@ -182,7 +182,7 @@ def test_a_float_that_is_whole_is_a_whole_number() -> None:
         ),
         (
             "[model]\nlayers = 1000\nwidth = 100000\ninner = 400000",
-            "`model` has at least 160,000,000,000,000 parameters, but no machine holds more than 100,000,000,000: "
+            "`model` has at least 180,000,000,000,000 parameters, but no machine holds more than 100,000,000,000: "
             "lower its layers and widths.",
         ),
     ],

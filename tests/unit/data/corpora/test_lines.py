@@ -275,6 +275,21 @@ def test_a_pipe_is_refused_where_a_file_is_read_more_than_once(tmp_path: Path) -
     check_exists(TextFile(tmp_path / "pipe", stream=True))  # and does not wait for a writer
 
 
+@pytest.mark.parametrize("error", [OSError(22, "Invalid argument"), ValueError("negative seek"), OverflowError("big")])
+def test_numbers_in_an_archive_that_lead_outside_of_it_are_one_line(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("text", "one\n")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", fail)
+    with pytest.raises(UserError, match=r"a\.zip cannot be unpacked \([^\n]+\): download or copy it again\.$"):
+        list(read_lines(tmp_path / "a.zip"))
+
+
 def test_of_an_enormous_line_only_the_beginning_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LONGEST", 7)
     (tmp_path / "text").write_text("short\nfünf fünf fünf fünf fünf\nlast\n", encoding="utf-8")

@@ -270,6 +270,15 @@ def test_wrong_values_are_refused(folder: Path, change: Change, changed: dict[st
     assert line in refusal(folder)
 
 
+def test_sizes_that_the_weights_do_not_have_are_refused_before_anything_is_built(folder: Path, change: Change) -> None:
+    change(d_model=100_000)
+    size = (folder / "model.safetensors").stat().st_size
+    assert refusal(folder) == (
+        f"{folder}/config.json describes a model of at least 50,024,000,000 parameters, but its weights have {size:,} "
+        "bytes: restore both from a copy of the model."
+    )
+
+
 def test_a_vocabulary_of_another_size_is_refused(folder: Path, change: Change) -> None:
     count = len(json.loads((folder / "vocab.json").read_text()))
     change(vocab_size=count + 1)

@@ -68,6 +68,14 @@ def test_a_full_memory_names_the_options_that_fill_it_and_their_values(
         reversing.translate("ant")
 
 
+def test_a_model_whose_scores_are_not_numbers_is_one_line(reversing_folder: Path) -> None:
+    model = load(reversing_folder, device="cpu")
+    for parameter in model.network.parameters():
+        parameter.data.fill_(3e38)
+    with pytest.raises(UserError, match=r"^The model finds no translation, as its scores are not numbers: its weights"):
+        model.translate("ant bee")
+
+
 def test_details_are_scores_tokens_and_the_best_first(reversing: Translator) -> None:
     (nbest,) = reversing.translate_detailed(["ant bee cat"], nbest=3)
     assert len(nbest) == 3
