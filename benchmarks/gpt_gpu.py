@@ -1,6 +1,6 @@
 """GPT-2 on one GPU: training and generation, ours against transformers and a plain compiled loop, on the same work.
 
-    python -m benchmarks.gpt_gpu [--parts train,mixed,generate] [--merge] [--tiny]
+    python -m benchmarks.gpt_gpu [--parts train,mixed,generate] [--peers plain,transformers] [--merge] [--tiny]
 
 The work is GPT-2 small (12 layers, width 768, 12 heads, a vocabulary of 50,304, the usual size padded to a multiple of
 64, tied) without dropout, in windows of 1,024 tokens, 32,768 tokens per step, in bfloat16 with float32 weights, AdamW.
@@ -19,28 +19,25 @@ A rate counts real tokens, and is the median over stretches; the clock is read a
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import cycle
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from benchmarks.gpu_work import Listener, Results, choose_names, peak_gib, rate, wait
-from torch import Tensor, nn
+from benchmarks.gpt_gpu_peers import PEERS, full_batches, hugging_face, padded_documents, peer_rate
+from benchmarks.gpt_gpu_work import FIRST_PIECE, FULL, TINY, Scale, full_text, mixed_documents
+from benchmarks.gpu_work import Listener, Results, choose_names, peak_gib, wait
 
 from heedful.config.corpora import PlainTexts
 from heedful.config.data import Data
-from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.recipe import Recipe
 from heedful.config.train import AdamW, Constant, Train, Validation
 from heedful.data.batches.windows import Borders
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, Tokenizer
+from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
@@ -56,56 +53,8 @@ from heedful.tasks.generate.task import GenerateTask
 from heedful.training.optimizers import build_optimizer
 from heedful.training.signals import StopRequest
 
-FIRST_PIECE = 4
-IGNORED = -100
 NEVER = 10**9
 PARTS = ("train", "mixed", "generate")
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The sizes of everything in the benchmark."""
-
-    decoder: TransformerDecoderTable
-    vocabulary: int
-    length: int
-    batch_tokens: int
-    windows: int  # tokens of the text, in windows
-    warm: int
-    stretches: int
-    steps: int  # of a stretch
-    peer_batches: int
-    prompt: int
-    generated: int
-    batches: tuple[int, ...]
-
-    @property
-    def model(self) -> LanguageModelTable:
-        return LanguageModelTable(family="language", decoder=self.decoder)
-
-
-def _decoder(**shape: Any) -> TransformerDecoderTable:
-    return TransformerDecoderTable(dropout=0.0, dropout_attention=0.0, **shape)
-
-
-FULL = Scale(_decoder(preset="small"), 50_304, 1024, 32_768, 2000, 30, 5, 10, 16, 32, 256, (1, 64))
-TINY = Scale(
-    _decoder(width=32, heads=2, layers=2, inner=64, max_positions=64), 192, 32, 128, 40, 2, 2, 2, 3, 8, 16, (1, 4)
-)
-
-
-def full_text(scale: Scale) -> TokenStore:
-    """One long text of random pieces."""
-    random = np.random.default_rng(0)
-    return TokenStore.of(text=[random.integers(FIRST_PIECE, scale.vocabulary, scale.windows * scale.length).tolist()])
-
-
-def mixed_documents(scale: Scale) -> TokenStore:
-    """Documents of random pieces, of lengths that spread evenly in their logarithm, with their markers."""
-    random = np.random.default_rng(0)
-    lengths = np.exp(random.uniform(np.log(scale.length / 32), np.log(scale.length), 4 * scale.windows)).astype(int)
-    texts = [[BEGIN, *random.integers(FIRST_PIECE, scale.vocabulary, length - 1).tolist(), END] for length in lengths]
-    return TokenStore.of(text=texts)
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------
@@ -143,172 +92,87 @@ def our_rate(scale: Scale, store: TokenStore, borders: Borders, device: torch.de
     return median(r.tokens_per_second for r in settled), median(r.data_wait for r in settled)
 
 
-# --- the peers --------------------------------------------------------------------------------------------------------
+# --- generation -------------------------------------------------------------------------------------------------------
 
 
-class PlainBlock(nn.Module):
-    """A pre-norm block, as people write it."""
-
-    def __init__(self, width: int, heads: int, inner: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.project, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.into, self.out = nn.Linear(width, inner), nn.Linear(inner, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (
-            part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in self.project(self.first(x)).chunk(3, 2)
-        )
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.output(attended.transpose(1, 2).flatten(2))
-        updated: Tensor = x + self.out(F.gelu(self.into(self.second(x)), approximate="tanh"))
-        return updated
+def per_second(generate: Callable[[], int], warm: int = 2, rounds: int = 5) -> float:
+    """Tokens per second of a call that returns how many it made: the median over calls."""
+    for _ in range(warm):
+        generate()
+    rates = []
+    for _ in range(rounds):
+        wait()
+        began = time.perf_counter()
+        made = generate()
+        wait()
+        rates.append(made / (time.perf_counter() - began))
+    return median(rates)
 
 
-class PlainGpt(nn.Module):
-    """GPT-2 in PyTorch's own modules."""
-
-    def __init__(self, scale: Scale) -> None:
-        super().__init__()
-        table = scale.decoder
-        self.tokens = nn.Embedding(scale.vocabulary, table.width)
-        self.positions = nn.Embedding(table.max_positions, table.width)
-        nn.init.normal_(self.tokens.weight, std=0.02)
-        self.blocks = nn.ModuleList(PlainBlock(table.width, table.heads, table.inner) for _ in range(table.layers))
-        self.final = nn.LayerNorm(table.width)
-
-    def forward(self, tokens: Tensor, labels: Tensor) -> Tensor:
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
-        for block in self.blocks:
-            x = block(x)
-        scores = F.linear(self.final(x), self.tokens.weight)
-        return F.cross_entropy(scores.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-
-
-class HuggingFaceGpt(nn.Module):
-    """GPT2LMHeadModel; labels are shifted already."""
-
-    def __init__(self, scale: Scale) -> None:
-        super().__init__()
-        self.model = hugging_face(scale)
-
-    def forward(self, tokens: Tensor, labels: Tensor) -> Tensor:
-        scores = self.model(input_ids=tokens, use_cache=False).logits
-        return F.cross_entropy(scores.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
-
-
-def hugging_face(scale: Scale) -> Any:
-    """The same model of transformers, with PyTorch's fused attention."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    table = scale.decoder
-    config = GPT2Config(
-        vocab_size=scale.vocabulary, n_positions=table.max_positions, n_embd=table.width, n_layer=table.layers,
-        n_head=table.heads, n_inner=table.inner, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
-        bos_token_id=BEGIN, eos_token_id=END, pad_token_id=PAD, attn_implementation="sdpa",
-    )  # fmt: skip
-    return GPT2LMHeadModel(config)
-
-
-PEERS: dict[str, Callable[[Scale], nn.Module]] = {"plain": PlainGpt, "transformers": HuggingFaceGpt}
-
-
-@dataclass(frozen=True, eq=False)
-class Padded:
-    """A batch as peers want it."""
-
-    tokens: Tensor
-    labels: Tensor
-    real: int  # the labels that count
-
-
-def full_batches(scale: Scale, store: TokenStore, device: torch.device) -> list[Padded]:
-    """Windows of one text, all of one shape."""
-    values = torch.from_numpy(store.streams["text"].values.astype(np.int64))
-    rows, batches = scale.batch_tokens // scale.length, []
-    for number in range(scale.peer_batches):
-        begin = number * scale.batch_tokens
-        batch = values[begin : begin + scale.batch_tokens + 1].to(device)
-        tokens, labels = (part.view(rows, scale.length) for part in (batch[:-1], batch[1:]))
-        batches.append(Padded(tokens, labels, scale.batch_tokens))
-    return batches
-
-
-def padded_documents(scale: Scale, store: TokenStore, device: torch.device, one_shape: bool) -> list[Padded]:
-    """Documents as padded rows: all to the longest, or similar lengths together, to a multiple of 8."""
-    random, text = np.random.default_rng(0), store.streams["text"]
-    cuts = list(_cuts(text.lengths() - 1, scale, one_shape))
-    chosen = random.permutation(len(cuts))[: scale.peer_batches]
-    return [_padded(store, cuts[number], scale.length if one_shape else None, device) for number in chosen]
-
-
-def _cuts(lengths: np.ndarray[Any, Any], scale: Scale, one_shape: bool) -> Iterator[list[int]]:
-    if one_shape:
-        rows = scale.batch_tokens // scale.length
-        order = np.random.default_rng(1).permutation(len(lengths)).tolist()
-        yield from (order[begin : begin + rows] for begin in range(0, len(order) - rows, rows))
-        return
-    begun: list[int] = []
-    for index in np.argsort(lengths, kind="stable").tolist():
-        if (len(begun) + 1) * int(lengths[index]) > scale.batch_tokens:
-            yield begun
-            begun = []
-        begun.append(index)
-
-
-def _padded(store: TokenStore, rows: Sequence[int], width: int | None, device: torch.device) -> Padded:
-    texts = [store.sentence("text", row).astype(np.int64) for row in rows]
-    width = width or -(-(max(map(len, texts)) - 1) // 8) * 8
-    tokens, labels = np.full((len(rows), width), PAD), np.full((len(rows), width), IGNORED)
-    for row, text in enumerate(texts):
-        tokens[row, : len(text) - 1], labels[row, : len(text) - 1] = text[:-1], text[1:]
-    real = sum(len(text) - 1 for text in texts)
-    return Padded(torch.from_numpy(tokens).to(device), torch.from_numpy(labels).to(device), real)
-
-
-def peer_rate(scale: Scale, name: str, batches: list[Padded], device: torch.device, dynamic: bool) -> float:
-    """Tokens per second."""
+def our_generation(scale: Scale, prompts: Sequence[Sequence[int]], device: torch.device) -> Callable[[], int]:
+    """A call that continues all prompts and returns the number of tokens."""
     torch.manual_seed(0)
-    model: Any = PEERS[name](scale).to(device).train()
-    model.compile(dynamic=dynamic)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    ahead = cycle(batches)
+    model = build_language_model(scale.model, scale.vocabulary).to(device).eval()
+    store_in(model, torch.bfloat16)
+    set_precision(model, torch.bfloat16)
+    scorer = SingleModel(model)
+    queries = [Query(prompt, scale.generated + 1, (), number) for number, prompt in enumerate(prompts)]
+    settings = SearchSettings(beam=1, min_length=scale.generated)
 
-    def step() -> int:
-        batch = next(ahead)
-        with torch.autocast(device.type, torch.bfloat16):
-            loss = model(batch.tokens, batch.labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return batch.real
+    def generate() -> int:
+        found = search(scorer, queries, settings, len(prompts) * scale.length)
+        return sum(min(len(best.tokens), scale.generated) for best, *_ in found)
 
-    return rate(step, warm=max(len(batches), scale.warm), stretches=scale.stretches, steps=scale.steps)
+    return generate
+
+
+def their_generation(
+    scale: Scale, prompts: Sequence[Sequence[int]], device: torch.device, static: bool
+) -> Callable[[], int]:
+    """The same with transformers' `generate`."""
+    torch.manual_seed(0)
+    model = hugging_face(scale).to(device, torch.bfloat16).eval()
+    tokens = torch.tensor(prompts, device=device)
+    options = {"cache_implementation": "static"} if static else {}
+
+    @torch.inference_mode()
+    def generate() -> int:
+        made = model.generate(
+            tokens,
+            attention_mask=torch.ones_like(tokens),
+            do_sample=False,
+            min_new_tokens=scale.generated,
+            max_new_tokens=scale.generated,
+            **options,
+        )
+        return int(made.shape[0] * (made.shape[1] - tokens.shape[1]))
+
+    return generate
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
 
 
-def measure_train(results: Results, scale: Scale, device: torch.device) -> None:
+def measure_train(results: Results, scale: Scale, device: torch.device, peers: Sequence[str]) -> None:
     """Full windows."""
     store = full_text(scale)
     with results.part("train"):
         tokens_s, waited = our_rate(scale, store, "open", device)
         results.add(tokens_s=tokens_s, memory_gib=peak_gib(), data_wait=waited)
-    for name in PEERS:
+    for name in peers:
         with results.part(f"train_{name}"):
             theirs = peer_rate(scale, name, full_batches(scale, store, device), device, dynamic=False)
             results.add(**{f"tokens_s_{name}": theirs, f"memory_gib_{name}": peak_gib()})
-    _ratio(results, "ratio_train", "tokens_s", [f"tokens_s_{name}" for name in PEERS])
+    _ratio(results, "ratio_train", "tokens_s", [f"tokens_s_{name}" for name in peers])
     figures = results.figures
-    if {"memory_gib", "memory_gib_plain", "memory_gib_transformers"} <= figures.keys():
-        fastest = max(PEERS, key=lambda name: figures[f"tokens_s_{name}"])
+    measured = [name for name in peers if f"tokens_s_{name}" in figures]
+    if "memory_gib" in figures and measured:
+        fastest = max(measured, key=lambda name: figures[f"tokens_s_{name}"])
         with results.part("ratio_memory"):
             results.add(ratio_memory=figures["memory_gib"] / max(1e-9, figures[f"memory_gib_{fastest}"]))
 
 
-def measure_mixed(results: Results, scale: Scale, device: torch.device) -> None:
+def measure_mixed(results: Results, scale: Scale, device: torch.device, peers: Sequence[str]) -> None:
     """Documents of mixed lengths."""
     store = mixed_documents(scale)
     with results.part("mixed"):
@@ -316,6 +180,8 @@ def measure_mixed(results: Results, scale: Scale, device: torch.device) -> None:
         results.add(tokens_s_mixed=tokens_s, memory_gib_mixed=peak_gib(), data_wait_mixed=waited)
     keys = []
     for name, way in (("plain", "sorted"), ("plain", "one_shape"), ("transformers", "sorted")):
+        if name not in peers:
+            continue
         with results.part(f"mixed_{name}_{way}"):
             batches = padded_documents(scale, store, device, way == "one_shape")
             theirs = peer_rate(scale, name, batches, device, dynamic=way == "sorted")
@@ -331,62 +197,19 @@ def _ratio(results: Results, name: str, ours: str, theirs: Sequence[str]) -> Non
             results.add(**{name: results.figures[ours] / max(known)})
 
 
-def _per_second(generate: Callable[[], int], warm: int = 2, rounds: int = 5) -> float:
-    """Tokens per second of a call that returns how many it made: the median over calls."""
-    for _ in range(warm):
-        generate()
-    rates = []
-    for _ in range(rounds):
-        wait()
-        began = time.perf_counter()
-        made = generate()
-        wait()
-        rates.append(made / (time.perf_counter() - began))
-    return median(rates)
-
-
-def measure_generate(results: Results, scale: Scale, device: torch.device) -> None:
+def measure_generate(results: Results, scale: Scale, device: torch.device, peers: Sequence[str]) -> None:
     """Greedy continuations of equal length."""
     random = np.random.default_rng(0)
     for batch in scale.batches:
         prompts = random.integers(FIRST_PIECE, scale.vocabulary, (batch, scale.prompt)).tolist()
+        ours = f"generate_s_batch{batch}"
         with results.part(f"generate_{batch}"):
-            torch.manual_seed(0)
-            model = build_language_model(scale.model, scale.vocabulary).to(device).eval()
-            store_in(model, torch.bfloat16)
-            set_precision(model, torch.bfloat16)
-            scorer = SingleModel(model)
-            queries = [Query(prompt, scale.generated + 1, (), number) for number, prompt in enumerate(prompts)]
-            settings = SearchSettings(beam=1, min_length=scale.generated)
-
-            def ours() -> int:
-                found = search(scorer, queries, settings, batch * scale.length)
-                return sum(min(len(best.tokens), scale.generated) for best, *_ in found)
-
-            results.add(**{f"generate_s_batch{batch}": _per_second(ours)})
-        for way in ("dynamic", "static"):
+            results.add(**{ours: per_second(our_generation(scale, prompts, device))})
+        for way, ratio in (("dynamic", f"ratio_generate_batch{batch}"), ("static", f"ratio_static_batch{batch}")):
             with results.part(f"generate_{batch}_{way}"):
-                torch.manual_seed(0)
-                peer = hugging_face(scale).to(device, torch.bfloat16).eval()
-                tokens = torch.tensor(prompts, device=device)
-                options = {"cache_implementation": "static"} if way == "static" else {}
-
-                @torch.inference_mode()
-                def theirs() -> int:
-                    made = peer.generate(
-                        tokens,
-                        attention_mask=torch.ones_like(tokens),
-                        do_sample=False,
-                        min_new_tokens=scale.generated,
-                        max_new_tokens=scale.generated,
-                        **options,
-                    )
-                    return int(made.shape[0] * (made.shape[1] - tokens.shape[1]))
-
-                results.add(**{f"generate_s_batch{batch}_{way}": _per_second(theirs)})
-        short = {"dynamic": f"ratio_generate_batch{batch}", "static": f"ratio_static_batch{batch}"}
-        for way, name in short.items():
-            _ratio(results, name, f"generate_s_batch{batch}", [f"generate_s_batch{batch}_{way}"])
+                theirs = per_second(their_generation(scale, prompts, device, way == "static"))
+                results.add(**{f"{ours}_{way}": theirs})
+            _ratio(results, ratio, ours, [f"{ours}_{way}"])
 
 
 MEASURED = {"train": measure_train, "mixed": measure_mixed, "generate": measure_generate}
@@ -399,11 +222,13 @@ def main() -> None:
     parser.add_argument("--merge", action="store_true", help="keep what is recorded and not measured again")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, to try the program out; records nothing")
+    parser.add_argument("--peers", default=",".join(PEERS), help="whom to train beside ours; by default all")
     options = parser.parse_args()
+    peers = choose_names(parser, "--peers", options.peers, tuple(PEERS))
     scale, device = TINY if options.tiny else FULL, choose_device("auto")
     results = Results("gpt_gpu", None if options.tiny else options.results, options.merge)
     for part in choose_names(parser, "--parts", options.parts, PARTS):
-        MEASURED[part](results, scale, device)
+        MEASURED[part](results, scale, device, peers)
     results.exit()
 
 

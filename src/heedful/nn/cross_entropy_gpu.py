@@ -21,6 +21,7 @@ from heedful.nn.kernels.score_gradients import score_gradients
 # 24,576 tokens by 32,000 words of 16 bits are 6 chunks of 4,096 tokens.
 _CHUNK_BYTES: Final = 256 * 2**20
 _FEWEST_ROWS: Final = 2048  # per chunk, so that dW += g^T x is bound by arithmetic, however large the vocabulary
+_TILE_ROWS: Final = 256  # products work in tiles of so many rows: a chunk that ends inside one wastes the rest of it
 # Counted in scores: the kernel needs rows that start at multiples of 16 bytes, and libraries have fast products for
 # such sizes only. The vocabulary is padded with zero words, whose scores and gradients are never used.
 _ALIGNMENT: Final = 16
@@ -112,7 +113,8 @@ output_loss.register_autograd(_differentiate, setup_context=_save)
 def _rows(tokens: int, row_bytes: int) -> int:
     """Return the rows per chunk: as few and as equal chunks as the limits on their size allow."""
     chunks = min(-(-tokens * row_bytes // _CHUNK_BYTES), tokens // _FEWEST_ROWS)
-    return max(1, -(-tokens // max(1, chunks)))
+    rows = max(1, -(-tokens // max(1, chunks)))
+    return rows if chunks < 2 else -(-rows // _TILE_ROWS) * _TILE_ROWS
 
 
 def _pad_rows(parameter: Tensor, rows: int, dtype: torch.dtype) -> Tensor:

@@ -66,20 +66,23 @@ def test_a_gelus_gradient_and_its_sums_equal_the_reference(
     count: int, width: int, dtype: torch.dtype, tanh: bool
 ) -> None:
     dy, h = drawn(count, width, dtype=dtype), drawn(count, width, dtype=dtype)
-    dh, sums = gelu_gradient_and_column_sums(dy, h, tanh)
-    right, of_columns = reference_gelu_gradient_and_column_sums(dy.double(), h.double(), tanh)
-    assert dh.dtype == dtype
+    dh, sums, y = gelu_gradient_and_column_sums(dy, h, tanh)
+    right, of_columns, right_y = reference_gelu_gradient_and_column_sums(dy.double(), h.double(), tanh)
+    assert dh.dtype == y.dtype == dtype
     bound = {torch.float32: 1e-6, torch.bfloat16: 0.01, torch.float16: 0.001}[dtype]
     torch.testing.assert_close(dh.double(), right, atol=bound, rtol=bound)
+    torch.testing.assert_close(y.double(), right_y, atol=bound, rtol=bound)
     torch.testing.assert_close(sums.double(), of_columns, atol=1e-5, rtol=1e-5)  # rounded after they are added
 
 
 @pytest.mark.parametrize("tanh", [True, False])
 def test_the_gradient_is_that_of_torchs_gelu(tanh: bool) -> None:
     h, dy = drawn(9, 20).requires_grad_(), drawn(9, 20)
-    torch.nn.functional.gelu(h, approximate="tanh" if tanh else "none").backward(dy)
-    dh, _ = gelu_gradient_operator(dy, h.detach(), tanh)
+    value = torch.nn.functional.gelu(h, approximate="tanh" if tanh else "none")
+    value.backward(dy)
+    dh, _, y = gelu_gradient_operator(dy, h.detach(), tanh)
     assert h.grad is not None
+    torch.testing.assert_close(y, value.detach(), atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(dh, h.grad, atol=1e-6, rtol=1e-5)
 
 

@@ -51,8 +51,11 @@ def relu_gradient_and_column_sums(
 
 def gelu_gradient_and_column_sums(
     dy_NF: Float[Tensor, "N F"], h_NF: Float[Tensor, "N F"], tanh: bool
-) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"]]:
-    """Return the gradient before a GELU with input h, in the dtype of dy, and the sums of its columns."""
+) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"], Float[Tensor, "N F"]]:
+    """Return the gradient before a GELU with input h, in the dtype of dy, the sums of its columns, and gelu(h).
+
+    gelu(h) is written on the way, so that the forward pass need not keep it.
+    """
     return (gelu_gradient_operator if torch.compiler.is_compiling() else _launch_gelu)(dy_NF, h_NF, tanh)
 
 
@@ -74,16 +77,19 @@ def reference_relu_gradient_and_column_sums(
 
 def reference_gelu_gradient_and_column_sums(
     dy_NF: Float[Tensor, "N F"], h_NF: Float[Tensor, "N F"], tanh: bool
-) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"]]:
-    """dh = dy gelu'(h); db = sum over rows dh"""
+) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"], Float[Tensor, "N F"]]:
+    """dh = dy gelu'(h); db = sum over rows dh; gelu(h)"""
     if tanh:
         s_NF = torch.sigmoid(2 * _C * (h_NF + _A * h_NF**3))
-        slope_NF = s_NF + 2 * _C * h_NF * s_NF * (1 - s_NF) * (1 + 3 * _A * h_NF**2)
+        y_NF, slope_NF = h_NF * s_NF, s_NF + 2 * _C * h_NF * s_NF * (1 - s_NF) * (1 + 3 * _A * h_NF**2)
     else:
-        density_NF = torch.exp(-(h_NF**2) / 2) / math.sqrt(2 * math.pi)
-        slope_NF = 0.5 * (1 + torch.erf(h_NF / math.sqrt(2))) + h_NF * density_NF
+        s_NF, density_NF = (
+            0.5 * (1 + torch.erf(h_NF / math.sqrt(2))),
+            torch.exp(-(h_NF**2) / 2) / math.sqrt(2 * math.pi),
+        )
+        y_NF, slope_NF = h_NF * s_NF, s_NF + h_NF * density_NF
     dh_NF = dy_NF * slope_NF
-    return dh_NF, reference_column_sums(dh_NF)
+    return dh_NF, reference_column_sums(dh_NF), y_NF
 
 
 # --- Triton kernels ---------------------------------------------------------------------------------------------------
@@ -91,7 +97,7 @@ def reference_gelu_gradient_and_column_sums(
 
 @triton.jit
 def _sum_chunks(
-    dy, y, dh, sums, count, width, steps,
+    dy, y, dh, output, sums, count, width, steps,
     GATE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     chunk = tl.program_id(1)
@@ -109,11 +115,15 @@ def _sum_chunks(
                 slope = tl.where(value > 0, slope, 0.0)
             elif GATE == 2:
                 square = value * value
-                share = tl.sigmoid(1.5957691216057308 * (value + 0.044715 * value * square))  # 2 c (h + a h^3)
+                # 2 c (h + a h^3), bounded where the sigmoid is 0 in any case, and the exponential would be infinite
+                share = tl.sigmoid(tl.maximum(1.5957691216057308 * (value + 0.044715 * value * square), -80.0))
                 slope *= share + 1.5957691216057308 * value * share * (1 - share) * (1 + 0.134145 * square)
+                tl.store(output + start + place, (value * share).to(output.dtype.element_ty), there)
             else:
                 density = tl.exp(-0.5 * value * value) * 0.3989422804014327  # 1 / sqrt(2 pi)
-                slope *= 0.5 * (1 + tl.erf(value * 0.7071067811865476)) + value * density
+                share = 0.5 * (1 + tl.erf(value * 0.7071067811865476))
+                slope *= share + value * density
+                tl.store(output + start + place, (value * share).to(output.dtype.element_ty), there)
             tl.store(dh + start + place, slope.to(dh.dtype.element_ty), there)
         total += slope
     tl.store(sums + chunk * width + column, tl.sum(total, 0), column < width)
@@ -157,20 +167,24 @@ def _shapes_of_gradient(dy_NF: Tensor, y_NF: Tensor) -> tuple[Tensor, Tensor]:
     return dy_NF.new_empty(dy_NF.shape), dy_NF.new_empty(dy_NF.shape[1], dtype=torch.float32)
 
 
-def _launch_gelu(dy_NF: Tensor, h_NF: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
-    dh_NF = dy_NF.new_empty(dy_NF.shape)
-    return dh_NF, _launch(dy_NF.contiguous(), h_NF.contiguous(), dh_NF, _GELU_TANH if tanh else _GELU)
+def _launch_gelu(dy_NF: Tensor, h_NF: Tensor, tanh: bool) -> tuple[Tensor, Tensor, Tensor]:
+    dh_NF, y_NF = dy_NF.new_empty(dy_NF.shape), dy_NF.new_empty(dy_NF.shape)
+    sums = _launch(dy_NF.contiguous(), h_NF.contiguous(), dh_NF, _GELU_TANH if tanh else _GELU, y_NF)
+    return dh_NF, sums, y_NF
 
 
 gelu_gradient_operator = torch.library.custom_op("heedful::gelu_gradient", _launch_gelu, mutates_args=())
 
 
 @gelu_gradient_operator.register_fake
-def _shapes_of_gelu_gradient(dy_NF: Tensor, h_NF: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
-    return dy_NF.new_empty(dy_NF.shape), dy_NF.new_empty(dy_NF.shape[1], dtype=torch.float32)
+def _shapes_of_gelu_gradient(dy_NF: Tensor, h_NF: Tensor, tanh: bool) -> tuple[Tensor, Tensor, Tensor]:
+    sums = dy_NF.new_empty(dy_NF.shape[1], dtype=torch.float32)
+    return dy_NF.new_empty(dy_NF.shape), sums, dy_NF.new_empty(dy_NF.shape)
 
 
-def _launch(dy_NF: Tensor, y_NF: Tensor | None, dh_NF: Tensor | None, gate: int) -> Tensor:
+def _launch(
+    dy_NF: Tensor, y_NF: Tensor | None, dh_NF: Tensor | None, gate: int, output_NF: Tensor | None = None
+) -> Tensor:
     """Run both passes; return the sums."""
     count, width = dy_NF.shape
     rows = _GATED_ROWS if gate else _ROWS
@@ -178,7 +192,7 @@ def _launch(dy_NF: Tensor, y_NF: Tensor | None, dh_NF: Tensor | None, gate: int)
     chunks, steps = _division(triton.cdiv(count, rows), blocks, dy_NF.device)
     sums = dy_NF.new_empty((chunks, width), dtype=torch.float32)
     _sum_chunks[(blocks, chunks)](
-        dy_NF, y_NF, dh_NF, sums, count, width, steps, GATE=gate, ROWS=rows, COLUMNS=_COLUMNS, num_warps=4
+        dy_NF, y_NF, dh_NF, output_NF, sums, count, width, steps, GATE=gate, ROWS=rows, COLUMNS=_COLUMNS, num_warps=4
     )
     result = dy_NF.new_empty(width, dtype=torch.float32)
     _add_chunks[(triton.cdiv(width, _ADDED_COLUMNS),)](

@@ -33,19 +33,17 @@ class FeedForward(nn.Module):
         self.out = Linear(inner, width, bias)
 
     def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
-        """Apply to each token."""
-        return self.out(self.drop(self._inner(x_NE)))
-
-    def _inner(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N F"]:
-        """Return act(x W_1 + b_1); on a GPU a ReLU or a GELU is fused with the product or its gradient."""
-        if self.name in ("relu", "gelu", "gelu_tanh") and self.into.bias is not None and use_kernels(x_NE):
+        """Apply to each token; on a GPU by products that are fused with the activation or its gradient."""
+        if self.name in ("relu", "gelu", "gelu_tanh") and use_kernels(x_NE):
             from heedful.nn.layers import linear_gpu  # imports Triton, which a CPU does not need
 
-            if linear_gpu.supports(x_NE):
-                if self.name == "relu":
-                    return linear_gpu.linear_relu(x_NE, self.into.weight, self.into.bias)
-                return linear_gpu.linear_gelu(x_NE, self.into.weight, self.into.bias, tanh=self.name == "gelu_tanh")
-        return self.activation(self.into(x_NE))
+            into, out = self.into, self.out
+            if linear_gpu.supports(x_NE) and self.name == "relu":
+                return out(self.drop(linear_gpu.linear_relu(x_NE, into.weight, into.bias)))
+            if linear_gpu.supports(x_NE) and not (self.training and self.drop.share):
+                tanh = self.name == "gelu_tanh"
+                return linear_gpu.gelu_network(x_NE, into.weight, into.bias, out.weight, out.bias, tanh)
+        return self.out(self.drop(self.activation(self.into(x_NE))))
 
 
 class SwiGLU(nn.Module):

@@ -2,7 +2,7 @@
 
     y = x W^T + b           dx = dy W      dW = dy^T x      db = sum over rows dy
     y = max(0, x W^T + b)   the same with dh instead of dy,  dh = dy where y > 0, else 0
-    y = gelu(x W^T + b)     the same with dh instead of dy,  dh = dy gelu'(x W^T + b)
+    y = gelu(h) W_2^T + b_2,  h = x W_1^T + b_1,   both as above, with dh = (dy W_2) gelu'(h)
 
 The gradient of float32 weights is returned in float32 directly from the product of 16-bit values: the product adds in
 float32 anyway, so that nothing is rounded and widened again. The gradient of a bias is a custom kernel, which also
@@ -52,16 +52,27 @@ def linear_relu(
     return _product_relu(x_NE, weight_FE.to(x_NE.dtype), bias_F)
 
 
-def linear_gelu(
-    x_NE: Float[Tensor, "N E"], weight_FE: Float[Tensor, "F E"], bias_F: Float[Tensor, "F"], tanh: bool = False
-) -> Float[Tensor, "N F"]:
-    """Return gelu(x W^T + b), or its approximation by a tanh, in the dtype of x."""
-    if _needs_gradients(x_NE, weight_FE, bias_F):
-        return _LinearGELU.apply(x_NE, weight_FE, bias_F, tanh)  # type: ignore[no-untyped-call]
-    weight = weight_FE.to(x_NE.dtype)
+def gelu_network(
+    x_NE: Float[Tensor, "N E"],
+    into_FE: Float[Tensor, "F E"],
+    into_bias_F: Float[Tensor, "F"],
+    out_EF: Float[Tensor, "E F"],
+    out_bias_E: Float[Tensor, "E"],
+    tanh: bool,
+) -> Float[Tensor, "N E"]:
+    """Return gelu(x W_1^T + b_1) W_2^T + b_2 in the dtype of x; `tanh` approximates the GELU.
+
+    The backward pass computes gelu(h) again from h, which it reads anyway: the larger half of a network's values is
+    not kept.
+    """
+    if _needs_gradients(x_NE, into_FE, into_bias_F, out_EF, out_bias_E):
+        return _GELUNetwork.apply(x_NE, into_FE, into_bias_F, out_EF, out_bias_E, tanh)  # type: ignore[no-untyped-call]
+    into = into_FE.to(x_NE.dtype)
     if tanh and x_NE.is_cuda:  # see `_product_relu`; on a CPU the same call computes the exact form
-        return torch._addmm_activation(bias_F.to(x_NE.dtype), x_NE, weight.T, use_gelu=True)
-    return _gelu(_product(x_NE, weight, bias_F), tanh)
+        inner = torch._addmm_activation(into_bias_F.to(x_NE.dtype), x_NE, into.T, use_gelu=True)
+    else:
+        inner = _gelu(_product(x_NE, into, into_bias_F), tanh)
+    return _product(inner, out_EF.to(x_NE.dtype), out_bias_E)
 
 
 class _Linear(torch.autograd.Function):
@@ -97,27 +108,37 @@ class _LinearReLU(torch.autograd.Function):
         return dx, dW, db.to(ctx.bias_type) if ctx.needs_input_grad[2] else None
 
 
-class _LinearGELU(torch.autograd.Function):
+class _GELUNetwork(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, tanh: bool) -> Tensor:
-        cast = weight.to(x.dtype)
-        h = _product(x, cast, bias)
-        _save(ctx, x, weight, cast, bias, h)
-        ctx.tanh = tanh
-        return _gelu(h, tanh)
+    def forward(
+        ctx: Any, x: Tensor, into: Tensor, into_bias: Tensor, out: Tensor, out_bias: Tensor, tanh: bool
+    ) -> Tensor:
+        into_cast, out_cast = into.to(x.dtype), out.to(x.dtype)
+        h = _product(x, into_cast, into_bias)
+        ctx.save_for_backward(x, h, into_cast, out_cast)
+        ctx.tanh, ctx.types = tanh, (into.dtype, into_bias.dtype, out.dtype, out_bias.dtype)
+        return _product(_gelu(h, tanh), out_cast, out_bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, h = ctx.saved_tensors
-        dh, db = gelu_gradient_and_column_sums(dy, h, ctx.tanh)
-        dx, dW = _product_gradients(dh, x, weight, ctx.weight_type)
-        return dx, dW, db.to(ctx.bias_type) if ctx.needs_input_grad[2] else None, None
+        x, h, into, out = ctx.saved_tensors
+        dy = dy.contiguous()
+        dh, into_sums, inner = gelu_gradient_and_column_sums(dy @ out, h, ctx.tanh)
+        wanted, (into_type, into_bias_type, out_type, out_bias_type) = ctx.needs_input_grad, ctx.types
+        return (
+            dh @ into if wanted[0] else None,
+            _product_in(into_type, dh.T, x) if wanted[1] else None,
+            into_sums.to(into_bias_type) if wanted[2] else None,
+            _product_in(out_type, dy.T, inner) if wanted[3] else None,
+            column_sums(dy).to(out_bias_type) if wanted[4] else None,
+            None,
+        )
 
 
 def _save(ctx: Any, x: Tensor, weight: Tensor, cast: Tensor, bias: Tensor | None, *outputs: Tensor) -> None:
     """Save only what the backward pass needs: x for dW, the weight in the dtype of x for dx."""
-    wants_dx, wants_dW, *_ = ctx.needs_input_grad
+    wants_dx, wants_dW, _ = ctx.needs_input_grad
     ctx.save_for_backward(x if wants_dW else None, cast if wants_dx else None, *outputs)
     ctx.weight_type, ctx.bias_type = weight.dtype, None if bias is None else bias.dtype
 
