@@ -26,6 +26,7 @@ from heedful.files import expand_user, machine_faults, user_faults
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10
+_READ: Final = 1 << 20  # bytes of a member of an archive that are unpacked at once
 LONGEST: Final = 1 << 26  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
 
 
@@ -125,7 +126,8 @@ def _open(file: TextFile, stack: ExitStack) -> IO[bytes]:
         case ".zip":
             _refuse_other_content(file)
             archive = stack.enter_context(zipfile.ZipFile(file.path))
-            return stack.enter_context(archive.open(_member(archive, file)))
+            member = stack.enter_context(archive.open(_member(archive, file)))
+            return io.BufferedReader(cast("io.RawIOBase", member), _READ)  # whose lines are fast, and limited exactly
         case _:
             plain = stack.enter_context(file.path.open("rb"))
             packed = packed_as(plain.peek(HEAD)) if isinstance(plain, io.BufferedReader) else ""

@@ -275,6 +275,26 @@ def test_a_pipe_is_refused_where_a_file_is_read_more_than_once(tmp_path: Path) -
     check_exists(TextFile(tmp_path / "pipe", stream=True))  # and does not wait for a writer
 
 
+@pytest.mark.parametrize("suffix", ["txt", "gz", "xz", "zip"])
+def test_an_enormous_line_is_one_line_however_it_is_packed(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LONGEST", 100_000)
+    content = b"first\n" + b"xyz " * 500_000 + b"\nlast\n"
+    path = tmp_path / f"text.{suffix}"
+    match suffix:
+        case "gz":
+            path.write_bytes(gzip.compress(content))
+        case "xz":
+            path.write_bytes(lzma.compress(content))
+        case "zip":
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("text", content)
+        case _:
+            path.write_bytes(content)
+    assert [len(line) for line in read_lines(path)] == [5, 100_000, 4]
+
+
 @pytest.mark.parametrize("error", [OSError(22, "Invalid argument"), ValueError("negative seek"), OverflowError("big")])
 def test_numbers_in_an_archive_that_lead_outside_of_it_are_one_line(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
