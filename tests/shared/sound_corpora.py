@@ -54,16 +54,19 @@ CORPORA: Mapping[str, Callable[[], Lines]] = {
     "translate": translations,
     "classify": labelled_texts,
     "fill": documents,
+    "generate": documents,
 }
 FILES: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "translate": lambda part: {"source": f"{part}.en", "target": f"{part}.es"},
     "classify": lambda part: {"tsv": f"{part}.tsv", "text": 1, "label": 2},
     "fill": lambda part: {"text": f"{part}.txt", "sentences": "line"},
+    "generate": lambda part: {"text": f"{part}.txt"},
 }
 MODELS: Mapping[str, dict[str, Any]] = {
     "translate": {"family": "transformer", **STACK},
     "classify": {"family": "classifier", "encoder": {"family": "transformer", **STACK}, "pool": "mean"},
     "fill": {"family": "bert", "max_positions": 64, **STACK},
+    "generate": {"family": "language", "decoder": {"family": "transformer", "max_positions": 64, **STACK}},
 }
 
 

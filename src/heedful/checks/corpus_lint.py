@@ -85,10 +85,16 @@ class LintedCorpus:
 
 
 def lint_corpus(
-    part: Part, corpus: AnyCorpus, data: Data, progress: Say, labels: Labels = None, most: int | None = None
+    part: Part,
+    corpus: AnyCorpus,
+    data: Data,
+    progress: Say,
+    labels: Labels = None,
+    most: int | None = None,
+    running: bool = False,
 ) -> LintedCorpus:
     """Read a corpus as training does, and check every line, or the first `most` ones."""
-    form, read = form_of(corpus, labels), read_rows(corpus, data, labels)
+    form, read = form_of(corpus, labels, running), read_rows(corpus, data, labels)
     rows = read if most is None else islice(read, most)
     head = list(islice(rows, _LEARN))
     words = (

@@ -8,7 +8,7 @@ from heedful.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make
 from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import Finding, Part
 from heedful.checks.rows import labels_of_task
-from heedful.checks.running_text import find_text_problems
+from heedful.checks.running_text import find_text_problems, find_window_problems
 from heedful.config.corpora import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
@@ -43,7 +43,7 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
                 continue  # what belongs to a sample is known only after the whole file
             progress(f"checking {corpus.title}")
             try:
-                linted.append(lint_corpus(part, corpus, data, progress, labels, most))
+                linted.append(lint_corpus(part, corpus, data, progress, labels, most, recipe.rules.running))
             except UserError as error:
                 if part != "test":
                     raise
@@ -57,6 +57,8 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         return CheckedData(tuple(linted), tuple(found))
     if labels is not None:
         found += find_class_problems(by_part, labels)
+    elif recipe.rules.running:
+        found += find_window_problems(recipe, by_part["train"])
     elif not by_part["train"][0].form.paired:
         found += find_text_problems(recipe, by_part["train"])
     return CheckedData(tuple(linted), tuple(found))

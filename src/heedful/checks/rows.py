@@ -50,9 +50,11 @@ class RowForm:
         return "label" in self.sides
 
 
+_WITHOUT_LENGTHS: Final = {kind: how for kind, how in TEXT_KINDS.items() if kind not in ("overlong", "cut")}
 _PAIRS: Final = RowForm("pairs", ("source", "target"), FINDING_KINDS)
 _LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_000)
 _TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
+_DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
 
 
@@ -63,12 +65,14 @@ def labels_of_task(recipe: Recipe) -> Labels:
     return "several" if getattr(recipe.model, "labels", "one") == "several" else "one"
 
 
-def form_of(corpus: AnyCorpus, labels: Labels) -> RowForm:
-    """Return the form of a corpus's rows."""
+def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm:
+    """Return the form of a corpus's rows; `running` says whether the task reads texts in windows."""
     if isinstance(corpus, PAIRS):
         return _PAIRS
     if isinstance(corpus, PlainTexts):
         return _LINES
+    if running:
+        return _DOCUMENTS
     return _TEXTS if labels is None else _LABELLED
 
 

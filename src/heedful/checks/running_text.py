@@ -1,4 +1,4 @@
-"""Finds running text whose documents and sentences are not where a masked language model looks for them."""
+"""Finds running text that is too little, or whose documents and sentences are not where a model looks for them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from heedful.data.text_form import TextForm
 from heedful.errors import counted
 
 _FEW: Final = 50  # sentences: fewer are not worth training on
+_FEW_WINDOWS: Final = 20
 _LONE: Final = 0.5  # fraction of documents of one sentence
 _TOO_LONG: Final = 0.05  # fraction of sentences with more words than an input has tokens
 _ENDS: Final = tuple(".!?:;\"'”’»)]…。！？」』؟।")
@@ -52,6 +53,27 @@ def find_text_problems(recipe: Recipe, train: Sequence[LintedCorpus]) -> Iterato
             f"the training text has {counted(sentences, 'sentence')} in {sum(map(len, train)):,} {train[0].form.unit}",
             "This is too little to learn a language from. If the file has more, its line ends may be unusual: "
             "lines end with a newline.",
+            ", ".join(linted.name for linted in train),
+            ", ".join(file for linted in train for file in linted.corpus.files()),
+        )
+
+
+def find_window_problems(recipe: Recipe, train: Sequence[LintedCorpus]) -> Iterator[Finding]:
+    """Check the training text of a language model that reads windows; lines may end and repeat as they like."""
+    for linted in train:
+        if getattr(linted.corpus, "documents", "") == "heading":
+            yield from _of_documents(linted, _count(recipe, linted), pairs_wanted=False)
+    characters = sum(int(linted.length.sum()) + len(linted) for linted in train)  # with line breaks
+    window = recipe.data.max_length
+    if characters < _FEW_WINDOWS * window and all(linted.whole for linted in train):
+        filled = "not one window" if characters <= window else f"at most {counted(-(-characters // window), 'window')}"
+        yield Finding(
+            "problem" if characters <= window else "warning",
+            "few_windows",
+            "train",
+            f"the training text has {counted(characters, 'character')}: {filled} of `data.max_length` ({window:,}) "
+            "tokens",
+            "This is too little to learn a language from: give more text, or lower `data.max_length`.",
             ", ".join(linted.name for linted in train),
             ", ".join(file for linted in train for file in linted.corpus.files()),
         )

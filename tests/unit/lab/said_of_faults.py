@@ -76,4 +76,12 @@ SAID: Mapping[tuple[str, str], tuple[str, str]] = {
         "71 characters",
         "The text is wrapped: join the lines of each paragraph, as a sentence never goes beyond its line.",
     ),
+    ("generate", "hardly any lines"): (
+        "the training text has 584 characters: at most 10 windows of `data.max_length` (64) tokens",
+        "This is too little to learn a language from: give more text, or lower `data.max_length`.",
+    ),
+    ("generate", "not one window"): (
+        "the training text has 22 characters: not one window of `data.max_length` (64) tokens",
+        "This is too little to learn a language from: give more text, or lower `data.max_length`.",
+    ),
 }

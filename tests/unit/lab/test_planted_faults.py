@@ -293,7 +293,49 @@ FILL: Mapping[str, tuple[Plant, str, str]] = {
     "late validation": (validation, "late_validation", ""),
 }
 
-FAULTS = {"translate": TRANSLATE, "classify": CLASSIFY, "fill": FILL}
+# --- running text in windows ----------------------------------------------------------------------------------------
+
+
+def headings_that_are_not_there(files: Lines) -> Mapping[str, Any]:
+    return {"data": {"train": [{"text": "train.txt", "documents": "heading"}]}}
+
+
+def entities_in_lines(files: Lines) -> None:
+    every(files["train.txt"], 20, lambda line: f"{line} &amp; so on")
+
+
+def lost_characters(files: Lines) -> None:
+    every(files["train.txt"], 20, lambda line: f"{line}\N{REPLACEMENT CHARACTER}")
+
+
+def invisible_characters(files: Lines) -> None:
+    every(files["train.txt"], 20, lambda line: f"\N{ZERO WIDTH SPACE}{line}")
+
+
+def one_line_of_text(files: Lines) -> None:
+    files["train.txt"] = ["A short line of text."]
+
+
+GENERATE: Mapping[str, tuple[Plant, str, str]] = {
+    "header": (line_header, "header", "train.txt"),
+    "lines of train in valid": (line_leak, "source_seen", "valid.txt"),
+    "lines of train in test": (line_leak_in_test, "source_seen", "test.txt"),
+    "repeats": (repeated_lines, "repeated", "train.txt"),
+    "no headings": (headings_that_are_not_there, "one_document", "train.txt"),
+    "hardly any lines": (hardly_any_lines, "few_windows", "train.txt"),
+    "not one window": (one_line_of_text, "few_windows", "train.txt"),
+    "mojibake": (mojibake_lines, "mojibake", "train.txt"),
+    "tags": (tags, "tags", "train.txt"),
+    "control characters": (control, "control", "train.txt"),
+    "entities": (entities_in_lines, "entities", "train.txt"),
+    "lost characters": (lost_characters, "replacement", "train.txt"),
+    "invisible characters": (invisible_characters, "invisible", "train.txt"),
+    "warm-up": (warmup, "warmup", ""),
+    "late validation": (validation, "late_validation", ""),
+    "idle patience": (patience, "idle_patience", ""),
+}
+
+FAULTS = {"translate": TRANSLATE, "classify": CLASSIFY, "fill": FILL, "generate": GENERATE}
 ALL = [(task, fault) for task, faults in FAULTS.items() for fault in faults]
 
 

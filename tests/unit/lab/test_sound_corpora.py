@@ -184,6 +184,29 @@ def verse() -> tuple[Lines, Mapping[str, Any]]:
     return {name: [line.rstrip(".?!").lower() for line in lines] for name, lines in files.items()}, {}
 
 
+def play() -> tuple[Lines, Mapping[str, Any]]:
+    """A play: names of speakers and short lines recur all the time, and lines end in the middle of sentences."""
+    files: Lines = {}
+    for part, count in PARTS.items():
+        words = " ".join(english for english, _ in distinct_pairs(part, count)).split()
+        lines = []
+        for n in range(0, len(words), 24):
+            speech = [" ".join(words[start : start + 8]) for start in range(n, min(n + 24, len(words)), 8)]
+            lines += ["", ("KING:", "QUEEN:", "FOOL:")[n % 5 % 3], "Ay, my lord.", *speech]
+        files[f"{part}.txt"] = lines
+    data = {part: [{"text": f"{part}.txt", "documents": "file"}] for part in PARTS}
+    return files, {"data": {**data, "borders": "open"}, "tokenizer": {"kind": "char"}}
+
+
+def long_texts() -> tuple[Lines, Mapping[str, Any]]:
+    """Books in JSON, each far longer than a window."""
+    files: Lines = {}
+    for part, count in PARTS.items():
+        texts = [english for english, _ in distinct_pairs(part, count)]
+        files[f"{part}.jsonl"] = [json.dumps({"body": "\n".join([text, *texts] * 3)}) for text in texts[:2]]
+    return files, {"data": {part: [{"jsonl": f"{part}.jsonl", "text": "body"}] for part in PARTS}}
+
+
 SOUND: Mapping[str, tuple[str, Sound]] = {
     "translations": ("translate", lambda: (CORPORA["translate"](), {})),
     "short lines": ("translate", short_lines),
@@ -202,6 +225,10 @@ SOUND: Mapping[str, tuple[str, Sound]] = {
     "articles with headings": ("fill", headings),
     "a document per line": ("fill", paragraphs),
     "verse": ("fill", verse),
+    "documents": ("generate", lambda: (CORPORA["generate"](), {})),
+    "a play": ("generate", play),
+    "long texts": ("generate", long_texts),
+    "paragraphs on lines": ("generate", paragraphs),
 }
 
 

@@ -60,6 +60,7 @@ GENERATE: Final = TaskRules(
     takes=lambda corpus: isinstance(corpus, TEXTS),
     needs="a language model learns from texts: give `text`",
     vocabularies=("text",),
+    running=True,
     network_parts=("decoder", "output", "next_token_states"),
     own_keys=("data.borders",),
     evaluation_options=("stride",),

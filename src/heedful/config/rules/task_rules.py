@@ -30,6 +30,7 @@ class TaskRules:
     vocabularies: tuple[str, ...]  # names of its tokenizers
     own_tokenizers: bool = True  # whether tokenizers of the caller's program can be used
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
+    running: bool = False  # whether it reads running text in windows, line breaks included
     labels: bool = False  # whether its models have named classes
     searches: bool = False  # whether its models generate by a search, with the settings of [decode]
     own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and are refused for others
