@@ -14,7 +14,7 @@ from tests.unit.interop.language.language_folders import prompts, write_gpt2, wr
 from transformers import GPT2Tokenizer, PreTrainedTokenizerFast
 
 from heedful.data.tokenize.line_breaks import running_pieces
-from heedful.data.tokenize.tokenizer import BEGIN, PAD, UNKNOWN
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
@@ -137,6 +137,24 @@ def test_greedy_output_equals_that_of_transformers_token_for_token(pair: Pair) -
     assert spelled
     spoken = [pair.tokenizer.decode(tokens, skip_special_tokens=True) for _, tokens in spelled]
     assert pair.ours.generate([text for text, _ in spelled], max_tokens=NEW, temperature=0) == spoken
+
+
+def test_documents_are_evaluated_with_the_probabilities_of_transformers(pair: Pair) -> None:
+    """With open borders they are one text; that the next one begins is not predicted."""
+    texts = [text for text in prompts(80) if len(pair.read(text)) < 20][:3]
+    tokenizer = pair.ours.vocabularies["text"]
+    rows = [[BEGIN, *tokenizer.encode(text), END] for text in texts]
+    if pair.ours.recipe.data.borders == "open":
+        rows = [[token for row in rows for token in row]]
+    total = 0.0
+    for row in rows:
+        with torch.inference_mode():
+            scores = pair.theirs(pair.ids[torch.tensor(row)].unsqueeze(0)).logits[0].log_softmax(1)
+        predicted = [(place, token) for place, token in enumerate(row[1:]) if token != BEGIN]
+        total -= sum(float(scores[place, pair.ids[token]]) for place, token in predicted)
+    found = pair.ours.evaluate(texts).likelihood
+    assert math.isclose(found.total, total, rel_tol=1e-5)
+    assert found.tokens == sum(len(tokenizer.encode(text)) + 1 for text in texts)
 
 
 def test_the_perplexity_of_a_text_is_that_of_transformers(pair: Pair) -> None:

@@ -46,7 +46,7 @@ class SlidingWindows:
         repeated = np.where(self._continues(planned), np.minimum(self.length - self.stride, planned.lengths), 0)
         starts = np.cumsum(planned.lengths) - planned.lengths
         made.labels[torch.from_numpy(places_of(starts, repeated))] = IGNORED
-        return WindowBatch(made.inputs, made.labels, made.sentences, int((planned.lengths - repeated).sum()))
+        return WindowBatch(made.inputs, made.labels, made.sentences, int((made.labels != IGNORED).sum()))
 
     def _bounds(self, store: TokenStore) -> tuple[Indices, Indices]:
         offsets = store.streams["text"].offsets

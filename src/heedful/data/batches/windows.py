@@ -23,7 +23,7 @@ from heedful.data.collate import places_of
 from heedful.data.epochs.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import PAD
+from heedful.data.tokenize.tokenizer import BEGIN, PAD
 from heedful.errors import UserError
 from heedful.packed import IGNORED, Packed
 
@@ -156,7 +156,6 @@ def collate_windows(
 ) -> WindowBatch:
     """Make the batch of these windows: ragged, filled up to a multiple of tokens, or of one static shape."""
     lengths = planned.lengths
-    tokens = int(lengths.sum())
     if static is not None and static.even:
         layout = layout_of(np.full(static.sentences, static.bound, np.int64), static.bound)
         starts = np.arange(len(lengths)) * static.bound
@@ -170,4 +169,6 @@ def collate_windows(
         places = places_of(planned.begins[mine], lengths[mine])
         here = places_of(starts[mine], lengths[mine])
         values[here], labels[here] = text[places], text[places + 1]
+    labels[labels == BEGIN] = IGNORED  # that another text begins is not predicted, nor ever generated
+    tokens = int(np.count_nonzero(labels != IGNORED))
     return WindowBatch(Packed(torch.from_numpy(values), layout), torch.from_numpy(labels), len(lengths), tokens)

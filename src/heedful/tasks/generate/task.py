@@ -84,9 +84,7 @@ class GenerateTask:
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens that an epoch predicts."""
-        counts = [
-            store.tokens("text") - (len(store) if recipe.data.borders == "closed" else 1) for store in prepared.train
-        ]
+        counts = [store.tokens("text") - len(store) for store in prepared.train]
         return float(sum(count * weight for count, weight in zip(counts, prepared.weights, strict=True)))
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextGenerator:
