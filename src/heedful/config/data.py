@@ -47,7 +47,10 @@ class Data(Section):
     max_line: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
     """Maximum length of a line in characters; longer ones are dropped before tokenizing, and counted."""
     borders: Literal["closed", "open"] = "closed"
-    """Whether a window of a language model ends where its document ends, or reads on into the next one."""
+    """Whether a window of a language model ends where its document ends, or reads on into the next one.
+
+    That the next one begins is not predicted.
+    """
     cut: Cut = "end"
     """Part that is removed from a text to classify that is too long."""
     max_ratio: Annotated[float, Field(ge=1)] | None = None
