@@ -20,7 +20,6 @@ TRANSFORMERS: dict[str, Options] = {
     "pre-halves-shallow": {"norm": "pre", "positions": "sinusoidal_halves", "decoder_layers": 1, "tie": "decoder"},
     "post-deep-narrow": {"decoder_layers": 3, "heads": 1, "width": 8},
     "post-rope": {"norm": "post", "positions": "rope"},
-    "pre-rope": {"norm": "pre", "positions": "rope", "tie": "none"},
     "llama": {
         "norm": "pre",
         "norm_kind": "rms",

@@ -34,7 +34,7 @@ from heedful.tasks.translate.model import Translator
 
 WORDS = 24
 SOURCES = [[5, 9, 7], [4], [8, 8, 10, 11, 6, 6], [9, 7, 5]]
-LONG = ("post-sinusoidal", "pre-rope", "post-relative", "additive-entmax", "bahdanau-gru", "lstm-to-transformer")
+LONG = ("post-sinusoidal", "llama", "post-relative", "additive-entmax", "bahdanau-gru", "lstm-to-transformer")
 CPU = torch.device("cpu")
 ModelOf = Callable[..., EncoderDecoder]
 Foresee = Callable[..., list[tuple[Tensor, Tensor]]]
