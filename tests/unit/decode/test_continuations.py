@@ -112,7 +112,14 @@ def test_an_ensemble_of_one_language_model_twice_equals_the_model(beam: int) -> 
 
 @pytest.mark.parametrize("family", ["post-sinusoidal", "pre-learned", "rope"])
 @pytest.mark.parametrize(
-    "settings", [SearchSettings(beam=1), SearchSettings(beam=3, nbest=2), SearchSettings(beam=2, min_length=3)], ids=str
+    "settings",
+    [
+        SearchSettings(beam=1),
+        SearchSettings(beam=3, nbest=2),
+        SearchSettings(beam=2, min_length=3),
+        SearchSettings(beam=1, sampling=Sampling(0.9, top_p=0.95, seed=4)),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("batch_tokens", [1, pytest.param(64, marks=pytest.mark.wide), 4096])
 def test_slots_find_what_states_find(family: str, settings: SearchSettings, batch_tokens: int) -> None:

@@ -19,6 +19,7 @@ class ContinuationText:
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop: Sequence[str] = ()) -> None:
         self._tokenizer, self._stop = tokenizer, stop
+        self._waiting = _HALF if tokenizer.spells_spaces else f"{_HALF} "  # a space before a line break is not shown
         self._tail = list(prompt[-_BEFORE:])  # tokens that are decoded again, to see what the next ones add
         self._known = len(self._text(self._tail))  # characters of the tail that are taken
         self._fresh = 0  # tokens of the tail whose text may still change
@@ -33,7 +34,9 @@ class ContinuationText:
         return self._taken
 
     def add(self, tokens: Sequence[int]) -> str:
-        """Return what more can be shown after these tokens."""
+        """Return what more can be shown after these tokens; nothing after a stop string."""
+        if self.stopped:
+            return ""
         self._tail += tokens
         self._fresh += len(tokens)
         self._take(final=False)
@@ -41,13 +44,14 @@ class ContinuationText:
 
     def end(self) -> str:
         """Return the rest, when no more tokens come."""
-        self._take(final=True)
+        if not self.stopped:
+            self._take(final=True)
         self._over = True
         return self._show()
 
     def _take(self, final: bool) -> None:
         text = self._text(self._tail)
-        whole = text if final or self._fresh > _PATIENCE else text.rstrip(_HALF)
+        whole = text if final or self._fresh > _PATIENCE else text.rstrip(self._waiting)
         if len(whole) > self._known:
             before = len(self._taken)
             self._taken += whole[self._known :]
@@ -62,7 +66,7 @@ class ContinuationText:
         longest = max(map(len, self._stop), default=0)
         places = [self._taken.find(stop, max(0, before - longest + 1)) for stop in self._stop]
         found = [place for place in places if place >= 0]
-        if found and not self.stopped:
+        if found:
             self._taken, self.stopped = self._taken[: min(found)], True
 
     def _show(self) -> str:
