@@ -33,8 +33,8 @@ class FeedForward(nn.Module):
         self.out = Linear(inner, width, bias)
 
     def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
-        """Apply to each token; on a GPU by products that are fused with the activation or its gradient."""
-        if self.name in ("relu", "gelu", "gelu_tanh") and use_kernels(x_NE):
+        """Apply to each token; on a GPU by products that are fused with biases and the activation or its gradient."""
+        if self.name in ("relu", "gelu", "gelu_tanh") and self.into.bias is not None and use_kernels(x_NE):
             from heedful.nn.layers import linear_gpu  # imports Triton, which a CPU does not need
 
             into, out = self.into, self.out

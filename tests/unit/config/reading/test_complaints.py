@@ -23,7 +23,7 @@ from heedful.config.train import Average
         (
             "[decode]\nxyz = 1",
             "`decode.xyz` is not a key. Known: beam, length_penalty, length_penalty_kind, length_shift, "
-            "coverage, no_repeat, min_length, max_extra, batch_tokens.",
+            "coverage, no_repeat, min_length, max_extra, max_source, batch_tokens.",
         ),
         (
             "[train.schedule]\nlr = 0.1",

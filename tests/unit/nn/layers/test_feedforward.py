@@ -59,9 +59,10 @@ def test_inner_dropout_acts_in_training_alone(network: torch.nn.Module) -> None:
         FeedForward(4, 9, "relu", 0.5),
         FeedForward(4, 9, "gelu", 0.5),
         FeedForward(4, 9, "relu", 0.5, bias=False),
+        FeedForward(4, 9, "gelu_tanh", bias=False),
         SwiGLU(4, 9, 0.5),
     ],
-    ids=["relu", "gelu", "relu-without-biases", "swiglu"],
+    ids=["relu", "gelu", "relu-without-biases", "gelu-without-biases", "swiglu"],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_network_by_the_kernels_is_the_same_network(
