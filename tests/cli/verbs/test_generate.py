@@ -115,6 +115,14 @@ def test_it_says_once_that_the_window_slid(chars: Path, capsys: Capture) -> None
     assert capsys.readouterr().err == ""
 
 
+def test_it_says_that_a_prompt_has_unknown_characters(chars: Path, capsys: Capture) -> None:
+    said = "characters or words that are not in the vocabulary: the model reads them as <unk>.\n"
+    assert generate(chars, "-p", "QED", "--max-tokens", "2") == 0
+    assert capsys.readouterr().err == f"heedful: 1 prompt with {said}"
+    assert generate(chars, "-p", "QED", "-p", "a", "-p", "Ω", "--max-tokens", "2", "--json") == 0
+    assert capsys.readouterr().err == f"heedful: 2 prompts with {said}"
+
+
 def test_each_part_is_written_at_once(chars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a text of 20 tokens the reader sees the first ones long before the last."""
     parts: list[str] = []

@@ -19,7 +19,7 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_progress, line_writer, write_part
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
 
 if TYPE_CHECKING:
     from heedful.tasks.generate.generation import Generation
@@ -184,6 +184,11 @@ def command(
                     progress(1)
             else:
                 work.show(entry)
+    if work.strange:
+        messages.note(
+            f"{counted(work.strange, 'prompt')} with characters or words that are not in the vocabulary: the model "
+            "reads them as <unk>."
+        )
     if work.slid:
         messages.note(
             f"the window slid past the model's {generator.window:,} positions: it no longer saw the start of the text."
@@ -191,13 +196,17 @@ def command(
 
 
 class _Generating:
-    """Generates as one command asks; `slid` says whether a text was longer than the model's window."""
+    """Generates as one command asks.
+
+    `slid` says whether a text was longer than the model's window, `strange` counts prompts with unknown characters.
+    """
 
     def __init__(
         self, generator: "TextGenerator", options: "GenerateOptions", as_json: bool, with_prompt: bool
     ) -> None:
         self._generator, self._options, self._as_json = generator, options, as_json
-        self._with_prompt, self._written, self.slid = with_prompt, 0, False
+        self._with_prompt, self._written = with_prompt, 0
+        self.slid, self.strange = False, 0
 
     def blocks(self, prompts: Iterable[str], entry: InputLines, first: int = 1) -> Iterator[list[str]]:
         """Yield the texts of each prompt, as lines to write."""
@@ -208,6 +217,7 @@ class _Generating:
 
         prompts, again = tee(prompts)
         for prompt, texts in zip(again, answer_stream(prompts, generated, ready=entry.ready), strict=False):
+            self._look_at(prompt)
             self.slid = self.slid or any(text.slid for text in texts)
             yield [self._object(prompt, text) if self._as_json else self._plain(prompt, text.text) for text in texts]
 
@@ -229,6 +239,7 @@ class _Generating:
 
     def _stream(self, prompt: str, entry: InputLines, number: int) -> None:
         options = self._options
+        self._look_at(prompt)
         if entry.typed:  # a prompt that is typed again has another answer
             options = {**options, "seed": (options.get("seed") or 0) + number - 1}
         stream = self._generator.generate_stream(prompt, name=entry.name, first=number, **options)
@@ -238,6 +249,9 @@ class _Generating:
             last = part
         write_part("" if last.endswith("\n") else "\n")
         self.slid = self.slid or stream.slid
+
+    def _look_at(self, prompt: str) -> None:
+        self.strange += self._generator.has_unknown(prompt)
 
     def _plain(self, prompt: str, text: str) -> str:
         """Return a text after its prompt, and after a line that separates it from the text before it."""

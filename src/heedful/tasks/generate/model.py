@@ -15,7 +15,7 @@ from heedful.data.corpora.in_memory import spool
 from heedful.data.prepare.text_stores import is_whole_file
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.line_breaks import encode_running_text
-from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.tokenizer import BEGIN, END, UNKNOWN
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError, by_caller
@@ -192,6 +192,10 @@ class TextGenerator(Embeds[LanguageModel]):
     def window(self) -> int | None:
         """The most tokens that the model sees at once; None if it reads texts of any length."""
         return None if self.network.decoder.longest is None else self.recipe.data.max_length
+
+    def has_unknown(self, text: str) -> bool:
+        """Whether a text has characters or words that are not in the vocabulary, which the model reads as `<unk>`."""
+        return UNKNOWN in encode_running_text(TextForm.of(self.recipe.data)(text), self.vocabularies["text"])
 
     def _request(self, options: GenerateOptions) -> GenerateRequest:
         request = resolve(options, self.recipe.data.batch_tokens)

@@ -78,11 +78,11 @@ def test_a_random_text_is_shown_in_any_parts() -> None:
     tokenizer, chance = train_tokenizer(ByteBpe(size=300), list(TEXTS) * 5), random.Random(3)
     for _ in range(30):
         ids = [chance.randrange(tokenizer.markers, tokenizer.size) for _ in range(40)]
-        shown, parts = ContinuationText(tokenizer, []), []
-        while ids[sum(map(len, parts)) :]:
-            begin = sum(map(len, parts))
-            parts.append(ids[begin : begin + chance.randint(1, 5)])
-        text = "".join(shown.add(part) for part in parts) + shown.end()
+        shown, text, left = ContinuationText(tokenizer, []), "", ids
+        while left:
+            count = chance.randint(1, 5)
+            text, left = text + shown.add(left[:count]), left[count:]
+        text += shown.end()
         assert text == tokenizer.decode(ids)
 
 
