@@ -9,7 +9,8 @@ import torch
 
 from heedful.arguments import check_path, check_text, check_texts
 from heedful.config.corpora import JsonlTexts
-from heedful.config.rules.generate import GENERATE, carries_state
+from heedful.config.model.language import TransformerDecoderTable
+from heedful.config.rules.generate import GENERATE, carries_state, language_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
 from heedful.data.prepare.text_stores import is_whole_file
@@ -190,8 +191,14 @@ class TextGenerator(Embeds[LanguageModel]):
 
     @property
     def window(self) -> int | None:
-        """The most tokens that the model sees at once; None if it reads texts of any length."""
-        return None if self.network.decoder.longest is None else self.recipe.data.max_length
+        """The most tokens that the model sees at once; None if it reads texts of any length.
+
+        A Transformer has not learned what is farther apart than a window of its training, also where its positions have
+        no end; only ALiBi is made for longer texts (Press et al. 2022).
+        """
+        decoder = language_model(self.recipe).decoder
+        bounded = isinstance(decoder, TransformerDecoderTable) and decoder.positions != "alibi"
+        return self.recipe.data.max_length if bounded else None
 
     def has_unknown(self, text: str) -> bool:
         """Whether a text has characters or words that are not in the vocabulary, which the model reads as `<unk>`."""

@@ -90,8 +90,17 @@ def test_greedy_generation_is_the_best_token_again_and_again(slides: bool) -> No
         assert generation.ended == ("length" if len(generation.tokens) == steps else "end")
 
 
-@pytest.mark.parametrize("options", [{"recurrent": True}, {"positions": "rope"}, {"positions": "alibi"}], ids=str)
-def test_a_model_without_a_last_position_needs_no_sliding(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("positions", ["learned", "rope", "sinusoidal"])
+def test_a_transformer_sees_no_more_than_a_window_of_its_training(positions: str) -> None:
+    model = TextGenerator(language_bundle(max_length=12, positions=positions))
+    assert model.window == 12
+    (found,) = model.generate_detailed("the", temperature=0, max_tokens=20)
+    assert list(found.tokens) == greedy(model, [BEGIN, *model.vocabularies["text"].encode("the")], 20, 12)
+    assert found.slid
+
+
+@pytest.mark.parametrize("options", [{"recurrent": True}, {"positions": "alibi"}], ids=str)
+def test_a_model_for_texts_of_any_length_needs_no_sliding(options: dict[str, Any]) -> None:
     model = TextGenerator(language_bundle(max_length=12, **options))
     assert model.window is None
     (found,) = model.generate_detailed("the", temperature=0, max_tokens=30)
