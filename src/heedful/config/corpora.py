@@ -156,7 +156,7 @@ class BuiltinCorpus(Corpus):
 
 
 class TextsCorpus(Corpus):
-    """Keys of every corpus of texts, with labels or without: for classifiers and masked language models.
+    """Keys of every corpus of texts, with labels or without: for classifiers and language models, masked or not.
 
     Texts are chosen by the sha256 of their content, so that neither their order nor another corpus changes the choice.
     """

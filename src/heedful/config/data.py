@@ -37,7 +37,7 @@ class Data(Section):
     test: Corpora = ()
     """Test corpora, which `heedful evaluate` scores by default."""
     batch_tokens: BatchTokens = 4096
-    """Maximum source tokens, and separately target tokens, of one micro-batch."""
+    """Maximum source tokens, and separately target tokens, of one micro-batch; of texts, maximum tokens."""
     max_length: Positions = 256
     """Maximum length in tokens.
 
@@ -47,9 +47,10 @@ class Data(Section):
     max_line: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
     """Maximum length of a line in characters; longer ones are dropped before tokenizing, and counted."""
     borders: Literal["closed", "open"] = "closed"
-    """Whether a window of a language model ends where its document ends, or reads on into the next one.
+    """Borders between the documents that a language model reads.
 
-    That the next one begins is not predicted.
+    closed: a window ends where its document ends; open: it continues into the next document, whose start is not
+    predicted.
     """
     cut: Cut = "end"
     """Part that is removed from a text to classify that is too long."""

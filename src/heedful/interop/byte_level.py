@@ -94,7 +94,7 @@ def _pieces(theirs: Library, where: Path, size: int, config: Path) -> dict[int, 
 
 
 def _spell(text: str) -> str:
-    """Return a text in the letters that stand for its bytes."""
+    """Return a text in the letters that represent its bytes."""
     ((spelled, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)
     return spelled
 

@@ -11,7 +11,7 @@ from heedful.interop.model_folder import ModelFolder
 def language_recipe(
     folder: ModelFolder, decoder: dict[str, Any], tie: bool, vocabulary: ByteLevelVocabulary, longest: int
 ) -> Recipe:
-    """Return a recipe for the same model. Its training data is unknown, so the folder itself stands in as corpus.
+    """Return a recipe for the same model. Its training data is unknown, so its corpus names the folder itself.
 
     Texts have closed borders where the folder's tokenizer puts a marker before them. Otherwise borders are open: a
     prompt is continued as it is.

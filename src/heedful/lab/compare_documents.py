@@ -1,6 +1,6 @@
 """Compares two language models on the same documents: which one predicts them better, and how significantly.
 
-Every document is scored by itself, from its begin to its end, and is what the tests draw. Words and bytes do not depend
+Every document is scored by itself, from beginning to end, and the tests draw documents. Words and bytes do not depend
 on a vocabulary, so models with different ones can be compared.
 """
 
@@ -68,7 +68,8 @@ def compare_documents(
     for model, recipe in recipes.items():
         if recipe.rules.name != "generate":
             raise UserError(
-                f"{model} is a model that {recipe.rules.does}, but {a[0]} is a language model: compare alike."
+                f"{model} is a model that {recipe.rules.does}, but {a[0]} is a language model: compare models of one "
+                "task."
             )
     title, texts = _common_documents(recipes, split, corpus)
     counts = {model: _counts(model, texts, device, precision, say, bar) for model in recipes}

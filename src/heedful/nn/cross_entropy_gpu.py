@@ -21,7 +21,7 @@ from heedful.nn.kernels.score_gradients import score_gradients
 # 24,576 tokens by 32,000 words of 16 bits are 6 chunks of 4,096 tokens.
 _CHUNK_BYTES: Final = 256 * 2**20
 _FEWEST_ROWS: Final = 2048  # per chunk, so that dW += g^T x is bound by arithmetic, however large the vocabulary
-_TILE_ROWS: Final = 256  # products work in tiles of so many rows: a chunk that ends inside one wastes the rest of it
+_TILE_ROWS: Final = 256  # products work in tiles of this many rows: a chunk that ends inside one wastes the rest of it
 # Counted in scores: the kernel needs rows that start at multiples of 16 bytes, and libraries have fast products for
 # such sizes only. The vocabulary is padded with zero words, whose scores and gradients are never used.
 _ALIGNMENT: Final = 16

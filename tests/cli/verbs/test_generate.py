@@ -155,8 +155,11 @@ def test_on_a_terminal_lines_are_continued_one_by_one(
     ("arguments", "message"),
     [
         (["-p", "a", "--seed", "-1"], "`seed` is -1, but must be 0 or more, and less than 2^64."),
-        (["-p", "a", "--stop", "Q"], "--stop 'Q' cannot occur: 'Q' is not in the vocabulary."),
-        (["-p", "a", "--stop", ""], "--stop has an empty string, before which every text would end at once."),
+        (["-p", "a", "--stop", "Q"], "--stop 'Q' cannot occur, as 'Q' is not in the vocabulary: leave it out."),
+        (
+            ["-p", "a", "--stop", ""],
+            "--stop has an empty string, before which every text would end at once: leave it out.",
+        ),
         (["-p", "a", "--json", "--only-new"], "--json has the prompt as a key of its own: leave out --only-new."),
         (
             ["-p", "a", "--beam", "2", "-n", "3"],

@@ -163,13 +163,13 @@ def test_compare_refuses_what_language_models_do_not_have(
         f"--beam is for translators, but {a} is a language model: leave it out."
     )
     assert refused(capsys, "compare", a, file) == (
-        f"{file} is a file, but {a} is a language model, which only a model compares with."
+        f"{file} is a file, but {a} is a language model: compare it with another model."
     )
     assert refused(capsys, "compare", a, b, "--metric", "bleu") == (
         "`bleu` is not a metric of language models. Known: bits_per_byte, word_perplexity."
     )
     assert refused(capsys, "compare", a, reversing_folder) == (
-        f"{reversing_folder} is a model that translates, but {a} is a language model: compare alike."
+        f"{reversing_folder} is a model that translates, but {a} is a language model: compare models of one task."
     )
     assert refused(capsys, "compare", a, b, "--split", "valid") == (
         f"{a}: its recipe has no `data.valid`: choose --split test."

@@ -40,7 +40,7 @@ def command(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="bleu, chrf, ter; of language models bits_per_byte, word_perplexity; repeatable, the first decides.",
+            help="bleu, chrf, ter; language models: bits_per_byte, word_perplexity; repeatable, the first decides.",
         ),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
@@ -156,7 +156,7 @@ def _refuse_idle(options: Mapping[str, object], model: str) -> None:
 def _refuse_files(names: Sequence[str], models: Sequence[str]) -> None:
     file = next((name for name in names if name not in models), None)
     if file is not None:
-        raise UserError(f"{file} is a file, but {models[0]} is a language model, which only a model compares with.")
+        raise UserError(f"{file} is a file, but {models[0]} is a language model: compare it with another model.")
 
 
 def _say(message: str) -> None:

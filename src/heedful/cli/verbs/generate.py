@@ -45,7 +45,9 @@ class GeneratingOptions:
     ] = None
     top_k: Annotated[
         int | None,
-        typer.Option("--top-k", help="Sample from the k most likely tokens; 0 is all.", rich_help_panel=_SAMPLING),
+        typer.Option(
+            "--top-k", help="Sample from the k most likely tokens; 0 is all (default: 0).", rich_help_panel=_SAMPLING
+        ),
     ] = None
     top_p: Annotated[
         float | None,
@@ -76,7 +78,7 @@ class GeneratingOptions:
             "-n",
             metavar="N",
             min=1,
-            help="Write N texts for each prompt; with --beam the best ones.",
+            help="Write N texts for each prompt (default: 1); with --beam, the N best.",
             rich_help_panel=_SAMPLING,
         ),
     ] = None
@@ -93,7 +95,7 @@ class GeneratingOptions:
         float | None,
         typer.Option(
             "--repetition-penalty",
-            help="Make tokens that occurred before less likely; 1.2 is usual, 1 is none.",
+            help="Make tokens that occurred before less likely; 1.2 is usual, 1 is no penalty.",
             rich_help_panel=_SEARCH,
         ),
     ] = None
@@ -117,7 +119,7 @@ class GeneratingOptions:
         bool,
         typer.Option(
             "--no-slide",
-            help="End a text at the model's last position, instead of sliding the window.",
+            help="End a text at the end of the model's window, instead of sliding the window.",
             rich_help_panel=_SEARCH,
         ),
     ] = False
@@ -126,7 +128,7 @@ class GeneratingOptions:
         typer.Option(
             "--batch-tokens",
             min=1,
-            help="Batch size: tokens of prompts and texts (default: the recipe's).",
+            help="Maximum tokens of prompts and texts in a batch (default: data.batch_tokens of the recipe).",
             rich_help_panel=_SEARCH,
         ),
     ] = None
@@ -149,7 +151,7 @@ def command(
     whole: Annotated[
         bool, typer.Option("--whole", help="Take each file as one prompt with its line breaks, not as one per line.")
     ] = False,
-    only_new: Annotated[bool, typer.Option("--only-new", help="Write what follows the prompts, without them.")] = False,
+    only_new: Annotated[bool, typer.Option("--only-new", help="Write only what follows the prompts.")] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Write one JSON object per text: tokens, log probabilities and why it ended."),
@@ -160,10 +162,11 @@ def command(
     *,
     generating: GeneratingOptions,
 ) -> None:
-    """Continue prompts: texts, the lines of files, or lines that are typed, until Ctrl-D.
+    """Continue prompts with a language model: texts, the lines of files, or lines that are typed, until Ctrl-D.
 
-    A single text appears word by word, after its prompt. Between several texts is a line of three dashes. Past the
-    model's last position its window slides: the model reads the last half of what it saw, and continues.
+    A single text appears word by word, after its prompt; several texts are separated by a line of three dashes. When a
+    text becomes longer than the model's window, the window slides: the model reads the last half of it again, and
+    continues.
     """
     check_output(output)
     if as_json and only_new:

@@ -14,7 +14,14 @@ _DISTANCES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 def command(
     width: Annotated[int, typer.Option("--width", metavar="N", min=1, max=10_000, help="Width of the states.")] = 100,
     steps: Annotated[
-        int, typer.Option("--steps", metavar="N", min=1, max=10_000, help="Number of steps before the loss.")
+        int,
+        typer.Option(
+            "--steps",
+            metavar="N",
+            min=1,
+            max=10_000,
+            help="Number of steps of the sequence; the loss depends on the last output.",
+        ),
     ] = 101,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of weights and inputs.")] = 1,
     as_json: Annotated[
@@ -24,7 +31,7 @@ def command(
 ) -> None:
     """Measure gradients over time: their norm by distance from the loss, for tanh, GRU and LSTM cells.
 
-    Norms are relative to that of the last input, for one layer with its initial weights.
+    Each cell is one layer with its initial weights. Norms are relative to that of the last input, at distance 0.
     """
     check_output(output)
     from heedful.lab.gradients import CELLS, gradients_over_time  # importing torch takes seconds

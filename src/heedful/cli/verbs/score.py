@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from heedful.tasks.shared.token_scores import TokenScores
     from heedful.tasks.translate.model import Translator
 
-_EACH_LINE: Final = "a text per line, or a source and its translation, separated by a tab"
+_EACH_LINE: Final = "one text per line, or a source and its translation, separated by a tab"
 
 
 def command(
@@ -48,7 +48,7 @@ def command(
         ),
     ] = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Take each file as one text, for language models, not as one per line.")
+        bool, typer.Option("--whole", help="Language models: take each file as one text, not as one per line.")
     ] = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="Add every token with its log probability.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line, tokens included.")] = False,
@@ -59,8 +59,8 @@ def command(
     """Score given translations, or given texts with a language model, to filter corpora or to rescore n-best lists.
 
     Writes one line per pair or text: its log probability, and the mean per token (`</s>` counts). A text is a line of a
-    file, an argument or a line of standard input. A pair is such a line with a tab between the two, or a line of
-    --source and of --target.
+    file, an argument or a line of standard input. A pair is such a line with a tab between source and translation, or a
+    line of --source with the same line of --target.
     """
     if as_json and tokens:
         raise UserError("--json has the tokens in every object: leave out --tokens.")

@@ -30,7 +30,10 @@ class TransformerDecoderTable(TransformerStack):
 
     family: Literal["transformer"] = "transformer"
     preset: Literal["tiny", "mini", "gpt1", "small", "medium", "large", "xl"] | None = None
-    """Defaults of the keys that define the shape: `width`, `heads`, `layers` and `inner`."""
+    """Defaults of the keys that define the shape: `width`, `heads`, `layers` and `inner`.
+
+    small is GPT-2; gpt1, the first GPT, also has post-norm and 512 positions.
+    """
     width: Width = 768
     heads: Annotated[int, Field(ge=1, le=10_000)] = 12
     layers: Layers = 12
@@ -60,7 +63,10 @@ class RecurrentDecoderTable(Section):
     cell: Literal["gru", "lstm", "tanh", "relu"] = "lstm"
     """Kind of recurrent cell."""
     feedback: Literal["hidden", "output"] = "hidden"
-    """What a step knows of the step before: its states, or only its output (Jordan 1986), for one plain layer."""
+    """What a step knows of the step before: its states, or only its output (Jordan 1986).
+
+    "output" needs one layer of tanh or ReLU cells.
+    """
     width: Width = 650
     """Width of states."""
     layers: Layers = 2
@@ -68,7 +74,10 @@ class RecurrentDecoderTable(Section):
     embedding: Width | None = None
     """Width of embeddings; by default that of states."""
     last_width: Width | None = None
-    """Width of the last layer, or of outputs that are fed back; by default `width`. Tied weights need `embedding`."""
+    """Width of the last layer, or of outputs that are fed back; by default `width`.
+
+    With `model.tie` it must be the width of embeddings.
+    """
     dropout: Share = 0.5
     """Dropout of embeddings, between layers, and before the output layer."""
     dropout_input: Share | None = None
@@ -78,20 +87,23 @@ class RecurrentDecoderTable(Section):
     dropout_output: Share | None = None
     """Dropout before the output layer; by default `dropout`."""
     dropout_words: Share = 0.0
-    """Dropout of whole words of the input.
+    """Dropout of whole words of the input: of single tokens (Iyyer et al. 2015).
 
-    Single tokens are dropped (Iyyer et al. 2015), or with `variational` all tokens of a word.
+    With `variational`, all occurrences of a word are dropped together (Gal and Ghahramani 2016).
     """
     dropout_weights: Share = 0.0
     """Dropout of the recurrent matrices, with one mask per batch (Merity et al. 2018)."""
     dropout_state: Share = 0.0
-    """Dropout of the states that a layer feeds back, with the masks of `variational`; slow."""
+    """Dropout of the states that a layer feeds back; needs `variational`, and is slow."""
     variational: bool = False
     """Whether dropout masks are the same at every step (Gal and Ghahramani 2016)."""
     penalty_activation: NonNegativeFloat = 0.0
-    """Factor of the mean square of the last layer's outputs in the loss (Merity et al. 2017, alpha)."""
+    """Penalty in the loss: factor of the mean square of the last layer's outputs (Merity et al. 2017, alpha)."""
     penalty_change: NonNegativeFloat = 0.0
-    """Factor of the mean square of their change from token to token in the loss (Merity et al. 2017, beta)."""
+    """Penalty in the loss: factor of the mean square of the change of the last layer's outputs between tokens.
+
+    It is beta of Merity et al. 2017.
+    """
 
     def share(self, where: Literal["input", "hidden", "output"]) -> float:
         """Return the dropout at a place."""

@@ -60,7 +60,7 @@ class TransformerStack(Attending):
     rope_base: Annotated[float, Field(gt=1)] = 10_000.0
     """Base of the wavelengths of rotary positions: the longest is about 2 pi times it."""
     bias: bool = True
-    """Whether linear maps and layer norms of the blocks have biases; gated networks and RMS norms never have."""
+    """Whether linear maps and layer norms of the blocks have biases; gated networks and RMS norms never have them."""
     alignment: AlignmentName = "scaled_dot"
     """Score of a query and a key, in all heads."""
     backend: Literal["auto", "fused", "explicit"] = "auto"
@@ -76,7 +76,7 @@ class TransformerStack(Attending):
     dropout_embedding: Share | None = None
     """Dropout of embeddings; by default `dropout`."""
     dropout_words: Share = 0.0
-    """Dropout of whole words of the encoder's input (Iyyer et al. 2015)."""
+    """Dropout of whole words of the input (Iyyer et al. 2015); in a translator, of the encoder's input."""
     dropout_attention: Share = 0.0
     """Dropout of attention weights."""
     dropout_inner: Share = 0.0

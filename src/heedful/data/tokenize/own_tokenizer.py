@@ -72,7 +72,7 @@ class _Library:
 
 
 class OwnTokenizer(Tokenizer):
-    """A tokenizer of the caller's program behind the markers of Heedful: its id i is the id `markers` + i here.
+    """A tokenizer of the caller's program, whose ids follow Heedful's markers: its id i is the id `markers` + i here.
 
     It knows nothing of unknown pieces, nor of where words begin.
     """

@@ -60,7 +60,7 @@ def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
 
 
 def _recipe(folder: ModelFolder, model: dict[str, Any], size: int) -> dict[str, Any]:
-    """Return a recipe for the same model. Its training data is unknown, so the folder itself stands in as corpus."""
+    """Return a recipe for the same model. Its training data is unknown, so its corpus names the folder itself."""
     longest = model["max_positions"]
     data = {"max_length": longest, "batch_tokens": max(4096, longest)}
     return {

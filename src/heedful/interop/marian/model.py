@@ -85,7 +85,7 @@ def _vocabularies(
 
 
 def _recipe(folder: ModelFolder, kind: str, size: int, languages: tuple[str, ...]) -> dict[str, Any]:
-    """Return a recipe for the same model. Its training data is unknown, so the folder itself stands in as corpus.
+    """Return a recipe for the same model. Its training data is unknown, so its corpus names the folder itself.
 
     The sides split text differently, so there are two tokenizers, and no recipe ties the embeddings of two
     tokenizers. The source embedding is therefore a copy; only the target embedding and the output layer are tied.

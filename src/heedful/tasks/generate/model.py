@@ -1,4 +1,4 @@
-"""A trained language model: it continues texts, and says how probable they are."""
+"""A trained language model: it continues texts, and scores how probable they are."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -77,8 +77,8 @@ class TextGenerator(Embeds[LanguageModel]):
     ) -> str | list[str] | GenerationStream:
         """Continue a text, or each of several texts, and return what follows it.
 
-        With `stream`, return an iterator over the parts of one text, each as soon as it is there. What is sampled for a
-        prompt depends on the prompt, the options and the seed, not on other prompts.
+        With `stream`, return an iterator over the parts of one text, each as soon as it is generated. What is sampled
+        for a prompt depends on the prompt, the options and the seed, not on other prompts.
         """
         if options.get("samples") is not None:
             raise UserError("`generate` returns one text per prompt: `samples` is for `generate_detailed`.")
@@ -123,9 +123,9 @@ class TextGenerator(Embeds[LanguageModel]):
     ) -> list[Generation] | list[list[Generation]]:
         """Return the continuations of a text, or of each of several texts, with tokens, log probabilities and endings.
 
-        There are `samples` of each, in the order in which they are drawn, or best first with a beam. `name` is the
-        prompts' name in messages, and `first` the number of the first; `progress` is called with the number of texts
-        finished since the last call.
+        Each text has `samples` of them, in the order in which they are drawn, or best first with a beam. `name` is the
+        name of the prompts in messages, and `first` the number of the first one; `progress` is called with the number
+        of texts finished since the last call.
         """
         prompts = [prompt] if isinstance(prompt, str) else prompt
         count, texts = self._grow(prompts, self._request(options), name, first, progress)
@@ -138,7 +138,7 @@ class TextGenerator(Embeds[LanguageModel]):
     def generate_stream(
         self, prompt: str, *, name: str = "prompt", first: int = 1, **options: Unpack[GenerateOptions]
     ) -> GenerationStream:
-        """Continue one text, and return an iterator over the parts of what follows it, each as soon as it is there.
+        """Continue one text, and return an iterator over the parts that follow it, each as soon as it is generated.
 
         Parts are never half a character, and never a part of a stop string. `name` is the prompt's name in messages,
         and `first` its number.
@@ -191,10 +191,10 @@ class TextGenerator(Embeds[LanguageModel]):
 
     @property
     def window(self) -> int | None:
-        """The most tokens that the model sees at once; None if it reads texts of any length.
+        """Maximum number of tokens that the model sees at once; None if it reads texts of any length.
 
-        A Transformer has not learned what is farther apart than a window of its training, also where its positions have
-        no end; only ALiBi is made for longer texts (Press et al. 2022).
+        A Transformer has only learned relations within a window of its training, even if its positions have no limit;
+        ALiBi alone is made for longer texts (Press et al. 2022).
         """
         decoder = language_model(self.recipe).decoder
         bounded = isinstance(decoder, TransformerDecoderTable) and decoder.positions != "alibi"
@@ -210,7 +210,8 @@ class TextGenerator(Embeds[LanguageModel]):
             missing = unspellable(stop, self.vocabularies["text"])
             if missing is not None:
                 raise UserError(
-                    f"{by_caller('--stop', '`stop`')} {stop!r} cannot occur: {missing!r} is not in the vocabulary."
+                    f"{by_caller('--stop', '`stop`')} {stop!r} cannot occur, as {missing!r} is not in the vocabulary: "
+                    "leave it out."
                 )
         return request
 

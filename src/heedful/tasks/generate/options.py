@@ -18,7 +18,7 @@ _OF_SAMPLING: Final = ("top_k", "top_p", "min_p")
 class GenerateOptions(TypedDict, total=False):
     """Options of `generate`; None is the default."""
 
-    max_tokens: Annotated[int | None, Option("Maximum number of tokens (default: 200).")]
+    max_tokens: Annotated[int | None, Option("Maximum number of new tokens (default: 200).")]
     temperature: Annotated[
         float | None,
         Option(f"Below 1 favours likely tokens, above 1 unlikely ones; 0 is greedy search (default: {_TEMPERATURE})."),
@@ -38,13 +38,16 @@ class GenerateOptions(TypedDict, total=False):
     stop: Annotated[str | Sequence[str] | None, Option("A string, or several, before which a text ends.")]
     beam: Annotated[int | None, Option("Beam size of a search for the most likely text, instead of sampling.")]
     samples: Annotated[int | None, Option("Number of texts per prompt; with a beam the best ones (default: 1).")]
-    seed: Annotated[int | None, Option("The same seed and prompt give the same text, in any company (default: 0).")]
+    seed: Annotated[
+        int | None,
+        Option("The same seed and prompt give the same text, whatever other prompts there are (default: 0)."),
+    ]
     slide: Annotated[
         bool | None,
-        Option("Whether the window slides past the last position, instead of ending the text (default: True)."),
+        Option("Whether the window slides when a text fills it, instead of ending the text (default: True)."),
     ]
     batch_tokens: Annotated[
-        int | None, Option("Budget of a batch: tokens of prompts and texts (default: the recipe's).")
+        int | None, Option("Maximum tokens of prompts and texts in a batch (default: the recipe's).")
     ]
 
 
@@ -64,7 +67,8 @@ def _check_stop(name: str, value: object) -> tuple[str, ...]:
     found = (check_text(value, f"`{name}`"),) if isinstance(value, str) else tuple(check_texts(value, name))
     if "" in found:
         raise UserError(
-            f"{by_caller('--stop', '`stop`')} has an empty string, before which every text would end at once."
+            f"{by_caller('--stop', '`stop`')} has an empty string, before which every text would end at once: leave it "
+            "out."
         )
     return found
 

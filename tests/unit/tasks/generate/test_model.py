@@ -238,7 +238,8 @@ def test_a_stop_string_that_cannot_occur_is_refused(model: Any, stop: str, missi
         return
     with pytest.raises(UserError) as refused:
         model().generate("the", stop=["a", stop])
-    assert str(refused.value) == f"`stop` '{stop}' cannot occur: '{missing}' is not in the vocabulary."
+    expected = f"`stop` '{stop}' cannot occur, as '{missing}' is not in the vocabulary: leave it out."
+    assert str(refused.value) == expected
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def test_a_stop_string_that_cannot_occur_is_refused(model: Any, stop: str, missi
         ({"seed": 2**64, "temperature": 0}, f"`seed` is {2**64}, but must be 0 or more, and less than 2^64."),
         ({"min_p": 1.5}, "`min_p` is 1.5, but must be from 0, which is all tokens, to 1."),
         ({"repetition_penalty": 0.5}, "`repetition_penalty` is 0.5, but must be 1, which is none, or more."),
-        ({"stop": ""}, "`stop` has an empty string, before which every text would end at once."),
+        ({"stop": ""}, "`stop` has an empty string, before which every text would end at once: leave it out."),
         ({"beam": 3, "temperature": 1}, "`temperature` applies to sampling, but a beam of 3 searches for the most "
          "likely text: leave out one of the two."),
         ({"beam": 3, "top_k": 1}, "`top_k` applies to sampling: leave it out, or leave out `beam`."),
