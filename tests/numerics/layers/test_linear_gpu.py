@@ -232,7 +232,7 @@ def test_the_maps_are_not_made_for_float64() -> None:
 @settings(max_examples=10)
 def test_a_network_with_a_gelu_and_its_gradients_are_autograds(tanh: bool, count: int, width: int, inner: int) -> None:
     x, into, into_bias = inputs(count, width, inner)
-    parts = [x, into, into_bias, drawn(width, inner), drawn(width)]
+    parts = (x, into, into_bias, drawn(width, inner), drawn(width))
     slopes = torch.randn(count, width, device=DEVICE)
     wide = [part.detach().double().requires_grad_() for part in parts]
     found = gelu_network(*parts, tanh)

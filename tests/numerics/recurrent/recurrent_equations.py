@@ -100,7 +100,8 @@ def naive_stack(
     for layer, module in enumerate(stack.layers):
         (weights,) = cast(nn.RNNBase, module).all_weights
         x = x if masks is None else x * masks.input_masks[layer][row]
-        mask: Tensor | float = 1.0 if masks is None else masks.hidden_masks[layer][0][row]
+        of_rows = None if masks is None else masks.hidden_masks[layer][0]
+        mask: Tensor | float = 1.0 if of_rows is None else of_rows[row]
         states[layer] = naive_cell(stack.kind, weights, x, states[layer], mask)
         x = states[layer][0]
     return x

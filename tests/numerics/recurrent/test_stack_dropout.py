@@ -87,7 +87,9 @@ def test_a_variational_stack_equals_a_loop_with_its_masks(kind: CellKind, monkey
             values = values * masks.input_masks[layer][row]
             both = []
             for direction, weights in enumerate(cast(nn.RNNBase, module).all_weights):
-                mask = masks.hidden_masks[layer][direction][row]
+                of_rows = masks.hidden_masks[layer][direction]
+                assert of_rows is not None
+                mask = of_rows[row]
                 steps = list(values) if direction == 0 else list(values.flip(0))
                 outputs = torch.stack(naive(kind, steps, weights, mask))
                 both.append(outputs if direction == 0 else outputs.flip(0))

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 import torch
@@ -59,12 +59,13 @@ def naive_loss(model: RecurrentLanguageModel, text: Sequence[int], rows: int, cu
     """The summed loss over streams of a text. States go on from cut to cut; their history does not."""
     shares = [(len(text) - 1) // rows + (row < (len(text) - 1) % rows) for row in range(rows)]
     total, start = torch.zeros((), dtype=torch.float64), 0
+    layers = cast(RecurrentStack, model.stack).layers
     for share in shares:
-        states: list[object] = [None] * len(model.stack.layers)
+        states: list[object] = [None] * len(layers)
         for first in range(start, start + share, cut):
             size = min(cut, start + share - first)
             y = model.embedding.weight[torch.tensor(text[first : first + size])] * math.sqrt(WIDTH)
-            for layer, library in enumerate(model.stack.layers):
+            for layer, library in enumerate(layers):
                 y, last = library(y, states[layer])
                 states[layer] = tuple(part.detach() for part in last) if isinstance(last, tuple) else last.detach()
             scores = F.linear(y, model.output.weight, model.output.bias)

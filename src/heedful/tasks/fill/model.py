@@ -143,8 +143,8 @@ class MaskFiller(Embeds[MaskedModel]):
 
     def _questions(self, texts: Sequence[tuple[str, ...]], where: Sequence[str]) -> list["_Question"]:
         """Encode texts or pairs of texts as the model reads them; `where` names each in messages."""
-        for pair, place in zip(texts, where, strict=True):
-            for text in pair:
+        for written, place in zip(texts, where, strict=True):
+            for text in written:
                 self._wording.form.check_text(text, place)
         pairs = [tuple(map(split_at_masks, pair)) for pair in texts]
         for pair, place in zip(pairs, where, strict=True):
