@@ -2,7 +2,7 @@
 
 import jaxtyping
 
-WHOLE = 1000  # first calls of a test, all of which are checked
+WHOLE = 150  # first calls of a test, all of which are checked
 EVERY = 61  # of the later ones, one in so many: a prime, so that no repeated pattern of calls escapes it
 
 

@@ -64,7 +64,7 @@ pairs_of_lengths = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 7)), min
 @example(lengths=[6], seed=0)
 @example(lengths=[4, 4, 4], seed=0)
 @example(lengths=[1, 7], seed=0)
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_self_attention_equals_a_loop_over_sentences(
     name: str, device: torch.device, dtype: torch.dtype, causal: bool, lengths: list[int], seed: int
 ) -> None:
@@ -78,7 +78,7 @@ def test_self_attention_equals_a_loop_over_sentences(
 @example(pairs=[(7, 1), (7, 1)], seed=0)
 @example(pairs=[(2, 5), (2, 5)], seed=0)
 @example(pairs=[(1, 6), (3, 2)], seed=0)
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_cross_attention_equals_a_loop_over_sentences(
     name: str, device: torch.device, dtype: torch.dtype, pairs: list[tuple[int, int]], seed: int
 ) -> None:
