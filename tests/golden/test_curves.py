@@ -9,7 +9,17 @@ import pytest
 from tests.golden.cases.curves import CASES, UPDATES
 from tests.golden.curves import committed, curve
 
-ALWAYS = ("pre", "sutskever-lstm", "bahdanau-gru", "transformer-to-gru", "hierarchical", "next-sentence", "static-post")
+ALWAYS = (
+    "pre",
+    "sutskever-lstm",
+    "bahdanau-gru",
+    "transformer-to-gru",
+    "hierarchical",
+    "next-sentence",
+    "static-post",
+    "gpt2",
+    "language-lstm",
+)
 
 
 def quick(number: int, name: str) -> bool:

@@ -17,7 +17,7 @@ _KINDS: Final[Mapping[CellName, CellKind]] = {"tanh": "rnn_tanh", "gru": "gru", 
 _ROWS: Final = 32  # random sequences
 
 
-def gradients_over_time(cell: CellName, width: int = 100, steps: int = 100, seed: int = 1) -> list[float]:
+def gradients_over_time(cell: CellName, width: int = 100, steps: int = 101, seed: int = 1) -> list[float]:
     """Return the norm of the gradient by the input, by its distance from the loss, from 0 on.
 
     One layer with the initial weights of every recurrent model, over random sequences; the loss depends on the last
