@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from benchmarks.gpt_gpu_peers import PEERS, full_batches, hugging_face, padded_documents, peer_rate
 from benchmarks.gpt_gpu_work import FIRST_PIECE, FULL, TINY, Scale, full_text, mixed_documents
-from benchmarks.gpu_work import Listener, Results, choose_names, peak_gib, wait
+from benchmarks.gpu_work import Results, choose_names, peak_gib, trained_rate, wait
 
 from heedful.config.corpora import PlainTexts
 from heedful.config.data import Data
@@ -47,11 +47,8 @@ from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.build.language import build_language_model
 from heedful.models.networks import set_precision, store_in
-from heedful.runs.job import Job, set_up
-from heedful.runs.run import build_trainer
+from heedful.runs.job import set_up
 from heedful.tasks.generate.task import GenerateTask
-from heedful.training.optimizers import build_optimizer
-from heedful.training.signals import StopRequest
 
 NEVER = 10**9
 PARTS = ("train", "mixed", "generate")
@@ -83,13 +80,7 @@ def our_rate(scale: Scale, store: TokenStore, borders: Borders, device: torch.de
     prepared, task = Prepared(vocabularies, train=(store,), weights=(1.0,), valid=()), GenerateTask()
     torch.manual_seed(0)
     model = build_language_model(scale.model, scale.vocabulary).to(device)
-    optimizer = build_optimizer(recipe.train.optimizer, model)
-    objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
-    job = Job(recipe, task, prepared, device, model, optimizer, objective, feed)
-    position, listener = job.begin(), Listener()  # which settles precision and shape: the trainer is made for them
-    build_trainer(job, listener).run(position, StopRequest())
-    settled = [reading for reading in listener.readings if reading.step > scale.warm]
-    return median(r.tokens_per_second for r in settled), median(r.data_wait for r in settled)
+    return trained_rate(recipe, task, prepared, model, device, scale.warm)
 
 
 # --- generation -------------------------------------------------------------------------------------------------------

@@ -19,10 +19,18 @@ from benchmarks.detailed_results import command_line
 from torch import nn
 
 from heedful.config.model.transformer import TransformerModel
+from heedful.config.recipe import Recipe
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.files import read_json, write_json
 from heedful.metrics.recorded_results import record, result_file
+from heedful.models.networks import Network
+from heedful.runs.job import Job
+from heedful.runs.run import build_trainer
+from heedful.tasks.protocol import Task
 from heedful.training.checkpoints import Position
+from heedful.training.optimizers import build_optimizer
+from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics
 
 FIRST_PIECE = 4  # the ids before it are markers
@@ -80,6 +88,19 @@ class Listener:
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None: ...
     def checkpoint(self, position: Position) -> None: ...
+
+
+def trained_rate(
+    recipe: Recipe, task: Task, prepared: Prepared, model: Network, device: torch.device, warm: int
+) -> tuple[float, float]:
+    """Train as `heedful train` does: tokens per second after the first `warm` steps, and the share of time waiting."""
+    optimizer = build_optimizer(recipe.train.optimizer, model)
+    objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
+    job = Job(recipe, task, prepared, device, model, optimizer, objective, feed)
+    position, listener = job.begin(), Listener()  # which settles precision and shape: the trainer is made for them
+    build_trainer(job, listener).run(position, StopRequest())
+    settled = [reading for reading in listener.readings if reading.step > warm]
+    return median(r.tokens_per_second for r in settled), median(r.data_wait for r in settled)
 
 
 def choose_names(parser: argparse.ArgumentParser, option: str, given: str, known: Sequence[str]) -> list[str]:

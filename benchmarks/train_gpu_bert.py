@@ -23,12 +23,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
-from statistics import median
 from typing import Any, cast
 
 import numpy as np
 import torch
-from benchmarks.gpu_work import Listener, Results, peak_gib, rate
+from benchmarks.gpu_work import Results, peak_gib, rate, trained_rate
 from torch import Tensor, nn
 
 from heedful.config.corpora import PlainTexts
@@ -45,11 +44,8 @@ from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.build.encoder_only import build_masked_model
 from heedful.packed import IGNORED
-from heedful.runs.job import Job, set_up
-from heedful.runs.run import build_trainer
+from heedful.runs.job import set_up
 from heedful.tasks.fill.task import FillTask
-from heedful.training.optimizers import build_optimizer
-from heedful.training.signals import StopRequest
 
 MASK, FIRST_PIECE = 4, 5
 ROUNDED = 8  # the peer's rows are padded to a multiple of so many tokens, as tensor cores want it
@@ -130,13 +126,7 @@ def our_rate(scale: Scale, store: TokenStore, length: int, device: torch.device)
     prepared, task = prepared_for(scale, store), FillTask()
     torch.manual_seed(0)
     model = build_masked_model(scale.model, scale.vocabulary).to(device)
-    optimizer = build_optimizer(recipe.train.optimizer, model)
-    objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
-    job = Job(recipe, task, prepared, device, model, optimizer, objective, feed)
-    position, listener = job.begin(), Listener()  # which settles precision and shape: the trainer is made for them
-    build_trainer(job, listener).run(position, StopRequest())
-    settled = [reading for reading in listener.readings if reading.step > scale.warm]
-    return median(r.tokens_per_second for r in settled), median(r.data_wait for r in settled)
+    return trained_rate(recipe, task, prepared, model, device, scale.warm)
 
 
 # --- the peer ---------------------------------------------------------------------------------------------------------

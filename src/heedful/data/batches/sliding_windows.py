@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedful.data.batches.windows import Borders, PlannedWindows, WindowBatch, collate_windows
+from heedful.data.batches.windows import Borders, PlannedWindows, WindowBatch, collate_windows, text_bounds
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.token_store import TokenStore
@@ -48,12 +48,8 @@ class SlidingWindows:
         made.labels[torch.from_numpy(places_of(starts, repeated))] = IGNORED
         return WindowBatch(made.inputs, made.labels, made.sentences, int((made.labels != IGNORED).sum()))
 
-    def _bounds(self, store: TokenStore) -> tuple[Indices, Indices]:
-        offsets = store.streams["text"].offsets
-        return (offsets[:-1], offsets[1:]) if self.borders == "closed" else (offsets[:1], offsets[-1:])
-
     def _cut(self, store: TokenStore) -> tuple[Indices, Indices]:
-        starts, ends = self._bounds(store)
+        starts, ends = text_bounds(store, self.borders)
         predicted = ends - starts - 1
         counts = np.where(predicted > 0, 1 + -(-np.maximum(predicted - self.length, 0) // self.stride), 0)
         begins = np.repeat(starts, counts) + places_of(np.zeros(len(counts), np.int64), counts) * self.stride
@@ -64,5 +60,5 @@ class SlidingWindows:
         later = np.ones(len(planned.begins), np.bool_)
         for number, store in enumerate(self.stores):
             mine = planned.stores == number
-            later[mine] = ~np.isin(planned.begins[mine], self._bounds(store)[0])
+            later[mine] = ~np.isin(planned.begins[mine], text_bounds(store, self.borders)[0])
         return later

@@ -60,18 +60,18 @@ class Windows:
         return len(self.begins)
 
 
-def cut_windows(store: TokenStore, length: int, borders: Borders, random: np.random.Generator | None) -> Windows:
-    """Cut a store into windows of at most `length` tokens, each of which has a next token.
-
-    Without `random` the first cut is `length` tokens after the start of a text.
-    """
+def text_bounds(store: TokenStore, borders: Borders) -> tuple[Indices, Indices]:
+    """Return where each text begins and ends: every document, or all of them as one."""
     offsets = store.streams["text"].offsets
-    starts, ends = (offsets[:-1], offsets[1:]) if borders == "closed" else (offsets[:1], offsets[-1:])
+    return (offsets[:-1], offsets[1:]) if borders == "closed" else (offsets[:1], offsets[-1:])
+
+
+def cut_windows(store: TokenStore, length: int, borders: Borders, random: np.random.Generator) -> Windows:
+    """Cut a store into windows of at most `length` tokens, each of which has a next token."""
+    starts, ends = text_bounds(store, borders)
     predicted = ends - starts - 1
-    first = np.minimum(predicted, length)
-    if random is not None:
-        long = np.flatnonzero(predicted > length)
-        first[long] = random.integers(1, length + 1, len(long))
+    first, long = np.minimum(predicted, length), np.flatnonzero(predicted > length)
+    first[long] = random.integers(1, length + 1, len(long))
     further = -(-(predicted - first) // length)
     counts = further + 1
     number = places_of(np.zeros(len(counts), np.int64), counts)  # of each window in its text

@@ -27,7 +27,6 @@ class TextSize:
     documents: int
     words: int  # separated by spaces, and one more for each line break
     lines: int
-    characters: int
     bytes: int
 
 
@@ -112,12 +111,11 @@ def evaluate_language(
 
 def _measure(corpus: AnyCorpus, folder: str, form: TextForm) -> TextSize:
     assert isinstance(corpus, TEXTS)
-    documents = words = lines = characters = of_bytes = 0
+    documents = words = lines = of_bytes = 0
     for text in read_running_text(corpus, folder, form):
         breaks = text.count("\n")
         documents += 1
         words += len(text.split()) + breaks
         lines += breaks + (not text.endswith("\n"))
-        characters += len(text)
         of_bytes += len(text.encode())
-    return TextSize(documents, words, lines, characters, of_bytes)
+    return TextSize(documents, words, lines, of_bytes)
