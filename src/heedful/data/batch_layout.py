@@ -49,6 +49,13 @@ class StaticShape:
         return self.sentences if self.even else self.sentences - -(-self.tokens // self.bound)
 
 
+def most_sentences(most: int | None, static: StaticShape | None) -> int | None:
+    """Return the most sentences of a batch: no more than the static shape, where there is one, has room for."""
+    if static is None:
+        return most
+    return min(most or static.max_sentences, static.max_sentences)
+
+
 def layouts(sides: Sequence[Lengths], static: StaticShape | None, multiple: int) -> list[Layout]:
     """Lay out the sides of a batch, whose lengths count the markers."""
     return ragged_layouts(sides, multiple) if static is None else static_layouts(sides, static)

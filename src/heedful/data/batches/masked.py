@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.config.train import Masking
-from heedful.data.batch_layout import Lengths, StaticShape, layouts
+from heedful.data.batch_layout import Lengths, StaticShape, layouts, most_sentences
 from heedful.data.batches.masking import mask, most_chosen
 from heedful.data.batches.next_sentences import SentencePairs
 from heedful.data.batches.stretches import Cutting, Runs, SingleStretches, Spans, plan_spans
@@ -82,7 +82,7 @@ class MaskedFeed:
             seed=self.seed,
             epoch=epoch,
             batch_tokens=self.batch_tokens,
-            max_sentences=self._max_sentences,
+            max_sentences=most_sentences(self.max_sentences, self.static),
         )
 
     def batch(self, spans: Spans) -> MaskedBatch:
@@ -93,13 +93,6 @@ class MaskedFeed:
     def placed(self, static: StaticShape | None, pin: bool) -> Self:
         """Return the feed for a device."""
         return replace(self, static=static, pin=pin)
-
-    @property
-    def _max_sentences(self) -> int | None:
-        """The most inputs of a batch: no more than the static shape has room for."""
-        if self.static is None:
-            return self.max_sentences
-        return min(self.max_sentences or self.static.max_sentences, self.static.max_sentences)
 
     def _collate(self, spans: Spans) -> MaskedBatch:
         lengths = spans.lengths

@@ -18,7 +18,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.data.batch_layout import StaticShape, layout_of, layouts
+from heedful.data.batch_layout import StaticShape, layout_of, layouts, most_sentences
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
 from heedful.data.movable import Movable
@@ -131,7 +131,9 @@ class WindowFeed:
 
         order = shuffled(sizes, self.weights, random, "window")
         for pool in pools(order, costs, POOL * self.batch_tokens):
-            for rows in batches_of_pool(pool, costs(pool), random, self.batch_tokens, self._max_sentences):
+            for rows in batches_of_pool(
+                pool, costs(pool), random, self.batch_tokens, most_sentences(self.max_sentences, self.static)
+            ):
                 yield PlannedWindows(owners[rows], begins[rows], lengths[rows])
 
     def batch(self, planned: PlannedWindows) -> WindowBatch:
@@ -142,13 +144,6 @@ class WindowFeed:
     def placed(self, static: StaticShape | None, pin: bool) -> Self:
         """Return the feed for a device."""
         return replace(self, static=static, pin=pin)
-
-    @property
-    def _max_sentences(self) -> int | None:
-        """The most windows of a batch: no more than the static shape has room for."""
-        if self.static is None:
-            return self.max_sentences
-        return min(self.max_sentences or self.static.max_sentences, self.static.max_sentences)
 
 
 def collate_windows(
