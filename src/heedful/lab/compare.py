@@ -21,7 +21,7 @@ from heedful.metrics.buckets import (
     words_by_frequency,
 )
 from heedful.metrics.significance import SAMPLES, SEED, Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
-from heedful.metrics.summed_metrics import Floats, MetricName, SummedMetric, build_metric, word_splitter
+from heedful.metrics.summed_metrics import Floats, MetricName, Scoring, SummedMetric, build_metric, word_splitter
 
 LEVEL: Final = 0.05  # significance level of every test
 METRICS: Final[tuple[MetricName, ...]] = get_args(MetricName)
@@ -281,18 +281,30 @@ class _SentenceCounts:
 
 
 def _compare_by(table: _SentenceCounts, samples: int, seed: int) -> MetricComparison:
-    scoring = table.metric.scores
-    a, b = (_side_score(run_scores(scoring, side)) for side in (table.a, table.b))
+    metric = table.metric
+    named = (metric.name, metric.signature, metric.lower_is_better)
+    return compare_counts(named, metric.scores, table.a, table.b, samples, seed)
+
+
+def compare_counts(
+    named: tuple[str, str, bool], scoring: Scoring, a: Floats, b: Floats, samples: int, seed: int
+) -> MetricComparison:
+    """Compare two sides by a score of summed counts [runs, items, counts].
+
+    `named` is the metric's name, its signature, and whether lower is better.
+    """
+    metric, signature, lower_is_better = named
+    of_a, of_b = (_side_score(run_scores(scoring, side)) for side in (a, b))
     return MetricComparison(
-        metric=table.metric.name,
-        signature=table.metric.signature,
-        lower_is_better=table.metric.lower_is_better,
-        a=a,
-        b=b,
-        difference=b.mean - a.mean,
-        bootstrap=bootstrap(scoring, table.a, table.b, samples, seed),
-        p_randomisation=randomisation(scoring, table.a, table.b, samples, seed),
-        welch=welch(a.runs, b.runs),
+        metric=metric,
+        signature=signature,
+        lower_is_better=lower_is_better,
+        a=of_a,
+        b=of_b,
+        difference=of_b.mean - of_a.mean,
+        bootstrap=bootstrap(scoring, a, b, samples, seed),
+        p_randomisation=randomisation(scoring, a, b, samples, seed),
+        welch=welch(of_a.runs, of_b.runs),
     )
 
 

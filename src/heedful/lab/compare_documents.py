@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Final, Literal
 
 import numpy as np
@@ -16,12 +15,12 @@ import numpy as np
 from heedful.config.corpora import TEXTS, AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files
-from heedful.data.corpora.running_text import read_running_text
+from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.text_form import TextForm
 from heedful.errors import UserError, by_caller, suggestion
-from heedful.lab.compare import Bucket, Comparison, MetricComparison, ScorePair, SideScore
+from heedful.lab.compare import Bucket, Comparison, ScorePair, compare_counts
 from heedful.metrics.buckets import LENGTHS, span_index
-from heedful.metrics.significance import bootstrap, randomisation, run_scores, welch
+from heedful.metrics.significance import run_scores
 from heedful.metrics.summed_metrics import Floats, Scoring
 from heedful.models.bundle import read_description
 from heedful.tasks.generate.model import TextGenerator
@@ -80,7 +79,10 @@ def compare_documents(
         sentences=len(texts),
         samples=samples,
         seed=seed,
-        metrics=tuple(_compare_by(name, side_a, side_b, samples, seed) for name in names),
+        metrics=tuple(
+            compare_counts((METRICS[name][0], _SIGNATURES[name], True), METRICS[name][1], side_a, side_b, samples, seed)
+            for name in names
+        ),
         lengths=_by_length(names, side_a, side_b),
         words=(),
         frequencies_of="",
@@ -152,34 +154,12 @@ def _counts(
         for start in range(0, len(texts), _AT_ONCE):
             part = texts[start : start + _AT_ONCE]
             for row, (text, score) in enumerate(zip(part, loaded.score(part), strict=True), start=start):
-                words = len(text.split()) + text.count("\n")
-                rows[row] = score.log_probability, words, len(text.encode())
+                rows[row] = score.log_probability, count_words(text), len(text.encode())
             advance(len(part))
     return rows
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
-
-
-def _compare_by(name: str, a: Floats, b: Floats, samples: int, seed: int) -> MetricComparison:
-    label, scoring = METRICS[name]
-    of_a, of_b = (_side_score(run_scores(scoring, side)) for side in (a, b))
-    return MetricComparison(
-        metric=label,
-        signature=_SIGNATURES[name],
-        lower_is_better=True,
-        a=of_a,
-        b=of_b,
-        difference=of_b.mean - of_a.mean,
-        bootstrap=bootstrap(scoring, a, b, samples, seed),
-        p_randomisation=randomisation(scoring, a, b, samples, seed),
-        welch=welch(of_a.runs, of_b.runs),
-    )
-
-
-def _side_score(scores: Floats) -> SideScore:
-    runs = tuple(float(score) for score in scores)
-    return SideScore(runs, mean(runs), stdev(runs) if len(runs) > 1 else None)
 
 
 def _by_length(names: Sequence[str], a: Floats, b: Floats) -> tuple[Bucket, ...]:

@@ -33,6 +33,11 @@ def read_running_text(
     return (form(text) for text in texts if text.strip())
 
 
+def count_words(text: str) -> int:
+    """Return the number of words between spaces, and of line breaks, each of which counts as a word."""
+    return len(text.split()) + text.count("\n")
+
+
 def _plain(corpus: PlainTexts, folder: str, form: TextForm, dropped: Counter[str]) -> Iterator[str]:
     whole = TextForm(max_line=form.max_line)
     lines = short_lines(select_lines(read_lines(files_of(corpus, folder)[0]), corpus), whole, dropped)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from heedful.config.corpora import TEXTS, AnyCorpus
 from heedful.data.corpora.files import content_key
-from heedful.data.corpora.running_text import read_running_text
+from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.prepare.text_stores import TextStores
 from heedful.data.text_form import TextForm
 from heedful.errors import counted
@@ -115,7 +115,7 @@ def _measure(corpus: AnyCorpus, folder: str, form: TextForm) -> TextSize:
     for text in read_running_text(corpus, folder, form):
         breaks = text.count("\n")
         documents += 1
-        words += len(text.split()) + breaks
+        words += count_words(text)
         lines += breaks + (not text.endswith("\n"))
         of_bytes += len(text.encode())
     return TextSize(documents, words, lines, of_bytes)
