@@ -1,6 +1,6 @@
 """GPT-2 on one GPU: training and generation, ours against transformers and a plain compiled loop, on the same work.
 
-    python -m benchmarks.gpt_gpu [--parts train,mixed,generate] [--peers plain,transformers] [--merge] [--tiny]
+    python -m benchmarks.gpt_gpu [--parts train,mixed,generate,lstm] [--peers plain,transformers] [--merge] [--tiny]
 
 The work is GPT-2 small (12 layers, width 768, 12 heads, a vocabulary of 50,304, the usual size padded to a multiple of
 64, tied) without dropout, in windows of 1,024 tokens, 32,768 tokens per step, in bfloat16 with float32 weights, AdamW.
@@ -13,6 +13,8 @@ mixed       documents of 30 to 1,024 tokens that must not see each other: ours p
             similar lengths to a multiple of 8, with dynamic shapes, or all rows to 1,024, and the faster way counts
 generate    256 tokens after prompts of 32, greedily, in bfloat16: ours, transformers' `generate` as it is, and with its
             static cache, which it compiles; batches of 1 and 64
+lstm        an LSTM over words against the loop of PyTorch's word-language-model example, in float32 (with TF32) and
+            under autocast, of which the faster counts
 
 A rate counts real tokens, and is the median over stretches; the clock is read after the GPU has finished.
 """
@@ -26,6 +28,7 @@ from typing import cast
 
 import numpy as np
 import torch
+from benchmarks.gpt_gpu_lstm import CLIP_NORM, FULL_LSTM, TINY_LSTM, LstmScale, example_rate
 from benchmarks.gpt_gpu_peers import PEERS, full_batches, hugging_face, padded_documents, peer_rate
 from benchmarks.gpt_gpu_work import FIRST_PIECE, FULL, TINY, Scale, full_text, mixed_documents
 from benchmarks.gpu_work import Results, choose_names, peak_gib, trained_rate, wait
@@ -33,6 +36,7 @@ from benchmarks.gpu_work import Results, choose_names, peak_gib, trained_rate, w
 from heedful.config.corpora import PlainTexts
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
+from heedful.config.rules.generate import language_model
 from heedful.config.train import AdamW, Constant, Train, Validation
 from heedful.data.batches.windows import Borders
 from heedful.data.prepare.prepared import Prepared
@@ -51,7 +55,7 @@ from heedful.runs.job import set_up
 from heedful.tasks.generate.task import GenerateTask
 
 NEVER = 10**9
-PARTS = ("train", "mixed", "generate")
+PARTS = ("train", "mixed", "generate", "lstm")
 
 
 # --- ours -------------------------------------------------------------------------------------------------------------
@@ -59,28 +63,45 @@ PARTS = ("train", "mixed", "generate")
 
 def our_rate(scale: Scale, store: TokenStore, borders: Borders, device: torch.device) -> tuple[float, float]:
     """Tokens per second, and the share of time spent waiting for batches."""
-    in_memory = PlainTexts(text="none")  # a recipe needs one; nothing reads it
-    recipe = Recipe(
-        data=Data(train=(in_memory,), batch_tokens=scale.batch_tokens, max_length=scale.length, borders=borders),
-        model=scale.model,
-        train=Train(
-            steps=scale.warm + scale.stretches * scale.steps,
-            optimizer=AdamW(kind="adamw"),
-            schedule=Constant(kind="constant", lr=1e-4),
-            seed=0,
-            device=device.type,
-            precision="bfloat16",
-            log_every=scale.steps,
-            checkpoint_every=NEVER,
-            validation=Validation(every=NEVER),
-        ),
+    data = Data(train=(_IN_MEMORY,), batch_tokens=scale.batch_tokens, max_length=scale.length, borders=borders)
+    train = _train(device, scale.warm, scale.stretches, scale.steps)
+    return _trained_rate(Recipe(data=data, model=scale.model, train=train), scale.vocabulary, store, device, scale.warm)
+
+
+def our_lstm_rate(scale: LstmScale, store: TokenStore, device: torch.device) -> float:
+    """Tokens per second of the LSTM."""
+    data = Data(train=(_IN_MEMORY,), batch_tokens=scale.tokens, max_length=scale.steps, borders="open")
+    train = _train(device, scale.warm, scale.stretches, scale.updates).model_copy(update={"clip_norm": CLIP_NORM})
+    recipe = Recipe(data=data, model=scale.model, train=train)
+    return _trained_rate(recipe, scale.vocabulary, store, device, scale.warm)[0]
+
+
+_IN_MEMORY = PlainTexts(text="none")  # a recipe needs a corpus; nothing reads it
+
+
+def _train(device: torch.device, warm: int, stretches: int, steps: int) -> Train:
+    return Train(
+        steps=warm + stretches * steps,
+        optimizer=AdamW(kind="adamw"),
+        schedule=Constant(kind="constant", lr=1e-4),
+        seed=0,
+        device=device.type,
+        precision="bfloat16",
+        log_every=steps,
+        checkpoint_every=NEVER,
+        validation=Validation(every=NEVER),
     )
+
+
+def _trained_rate(
+    recipe: Recipe, vocabulary: int, store: TokenStore, device: torch.device, warm: int
+) -> tuple[float, float]:
     set_up(recipe)
     vocabularies = Vocabularies({"text": cast(Tokenizer, None)})  # there is no text
     prepared, task = Prepared(vocabularies, train=(store,), weights=(1.0,), valid=()), GenerateTask()
     torch.manual_seed(0)
-    model = build_language_model(scale.model, scale.vocabulary).to(device)
-    return trained_rate(recipe, task, prepared, model, device, scale.warm)
+    model = build_language_model(language_model(recipe), vocabulary).to(device)
+    return trained_rate(recipe, task, prepared, model, device, warm)
 
 
 # --- generation -------------------------------------------------------------------------------------------------------
@@ -203,6 +224,21 @@ def measure_generate(results: Results, scale: Scale, device: torch.device, peers
             _ratio(results, ratio, ours, [f"{ours}_{way}"])
 
 
+def measure_lstm(results: Results, tiny: bool, device: torch.device) -> None:
+    """Two layers of LSTM cells, softmax included."""
+    scale = TINY_LSTM if tiny else FULL_LSTM
+    text = np.random.default_rng(0).integers(FIRST_PIECE, scale.vocabulary, scale.segments * scale.tokens + 1)
+    with results.part("lstm"):
+        rate = our_lstm_rate(scale, TokenStore.of(text=[text.tolist()]), device)
+        results.add(tokens_s_lstm=rate, memory_gib_lstm=peak_gib())
+    ways = {"float32": False, "autocast": True}
+    for name, autocast in ways.items():
+        with results.part(f"lstm_{name}"):
+            theirs = example_rate(scale, device, autocast)
+            results.add(**{f"tokens_s_lstm_{name}": theirs, f"memory_gib_lstm_{name}": peak_gib()})
+    _ratio(results, "ratio_lstm", "tokens_s_lstm", [f"tokens_s_lstm_{name}" for name in ways])
+
+
 MEASURED = {"train": measure_train, "mixed": measure_mixed, "generate": measure_generate}
 
 
@@ -219,7 +255,10 @@ def main() -> None:
     scale, device = TINY if options.tiny else FULL, choose_device("auto")
     results = Results("gpt_gpu", None if options.tiny else options.results, options.merge)
     for part in choose_names(parser, "--parts", options.parts, PARTS):
-        MEASURED[part](results, scale, device, peers)
+        if part == "lstm":
+            measure_lstm(results, options.tiny, device)
+        else:
+            MEASURED[part](results, scale, device, peers)
     results.exit()
 
 
