@@ -135,9 +135,12 @@ def _storage(tensor: Tensor) -> int:
 
 @contextmanager
 def _fake_mode(config: AnyModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
-    """Use fake tensors if the model allows it: recurrent models need the values of sentence lengths."""
+    """Use fake tensors if the model allows it: recurrent models need the values of sentence lengths.
+
+    Tensors of the objective stay real: the weights of classes.
+    """
     possible = device.type == "cpu" and isinstance(_encoder(config), TransformerModel | TransformerEncoderTable)
-    with FakeTensorMode() if possible else nullcontext() as mode:
+    with FakeTensorMode(allow_non_fake_inputs=True) if possible else nullcontext() as mode:
         yield mode
 
 

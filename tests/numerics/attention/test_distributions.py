@@ -290,3 +290,9 @@ def batch(shape: tuple[int, ...], scale: float = 1.0, seed: int = 0) -> tuple[Te
     seen = torch.rand(shape, generator=generator) < 0.67
     seen.view(-1, shape[-1])[-1] = False
     return scores, seen
+
+
+@pytest.mark.parametrize("distribution", [softmax, sparsemax, entmax15])
+def test_scores_that_are_not_numbers_give_weights_that_are_not_numbers(distribution: Distribution) -> None:
+    """As a damaged model has them: no index out of bounds."""
+    assert distribution(torch.full((2, 4), math.nan), torch.ones(2, 4, dtype=torch.bool)).isnan().any()

@@ -14,18 +14,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 pytest.importorskip("triton")
 
 from heedful.nn.kernels.residual_norm import (
-    dropped_sum,
-    keep_mask,
     layer_norm,
+    norm_and_skip,
     norm_of_sum,
-    reference_dropped_sum,
     reference_layer_norm,
     reference_norm_of_sum,
     residual_norm,
     residual_norm_backward,
-    residual_sum,
     supports,
 )
+from heedful.nn.kernels.residual_sum import dropped_sum, keep_mask, reference_dropped_sum, residual_sum
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
 EPSILON = 1e-5
@@ -95,6 +93,27 @@ def test_a_norm_and_its_gradients_equal_the_reference(count: int, width: int) ->
         lambda x, w, b: reference_layer_norm(x, w, b, EPSILON),
         [drawn(count, width), drawn(width), drawn(width)],
     )
+
+
+@given(count=rows, width=widths)
+@settings(max_examples=8)
+def test_a_norm_adds_the_gradient_of_the_skip_connection_around_it(count: int, width: int) -> None:
+    def around(norm: Callable[..., tuple[Tensor, Tensor]], x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        y, skip = norm(x, w, b, EPSILON)
+        return skip.square() + 3 * y
+
+    assert_same_function(
+        lambda *given: around(norm_and_skip, *given),
+        lambda *given: around(lambda x, *rest: (reference_layer_norm(x, *rest), x), *given),
+        [drawn(count, width), drawn(width), drawn(width)],
+    )
+
+
+def test_a_skip_connection_around_a_norm_that_nothing_reads_has_its_gradient() -> None:
+    x, weight = drawn(5, 16), drawn(16)
+    _, skip = norm_and_skip(x, weight, None, EPSILON)
+    (gradient,) = torch.autograd.grad(skip.sum(), [x])
+    assert torch.equal(gradient, torch.ones_like(x))
 
 
 @given(count=rows, width=widths, share=shares, seed=seeds)

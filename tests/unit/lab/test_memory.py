@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.shared.sound_corpora import CORPORA, recipe_of, write
 from tests.unit.lab.small_transformers import ACTIVATIONS, CONFIGS, VOCABULARY, config, store
+from torch import Tensor
 
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
@@ -19,7 +20,7 @@ from heedful.lab.memory import Memory, largest_batch, measure_memory, saved_byte
 from heedful.models.build.network import build_model, build_network
 from heedful.models.networks import set_precision
 from heedful.tasks.table import find_task
-from heedful.training.objectives import NextToken
+from heedful.training.objectives import NextToken, OneLabel
 
 RAGGED = [(3, 8), (12, 2), (7, 7), (20, 25), (1, 1)]
 
@@ -112,6 +113,23 @@ def test_the_largest_batch_is_the_one_with_most_tokens() -> None:
     assert sum(batch.tokens.values()) == max(tokens)
     assert batch.sentences == len(chosen)
     assert batch.longest == max(max(lengths[i]) + 1 for i in chosen)
+
+
+def test_memory_of_weighted_classes_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    write(tmp_path, CORPORA["classify"]())
+    recipe = recipe_of("classify", tmp_path)
+    of_task = find_task(recipe)
+    prepared = of_task.prepare(recipe, None, lambda message: None)
+    whole, classes = of_task.feed(recipe, prepared), len(prepared.vocabularies.labels)
+
+    def activations(weights: Tensor | None) -> int:
+        weighted, device = OneLabel(0.0, weights), torch.device("cpu")
+        found = measure_memory(recipe, prepared.vocabularies, weighted, whole, device, torch.float32).activations
+        assert found is not None
+        return found
+
+    assert activations(torch.ones(classes)) == activations(None) + 4 * classes  # the weights themselves
 
 
 @pytest.mark.parametrize("task", ["classify", "fill"])

@@ -49,7 +49,12 @@ def transformer_decoder(
     biased = isinstance(config, TransformerModel) and config.output_bias
     return TransformerDecoder(
         # A translator's key drops words of its source only; a language model reads nothing but its own text.
-        _embedding(config, weight, dropout_words=0.0 if isinstance(config, TransformerModel) else config.dropout_words),
+        _embedding(
+            config,
+            weight,
+            dropout_words=0.0 if isinstance(config, TransformerModel) else config.dropout_words,
+            causal=True,
+        ),
         [_decoder_block(config, memory_width, seed=config.layers + 2 * layer) for layer in layers],
         _final_norm(config),
         Output(output, nn.Parameter(torch.zeros(output.shape[0])) if biased else None),
@@ -57,7 +62,11 @@ def transformer_decoder(
 
 
 def _embedding(
-    config: TransformerStack, weight: nn.Parameter, segments: nn.Parameter | None = None, dropout_words: float = 0.0
+    config: TransformerStack,
+    weight: nn.Parameter,
+    segments: nn.Parameter | None = None,
+    dropout_words: float = 0.0,
+    causal: bool = False,
 ) -> Embedding:
     dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
     positions: nn.Module | None
@@ -82,6 +91,7 @@ def _embedding(
         segments=segments,
         norm=norm,
         dropout_words=dropout_words,
+        keeps_first=causal and positions is None,
     )
 
 

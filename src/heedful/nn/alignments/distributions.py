@@ -200,7 +200,7 @@ def _sparsemax_threshold(z_XL: Tensor, _: float) -> Tensor:
     top_XL = z_XL.sort(-1, descending=True).values
     count_L = torch.arange(1, z_XL.shape[-1] + 1, device=z_XL.device, dtype=z_XL.dtype)
     sums_XL = top_XL.cumsum(-1)
-    support_X1 = ((1 + count_L * top_XL > sums_XL) & (top_XL > -1)).sum(-1, keepdim=True)
+    support_X1 = ((1 + count_L * top_XL > sums_XL) & (top_XL > -1)).sum(-1, keepdim=True).clamp_(min=1)  # 0: NaN
     return (sums_XL.gather(-1, support_X1 - 1) - 1) / support_X1
 
 
@@ -211,7 +211,7 @@ def _entmax15_threshold(z_XL: Tensor, _: float) -> Tensor:
     mean_XL = top_XL.cumsum(-1) / count_L
     variance_XL = top_XL.square().cumsum(-1) / count_L - mean_XL.square()
     t_XL = mean_XL - (1 / count_L - variance_XL).clamp_(min=0).sqrt_()
-    support_X1 = ((t_XL <= top_XL) & (top_XL > -1)).sum(-1, keepdim=True)
+    support_X1 = ((t_XL <= top_XL) & (top_XL > -1)).sum(-1, keepdim=True).clamp_(min=1)  # 0: NaN
     return t_XL.gather(-1, support_X1 - 1)
 
 

@@ -13,8 +13,7 @@ Arithmetic is in float32 whatever the dtype of the values; z is rounded to the d
 that both passes see the same z. Sums over rows do not use atomics: each of a fixed number of programs adds its rows in
 a fixed order, so that runs are reproducible bit by bit.
 
-The dropout mask is a function of (seed, row, column) and is never stored: the backward pass draws it again. One Philox
-call (Salmon et al. 2011) gives eight draws of 16 bits, for eight adjacent columns.
+The dropout mask is that of `kernels.residual_sum`.
 """
 
 from typing import Any
@@ -22,14 +21,15 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from heedful.nn.kernels.sizes import count_multiprocessors, next_power_of_two
+from heedful.nn.kernels.residual_sum import draw_seed, dropping, kept, places, reference_dropped_sum, tile_of
+from heedful.nn.kernels.sizes import count_multiprocessors
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
 _WIDEST = 8192  # a row has to fit in the registers of one program
-_VALUES = 2048  # per program: 16 per thread with four warps, enough bytes in flight to hide the latency of memory
 _PROGRAMS = 4  # per multiprocessor in the backward pass: as many as registers allow with 16 values per thread
 
 
@@ -57,28 +57,17 @@ def layer_norm(
     return _norm(x_NE, None, weight_E, bias_E, epsilon, 0.0)
 
 
-def dropped_sum(x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"], share: float) -> Float[Tensor, "N E"]:
-    """Return x + f, with dropout of f."""
-    seed = _seed(x_NE, share)
-    return x_NE + f_NE if seed is None else residual_sum(x_NE, f_NE.to(x_NE.dtype), seed, share)
-
-
-def keep_mask(seed: Int[Tensor, "1"], rows: int, width: int, share: float) -> Bool[Tensor, "N E"]:
-    """Return True where the kernels keep a value with this seed."""
-    keep = torch.empty((rows, width), dtype=torch.int8, device=seed.device)
-    (dropped, _), tile = _dropping(share), _tile(width)
-    _mask[(triton.cdiv(rows, tile["ROWS"]),)](seed, keep, rows, dropped, **tile)
-    return keep.bool()
+def norm_and_skip(
+    x_NE: Float[Tensor, "N E"], weight_E: Float[Tensor, "E"], bias_E: Float[Tensor, "E"] | None, epsilon: float
+) -> tuple[Float[Tensor, "N E"], Float[Tensor, "N E"]]:
+    """Return the layer norm of x, and x for the skip connection around it: its two gradients are added in one pass."""
+    if torch.is_grad_enabled() and x_NE.requires_grad and not torch.compiler.is_compiling():
+        both: tuple[Tensor, Tensor] = _NormAndSkip.apply(x_NE, weight_E, bias_E, epsilon)
+        return both
+    return layer_norm(x_NE, weight_E, bias_E, epsilon), x_NE
 
 
 # --- references in plain PyTorch --------------------------------------------------------------------------------------
-
-
-def reference_dropped_sum(
-    x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"], keep_NE: Bool[Tensor, "N E"], share: float
-) -> Float[Tensor, "N E"]:
-    """z = x + m f / (1 - p)"""
-    return x_NE + f_NE * keep_NE / (1 - share)
 
 
 def reference_layer_norm(
@@ -107,56 +96,18 @@ def reference_norm_of_sum(
 
 
 @triton.jit
-def _keep(seed, row, dropped, ROOM: tl.constexpr, ROWS: tl.constexpr):
-    """Return True where a value is kept: where its 16-bit draw is at least `dropped`."""
-    place = tl.zeros((ROWS, ROOM // 8), tl.int32)
-    group = place + tl.arange(0, ROOM // 8)[None, :]
-    # Seven is the smallest number of rounds that passes all tests of BigCrush (Salmon et al. 2011, table 2).
-    first, second, third, fourth = tl.philox(seed, group, place + row[:, None], place, place, 7)
-    draws = tl.interleave(tl.interleave(first, third), tl.interleave(second, fourth))
-    return tl.interleave((draws & 0xFFFF).to(tl.int32), (draws >> 16).to(tl.int32)) >= dropped
-
-
-@triton.jit
-def _places(block, count, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr):
-    """Return the rows of a block, the addresses of their values, and whether these are inside the matrix."""
-    row, column = block * ROWS + tl.arange(0, ROWS), tl.arange(0, ROOM)
-    there = (row[:, None] < count) & (column[None, :] < WIDTH)
-    return row, row[:, None].to(tl.int64) * WIDTH + column[None, :], there
-
-
-@triton.jit
-def _mask(seed, keep, count, dropped, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr):
-    row, place, there = _places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
-    tl.store(keep + place, _keep(tl.load(seed), row, dropped, ROOM, ROWS).to(tl.int8), there)
-
-
-@triton.jit
-def _sum(
-    x, f, seed, z, count, dropped, scale,
-    ADDS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    row, place, there = _places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
-    added = tl.load(f + place, there, 0.0).to(tl.float32)
-    total = tl.where(_keep(tl.load(seed), row, dropped, ROOM, ROWS), added * scale, 0.0)
-    if ADDS:
-        total += tl.load(x + place, there, 0.0).to(tl.float32)
-    tl.store(z + place, total.to(z.dtype.element_ty), there)
-
-
-@triton.jit
 def _forward(
     x, f, weight, bias, seed, y, z, means, inverses, count, dropped, scale, epsilon,
     ADDS: tl.constexpr, DROPS: tl.constexpr, SAVES: tl.constexpr,
     WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    row, place, there = _places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
+    row, place, there = places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
     column = tl.arange(0, ROOM)
     values = tl.load(x + place, there, 0.0).to(tl.float32)
     if ADDS:
         added = tl.load(f + place, there, 0.0).to(tl.float32)
         if DROPS:
-            added = tl.where(_keep(tl.load(seed), row, dropped, ROOM, ROWS), added * scale, 0.0)
+            added = tl.where(kept(tl.load(seed), row, dropped, ROOM, ROWS), added * scale, 0.0)
         rounded = (values + added).to(y.dtype.element_ty)
         values = rounded.to(tl.float32)
         if SAVES:
@@ -175,8 +126,8 @@ def _forward(
 
 @triton.jit
 def _backward(
-    dy, z, means, inverses, weight, seed, dz, df, partial_sums, count, dropped, scale,
-    DROPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
+    dy, z, means, inverses, weight, seed, skip, dz, df, partial_sums, count, dropped, scale,
+    DROPS: tl.constexpr, SKIPS: tl.constexpr, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     program, programs = tl.program_id(0), tl.num_programs(0)
     column = tl.arange(0, ROOM)
@@ -185,7 +136,7 @@ def _backward(
     dweight = tl.zeros((ROWS, ROOM), tl.float32)  # rows are added once, after the loop
     dbias = tl.zeros((ROWS, ROOM), tl.float32)
     for block in range(program, tl.cdiv(count, ROWS), programs):
-        row, place, there = _places(block, count, WIDTH, ROOM, ROWS)
+        row, place, there = places(block, count, WIDTH, ROOM, ROWS)
         slope = tl.load(dy + place, there, 0.0).to(tl.float32)  # 0 outside the matrix
         values = tl.load(z + place, there, 0.0).to(tl.float32)
         mean = tl.load(means + row, row < count, 0.0)
@@ -197,10 +148,12 @@ def _backward(
         along = tl.sum(weighted * normal, 1) / WIDTH
         level = tl.sum(weighted, 1) / WIDTH
         result = (weighted - level[:, None] - normal * along[:, None]) * inverse[:, None]
+        if SKIPS:
+            result += tl.load(skip + place, there, 0.0).to(tl.float32)
         tl.store(dz + place, result.to(dz.dtype.element_ty), there)
         if DROPS:
-            kept = tl.where(_keep(drawn, row, dropped, ROOM, ROWS), result * scale, 0.0)
-            tl.store(df + place, kept.to(df.dtype.element_ty), there)
+            slope_of_f = tl.where(kept(drawn, row, dropped, ROOM, ROWS), result * scale, 0.0)
+            tl.store(df + place, slope_of_f.to(df.dtype.element_ty), there)
     tl.store(partial_sums + program * WIDTH + column, tl.sum(dweight, 0), column < WIDTH)
     tl.store(partial_sums + (programs + program) * WIDTH + column, tl.sum(dbias, 0), column < WIDTH)
 
@@ -223,10 +176,10 @@ def _launch_norm(
     `seed` is one int64 on the device; without it nothing is dropped. Results that are not needed are empty.
     """
     y, z, means, inverses = _norm_shapes(x_NE, f_NE, weight_E, bias_E, seed, epsilon, share, saves)
-    rows, tile = x_NE.shape[0], _tile(x_NE.shape[1])
+    rows, tile = x_NE.shape[0], tile_of(x_NE.shape[1])
     _forward[(triton.cdiv(rows, tile["ROWS"]),)](
         x_NE.contiguous(), None if f_NE is None else f_NE.contiguous(), weight_E.contiguous(), bias_E.contiguous(),
-        seed, y, z, means, inverses, rows, *_dropping(share), epsilon,
+        seed, y, z, means, inverses, rows, *dropping(share), epsilon,
         ADDS=f_NE is not None, DROPS=seed is not None, SAVES=saves, **tile,
     )  # fmt: skip
     return y, z, means, inverses
@@ -265,16 +218,20 @@ def residual_norm_backward(
     weight_E: Tensor,
     seed: Tensor | None,
     share: float,
+    skip_NE: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return dz, df (empty without dropout, when it equals dz), and the float32 dweight and dbias as two rows."""
+    """Return dz, df (empty without dropout, when it equals dz), and the float32 dweight and dbias as two rows.
+
+    `skip` is the gradient of z from elsewhere, which is added to dz.
+    """
     dz, df, _ = _gradient_shapes(dy_NE, z_NE, means_N, inverses_N, weight_E, seed, share)
-    (rows, width), tile = z_NE.shape, _tile(z_NE.shape[1])
+    (rows, width), tile = z_NE.shape, tile_of(z_NE.shape[1])
     programs = min(triton.cdiv(rows, tile["ROWS"]), _PROGRAMS * count_multiprocessors(z_NE.device))
     partial_sums = torch.empty((2, programs, width), dtype=torch.float32, device=z_NE.device)
     _backward[(programs,)](
         dy_NE.contiguous(), z_NE.contiguous(), means_N, inverses_N, weight_E.contiguous(), seed,
-        dz, df, partial_sums, rows, *_dropping(share),
-        DROPS=seed is not None, **tile,
+        None if skip_NE is None else skip_NE.contiguous(), dz, df, partial_sums, rows, *dropping(share),
+        DROPS=seed is not None, SKIPS=skip_NE is not None, **tile,
     )  # fmt: skip
     return dz, df, partial_sums.sum(1)
 
@@ -288,6 +245,7 @@ def _gradient_shapes(
     weight_E: Tensor,
     seed: Tensor | None,
     share: float,
+    skip_NE: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     return (
         z_NE.new_empty(z_NE.shape),
@@ -314,35 +272,28 @@ def _differentiate(ctx: Any, dy: Tensor, *_: Tensor | None) -> tuple[Tensor | No
 residual_norm.register_autograd(_differentiate, setup_context=_save)
 
 
-@torch.library.custom_op("heedful::residual_sum", mutates_args=())
-def residual_sum(x_NE: Tensor | None, f_NE: Tensor, seed: Tensor, share: float) -> Tensor:
-    """Return x + m f / (1 - share), or only the second term without x; `seed` is one int64 on the device."""
-    z = _sum_shape(x_NE, f_NE, seed, share)
-    rows, tile = f_NE.shape[0], _tile(f_NE.shape[1])
-    _sum[(triton.cdiv(rows, tile["ROWS"]),)](
-        None if x_NE is None else x_NE.contiguous(), f_NE.contiguous(), seed, z, rows, *_dropping(share),
-        ADDS=x_NE is not None, **tile,
-    )  # fmt: skip
-    return z
+class _NormAndSkip(torch.autograd.Function):
+    """Returns x itself besides its norm, so that one kernel adds both gradients of x."""
 
+    @staticmethod
+    def forward(
+        ctx: Any, x_NE: Tensor, weight_E: Tensor, bias_E: Tensor | None, epsilon: float
+    ) -> tuple[Tensor, Tensor]:
+        bias = torch.zeros_like(weight_E) if bias_E is None else bias_E
+        y_NE, _, means, inverses = _launch_norm(x_NE, None, weight_E, bias, None, epsilon, 0.0, True)
+        ctx.save_for_backward(x_NE, means, inverses, weight_E)
+        ctx.bias_type = None if bias_E is None else bias_E.dtype
+        ctx.set_materialize_grads(False)
+        return y_NE, x_NE
 
-@residual_sum.register_fake
-def _sum_shape(x_NE: Tensor | None, f_NE: Tensor, seed: Tensor, share: float) -> Tensor:
-    return f_NE.new_empty(f_NE.shape)
-
-
-def _save_seed(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, _, seed, ctx.share = inputs
-    ctx.save_for_backward(seed)
-    ctx.adds = x is not None
-
-
-def _differentiate_sum(ctx: Any, dz: Tensor) -> tuple[Tensor | None, ...]:
-    (seed,) = ctx.saved_tensors
-    return dz if ctx.adds else None, residual_sum(None, dz, seed, ctx.share), None, None
-
-
-residual_sum.register_autograd(_differentiate_sum, setup_context=_save_seed)
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor | None, skip: Tensor | None) -> tuple[Tensor | None, ...]:
+        if dy is None:
+            return skip, None, None, None
+        x, means, inverses, weight = ctx.saved_tensors
+        dx, _, (dweight, dbias) = residual_norm_backward(dy, x, means, inverses, weight, None, 0.0, skip)
+        return dx, dweight.to(weight.dtype), None if ctx.bias_type is None else dbias.to(ctx.bias_type), None
 
 
 # --- launching --------------------------------------------------------------------------------------------------------
@@ -357,21 +308,4 @@ def _norm(
     saves = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
     # An operator takes about 20 microseconds per call: in a decoding step, more than the kernel itself.
     norm = residual_norm if saves or torch.compiler.is_compiling() else _launch_norm
-    return norm(x_NE, f_NE, weight_E, bias_E, _seed(x_NE, share), epsilon, share, saves)[0]
-
-
-def _seed(like: Tensor, share: float) -> Tensor | None:
-    """Draw the seed of one call from the generator of the device, which works in CUDA graphs too."""
-    return torch.randint(2**62, (1,), device=like.device) if share > 0 else None
-
-
-def _dropping(share: float) -> tuple[int, float]:
-    """Return how many of 65536 possible draws drop a value, and the factor of values that are kept."""
-    return min(round(share * 65536), 65535), 1 / (1 - share)
-
-
-def _tile(width: int) -> dict[str, int]:
-    """Return the sizes of one program: several rows if they are short, more warps if they are long."""
-    room = next_power_of_two(width, 16)
-    warps = max(4, room // 512)
-    return {"WIDTH": width, "ROOM": room, "ROWS": max(1, _VALUES // room), "num_warps": warps}
+    return norm(x_NE, f_NE, weight_E, bias_E, draw_seed(x_NE, share), epsilon, share, saves)[0]

@@ -11,9 +11,11 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.nn.kernels.sizes import next_power_of_two, strides
+from heedful.nn.kernels.sizes import count_multiprocessors, next_power_of_two, strides
 
 TILE: Final = 2048  # elements of a block of past keys: two warps hold them in registers together with the values
+# With fewer programs than multiprocessors, nothing hides the latency of a block: a program reads eight at once.
+WIDE_TILE: Final = 8 * TILE
 KEYS: Final = 32  # memory keys per block
 
 
@@ -117,11 +119,12 @@ def attend_past_kernel(
     _, _, room, beams, _, _ = cache_2SPKHD.shape
     past_k, past_v = cache_2SPKHD
     across = next_power_of_two(width, 16)
+    few = rows * heads <= count_multiprocessors(q_RHD.device)
     y_RHD = torch.empty((rows, heads, width), dtype=q_RHD.dtype, device=q_RHD.device)
     _past[(rows * heads,)](
         q_RHD, k_RHD, v_RHD, past_k, past_v, ancestors_SKP, positions_S, y_RHD, width**-0.5,
         *strides(q_RHD, k_RHD, v_RHD, y_RHD), *past_k.stride()[:4], *ancestors_SKP.stride()[:2], heads, beams, room,
-        WIDTH=width, ROOM=across, BLOCK=TILE // across, num_warps=2,
+        WIDTH=width, ROOM=across, BLOCK=(WIDE_TILE if few else TILE) // across, num_warps=8 if few else 2,
     )  # fmt: skip
     return y_RHD
 

@@ -22,6 +22,7 @@ class EmbeddingParts(TypedDict, total=False):
     norm: nn.Module | None
     dropout_words: float
     drops_types: bool
+    keeps_first: bool
 
 
 class WordDropout(Dropout):
@@ -52,7 +53,10 @@ class Embedding(nn.Module):
     c = 1, segments, N = norm                   Devlin et al. 2019, 3
 
     D drops single values, and D_w the vectors of whole words: of single tokens, or of all tokens of a type. Without
-    `positions` nothing is added: attention can have positions of its own, as in `nn.attention.relative_positions`.
+    `positions` nothing is added: attention can have positions of its own, as in `nn.attention.relative_positions`. In
+    that case a causal model must keep the first word (`keeps_first`), which attends to itself alone: from a zero
+    vector, blocks with norms before their sublayers compute zeros, and each norm multiplies gradients by
+    1 / sqrt(epsilon).
     Values are returned in `precision`, and all later modules compute in the dtype of their input.
     """
 
@@ -66,8 +70,10 @@ class Embedding(nn.Module):
         norm: nn.Module | None = None,
         dropout_words: float = 0.0,
         drops_types: bool = False,
+        keeps_first: bool = False,
     ) -> None:
         super().__init__()
+        self.keeps_first = keeps_first
         self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
         self.drop_words = WordTypeDropout(dropout_words, len(weight)) if drops_types else WordDropout(dropout_words)
         self.segments, self.norm = segments, norm or nn.Identity()
@@ -94,7 +100,8 @@ class Embedding(nn.Module):
         """Embed tokens at given positions, all below `bound`."""
         x = self.rows(tokens_N) * self.scale
         if self.training and self.drop_words.share:
-            x = x * self.drop_words.factors(tokens_N, x)
+            factors_N1 = self.drop_words.factors(tokens_N, x)
+            x = x * (factors_N1.where(positions_N.unsqueeze(1) > 0, 1) if self.keeps_first else factors_N1)
         if self.positions is not None:
             x = x + self.positions(positions_N, bound)
         if self.segments is not None:

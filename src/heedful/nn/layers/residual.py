@@ -25,19 +25,24 @@ class Residual(nn.Module):
 
     def forward(self, x_NE: Float[Tensor, "N E"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "N E"]:
         """Add the output of the sublayer to its input."""
-        f_NE = sublayer(self.before(x_NE))
         if use_kernels(x_NE):
             from heedful.nn.kernels import residual_norm  # imports Triton, which a CPU does not need
 
             if residual_norm.supports(x_NE):
-                return self._in_one_pass(x_NE, f_NE)
-        y_NE: Tensor = self.after(x_NE + self.drop(f_NE))
+                return self._by_kernels(x_NE, sublayer)
+        y_NE: Tensor = self.after(x_NE + self.drop(sublayer(self.before(x_NE))))
         return y_NE
 
-    def _in_one_pass(self, x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N E"]:
-        """Return M(x + D(f)), by kernels that read and write memory once."""
-        from heedful.nn.kernels.residual_norm import dropped_sum, norm_of_sum
+    def _by_kernels(self, x_NE: Float[Tensor, "N E"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "N E"]:
+        """Compute the same, by kernels that read and write memory once."""
+        from heedful.nn.kernels.residual_norm import norm_and_skip, norm_of_sum
+        from heedful.nn.kernels.residual_sum import dropped_sum
 
+        if isinstance(self.before, LayerNorm):
+            h_NE, x_NE = norm_and_skip(x_NE, self.before.weight, self.before.bias, self.before.eps)
+        else:
+            h_NE = self.before(x_NE)
+        f_NE = sublayer(h_NE)
         share = self.drop.share if self.drop.training else 0.0
         if isinstance(self.after, LayerNorm):
             return norm_of_sum(x_NE, f_NE, self.after.weight, self.after.bias, self.after.eps, share)

@@ -4,7 +4,7 @@ This file alone converts packed sentences to the order of time, both for torch's
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Literal, cast
@@ -282,6 +282,8 @@ class RecurrentStack(nn.Module):
         for layer, module in enumerate(self.layers):
             before = self._layer_state(initial, layer, time.rows)
             weights = [weight for some in self._weights(module, y.dtype) for weight in some]
+            if self.training and self.shares.weights > 0 and y.is_cuda:
+                weights = _next_to_each_other(weights)
             # One layer without dropout; "train" tells cuDNN to keep what a backward pass needs.
             rest = (
                 before if len(before) > 1 else before[0], weights, True, 1, 0.0,
@@ -337,6 +339,14 @@ def _inner_type(x: Tensor) -> torch.dtype:
     if x.dtype == torch.float16 or (x.dtype == torch.bfloat16 and x.device.type != "cpu"):
         return torch.float32
     return x.dtype
+
+
+def _next_to_each_other(weights: Sequence[Tensor]) -> list[Tensor]:
+    """Return the weights in one piece of memory, matrices first, as cuDNN needs them: it would copy them, and warn."""
+    order = sorted(range(len(weights)), key=lambda place: -weights[place].ndim)  # stable
+    flat = torch.cat([weights[place].flatten() for place in order])
+    parts = dict(zip(order, flat.split([weights[place].numel() for place in order]), strict=True))
+    return [parts[place].view_as(weight) for place, weight in enumerate(weights)]
 
 
 @torch.no_grad()

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.config.model.language import LanguageModelTable
+from heedful.models.build.language import build_language_model
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.positions import Learned, Sinusoidal
-from heedful.packed import Layout
+from heedful.packed import Layout, Packed
 
 WORDS, WIDTH = 9, 4
 
@@ -54,6 +56,33 @@ def test_values_leave_in_the_chosen_precision_and_weights_keep_theirs() -> None:
     rounded.sum().backward()
     assert embedding.weight.grad is not None
     assert embedding.weight.grad.dtype == torch.float32
+
+
+def test_the_first_word_of_a_sentence_is_kept_where_no_position_is_added() -> None:
+    weight = nn.Parameter(torch.randn(WORDS, WIDTH))
+    embedding = Embedding(weight, None, 0.0, scaled=False, dropout_words=0.9, keeps_first=True)
+    tokens, layout = torch.arange(9), Layout.of([1, 5, 3])
+    kept = [(embedding(tokens, layout) != 0).all(1) for _ in range(20)]
+    assert all(bool(each[place]) for each in kept for place in (0, 1, 6))
+    assert not all(each.all() for each in kept)
+
+
+def test_gradients_of_a_language_model_that_drops_words_do_not_grow_from_layer_to_layer() -> None:
+    decoder = {
+        "family": "transformer",
+        "width": 16,
+        "heads": 2,
+        "layers": 16,
+        "positions": "rope",
+        "dropout": 0.0,
+        "dropout_words": 0.5,
+    }
+    torch.manual_seed(0)
+    model = build_language_model(LanguageModelTable.model_validate({"family": "language", "decoder": decoder}), WORDS)
+    tokens = Packed(torch.randint(WORDS, (24,)), Layout.of([3] * 8))
+    model.train()(tokens).square().sum().backward()
+    norms = [p.grad.norm() for p in model.parameters() if p.grad is not None]
+    assert max(norms) < 1e3 * sorted(norms)[len(norms) // 2]
 
 
 def test_embeddings_are_dropped_in_training_alone() -> None:
