@@ -1,0 +1,123 @@
+"""Scores of label sequences: accuracy over words, and precision, recall and F1 over the spans that the labels mark.
+
+    precision = right / predicted      recall = right / true      F1 = 2 right / (predicted + true)
+
+A predicted span is right if a true one has the same words and the same type. Labels that break the rules of BIO or
+BIOES are read as the program of the CoNLL shared tasks and seqeval's default mode read them: a span continues from one
+word to the next if the first has B-X or I-X and the second I-X or E-X of the same type; any other label but O begins a
+new span. This module does not need torch.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from heedful.label_schemes import OUTSIDE, mark_spans, split_label
+
+
+class Span(NamedTuple):
+    """Words of a sentence that belong together."""
+
+    type: str
+    start: int  # the index of the first word
+    end: int  # the index after the last word
+
+
+def spans_of(labels: Sequence[str]) -> list[Span]:
+    """Return the spans that the labels of a sentence mark, in order."""
+    spans: list[Span] = []
+    before, type_before = OUTSIDE, ""
+    for index, (prefix, type_) in enumerate(map(split_label, labels)):
+        if before in "BI" and prefix in "IE" and type_ == type_before:
+            spans[-1] = spans[-1]._replace(end=index + 1)
+        elif prefix != OUTSIDE:
+            spans.append(Span(type_, index, index + 1))
+        before, type_before = prefix, type_
+    return spans
+
+
+@dataclass(frozen=True)
+class SpanCounts:
+    """How many spans were predicted, how many there are, and how many predicted ones are right."""
+
+    right: int = 0
+    predicted: int = 0
+    true: int = 0
+
+    @property
+    def precision(self) -> float:
+        """Right / predicted; 0 if no span was predicted."""
+        return self.right / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Right / true; 0 if there is no span."""
+        return self.right / self.true if self.true else 0.0
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall; 0 if there is neither a predicted nor a true span."""
+        either = self.predicted + self.true
+        return 2 * self.right / either if either else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelResult:
+    """The predicted and the true labels of the words of sentences."""
+
+    predicted: Sequence[Sequence[str]]
+    true: Sequence[Sequence[str]]
+
+    def __post_init__(self) -> None:
+        if list(map(len, self.predicted)) != list(map(len, self.true)):
+            raise ValueError("predicted and true labels must be those of the same words")
+
+    @property
+    def words(self) -> int:
+        """The number of words."""
+        return sum(map(len, self.true))
+
+    @cached_property
+    def right_words(self) -> int:
+        """The number of words whose predicted label is the true one."""
+        return sum(said == true for said, true in self._words())
+
+    @property
+    def accuracy(self) -> float:
+        """The fraction of words whose predicted label is the true one; 0 if there are no words."""
+        return self.right_words / self.words if self.words else 0.0
+
+    @cached_property
+    def marks_spans(self) -> bool:
+        """Whether the labels mark spans, as BIO and BIOES do."""
+        return mark_spans({label for pair in self._words() for label in pair})
+
+    @property
+    def spans(self) -> SpanCounts:
+        """The counts over the spans of all types: their precision, recall and F1 are the micro averages."""
+        counts = self.by_type.values()
+        return SpanCounts(
+            sum(one.right for one in counts), sum(one.predicted for one in counts), sum(one.true for one in counts)
+        )
+
+    @cached_property
+    def by_type(self) -> dict[str, SpanCounts]:
+        """The counts over the spans of each type, in alphabetical order."""
+        right, said, there = Counter[str](), Counter[str](), Counter[str]()
+        for labels, truth in zip(self.predicted, self.true, strict=True):
+            found, wanted = set(spans_of(labels)), set(spans_of(truth))
+            right.update(span.type for span in found & wanted)
+            said.update(span.type for span in found)
+            there.update(span.type for span in wanted)
+        return {type_: SpanCounts(right[type_], said[type_], there[type_]) for type_ in sorted(said | there)}
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean F1 over the types of spans; 0 if there are none."""
+        return sum(one.f1 for one in self.by_type.values()) / len(self.by_type) if self.by_type else 0.0
+
+    def _words(self) -> Iterator[tuple[str, str]]:
+        for labels, truth in zip(self.predicted, self.true, strict=True):
+            yield from zip(labels, truth, strict=True)
