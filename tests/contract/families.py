@@ -171,10 +171,19 @@ CLASSIFIERS: dict[str, Options] = {
     "pairs": {"encoder": _TINY | {"segments": 2}},
     "bert-pairs": {"encoder": _TINY | {"family": "bert"}, "pooler": True, "pool": "mean"},
     "gru-pairs": {"encoder": {"family": "recurrent", "width": 8}, "pool": "attention"},
+    "parallel": {"encoder": _TINY, "join": "parallel", "pooler": True},
+    "alternating": {"encoder": _TINY | {"positions": "learned"}, "join": "alternating"},
+    "bert-parallel": {"encoder": _TINY | {"family": "bert"}, "join": "parallel"},
+    "gru-alternating": {
+        "encoder": {"family": "recurrent", "width": 8, "embedding": 6},
+        "join": "alternating",
+        "labels": "several",
+    },
     "several": {"encoder": _TINY, "labels": "several"},
     "hierarchical-several": {"encoder": {"family": "hierarchical", "words": _WORDS}, "labels": "several"},
 }
-PAIRED = ("pairs", "bert-pairs", "gru-pairs")  # of these those that read two texts
+JOINED = ("parallel", "alternating", "bert-parallel", "gru-alternating")  # of these those with co-attention
+PAIRED = ("pairs", "bert-pairs", "gru-pairs", *JOINED)  # and all that read two texts
 MASKED: dict[str, Options] = {
     "next-sentence": {},
     "tokens-alone": {"next_sentence": False, "segments": 0},

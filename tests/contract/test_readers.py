@@ -18,6 +18,7 @@ from heedful.config.train import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
+from heedful.data.batches.text_pairs import PairedTextCollator
 from heedful.data.batches.texts import AnyTextCollator, TextBatch, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
@@ -52,6 +53,8 @@ def collator(name: str) -> AnyTextCollator:
     classes = CLASSES if config.labels == "several" else 0
     if config.nested:
         return DocumentCollator(20, 3, classes=classes)
+    if config.joins_after_reading:
+        return PairedTextCollator(20, classes=classes)
     return TextCollator(20, paired=name in PAIRED, classes=classes)
 
 

@@ -9,15 +9,18 @@ from heedful.nn.layers.linear import Linear
 
 
 class Pooler(nn.Module):
-    """y = tanh(W x + b) of the class token's vector      Devlin et al. 2019, as in their program"""
+    """y = tanh(W x + b) of the class token's vector      Devlin et al. 2019, as in their program
 
-    def __init__(self, width: int) -> None:
+    The vector of a pair of texts may be wider; y has the encoder's width, as in Lu et al. 2016, 3.4.
+    """
+
+    def __init__(self, width: int, pooled_width: int | None = None) -> None:
         super().__init__()
-        self.linear = Linear(width, width)
+        self.linear = Linear(pooled_width or width, width)
 
-    def forward(self, x_BE: Float[Tensor, "B E"]) -> Float[Tensor, "B E"]:
+    def forward(self, x_BG: Float[Tensor, "B G"]) -> Float[Tensor, "B E"]:
         """Apply to each text's vector."""
-        y_BE: Tensor = self.linear(x_BE).tanh()
+        y_BE: Tensor = self.linear(x_BG).tanh()
         return y_BE
 
 

@@ -68,7 +68,7 @@ class LanguageModel(Generator):
 
 
 class Classifier(nn.Module):
-    """scores = W D(pool(encoder(text))) + b: any encoder, any pool."""
+    """scores = W D(pool(encoder(text))) + b: any encoder, any pool, of one text or of the two of a pair."""
 
     def __init__(self, pooled: Pooled, pooler: Pooler | None, dropout: float, output: Linear) -> None:
         super().__init__()

@@ -25,6 +25,7 @@ from heedful.models.weights import set_weights, shapes_of
 SHAPELESS: Final = (
     "family", "heads", "activation", "norm", "positions", "embedding_scale", "alignment", "wiring", "cell",
     "reverse_source", "input_feeding", "pool", "word_pool", "labels", "norm_kind", "rope_base", "feedback",
+    "join",
 )  # fmt: skip
 _FREE: Final = ("preset", "backend", "temperature", "variational")  # besides all dropout: no weight depends on them
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # keys of [data]
@@ -139,13 +140,17 @@ def _other_head(recipe: Recipe, start: Recipe) -> bool:
 
 
 def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
-    """Return the start's weights by their names in a model: all, or with another head the encoder's and shared ones."""
+    """Return the start's weights by their names in a model: all, or with another head the encoder's and shared ones.
+
+    A part outside the encoder whose shape differs, such as the pooler of pairs, is not shared.
+    """
     weights: dict[str, Tensor] = dict(start.named_parameters())
     own = dict(model.named_parameters())
     if type(start) is not type(model):
         theirs, ours = _encoder_prefix(start), _encoder_prefix(model)
         moved = {re.sub(f"^{re.escape(theirs)}", ours, name): weight for name, weight in weights.items()}
-        return {name: weight for name, weight in moved.items() if name.startswith(ours) or name in own}
+        shared = {name for name in moved.keys() & own.keys() if moved[name].shape == own[name].shape}
+        return {name: weight for name, weight in moved.items() if name.startswith(ours) or name in shared}
     optional = tuple(getattr(model, "optional_parts", ()))
     return {name: weight for name, weight in weights.items() if name in own or not name.startswith(optional)}
 

@@ -178,8 +178,9 @@ def test_several_labels_have_a_probability_each(tmp_path: Path, capsys: Capture)
     assert nothing == {"labels": [], "probabilities": {}}
 
 
-def test_pairs_are_two_columns(tmp_path: Path, capsys: Capture) -> None:
-    classifier = untrained(tmp_path / "pairs", {}, PAIRS)
+@pytest.mark.parametrize("join", ["sequence", "parallel"])
+def test_pairs_are_two_columns(tmp_path: Path, capsys: Capture, join: str) -> None:
+    classifier = untrained(tmp_path / "pairs", {"join": join, "pool": None}, PAIRS)
     path = file_of(tmp_path / "in", [f"{PRAISE}\t{BLAME}", "", f"{BLAME}\t{PRAISE}", f"{PRAISE}\t "])
     assert classify(tmp_path / "pairs", path) == 0
     first, second = classifier.classify([PRAISE, BLAME], [BLAME, PRAISE])

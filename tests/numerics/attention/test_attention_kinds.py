@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.nn.alignments.distributions import Distribution, GumbelHard, Hard, Sigmoid, softmax, sparsemax
-from heedful.nn.attention.coattention import CoAttention
+from heedful.nn.attention.coattention import AlternatingCoAttention, CoAttention
 from heedful.nn.attention.windows import PredictedWindow, Window
 from heedful.nn.layers.meta_embedding import MetaEmbedding
 
@@ -20,6 +21,7 @@ HARD: dict[str, Callable[[Distribution], Hard]] = {
     "cold gumbel": lambda distribution: GumbelHard(distribution, temperature=0.1),
 }
 every_hard = pytest.mark.parametrize("hard", HARD.values(), ids=HARD)
+CO_ATTENTIONS = (CoAttention, AlternatingCoAttention)
 LENGTHS = torch.tensor([5, 1, 3, 0])
 KEEP = torch.arange(5) < LENGTHS.unsqueeze(1)
 OTHER_KEEP = torch.arange(4) < torch.tensor([[2], [4], [0], [3]])
@@ -234,7 +236,7 @@ def test_co_attention_equals_a_loop_over_pairs() -> None:
     found_a, found_b = both(a, KEEP, b, OTHER_KEEP)
     for sentence in range(4):
         first, second = a[sentence][KEEP[sentence]], b[sentence][OTHER_KEEP[sentence]]
-        affinity = [[math.tanh(float(x @ both.affinity.weight @ y)) for y in second] for x in first]
+        affinity = [[math.tanh(float(x @ both.affinity.weight @ y) / math.sqrt(3)) for y in second] for x in first]
         inner_a, inner_b = [both.into_a.weight @ x for x in first], [both.into_b.weight @ y for y in second]
         hidden_a = [
             (mine + sum(share * other for share, other in zip(row, inner_b, strict=True))).tanh()
@@ -256,8 +258,31 @@ def test_co_attention_equals_a_loop_over_pairs() -> None:
             torch.testing.assert_close(found[sentence], expected)
 
 
-def test_the_weights_of_co_attention_are_those_of_its_pooled_vectors() -> None:
-    both = CoAttention(3, 2, inner=4)
+@torch.no_grad()
+def test_alternating_co_attention_equals_a_loop_over_its_three_steps() -> None:
+    both = AlternatingCoAttention(3, 2, inner=4).double()
+    a, b = torch.randn(4, 5, 3, dtype=torch.float64), torch.randn(4, 4, 2, dtype=torch.float64)
+
+    def attended(tokens: Tensor, step: Any, guide: Tensor | None) -> Tensor:
+        guided = 0 if guide is None else step.guide.weight @ guide
+        powers = [math.exp(float(step.score.weight[0] @ (step.into.weight @ x + guided).tanh())) for x in tokens]
+        expected = torch.zeros(tokens.shape[1], dtype=torch.float64)
+        for power, token in zip(powers, tokens, strict=True):
+            expected += power / sum(powers) * token
+        return expected
+
+    found_a, found_b = both(a, KEEP, b, OTHER_KEEP)
+    for sentence in range(4):
+        first, second = a[sentence][KEEP[sentence]], b[sentence][OTHER_KEEP[sentence]]
+        summary = attended(first, both.summary, None)
+        pooled_b = attended(second, both.over_b, summary)
+        torch.testing.assert_close(found_b[sentence], pooled_b)
+        torch.testing.assert_close(found_a[sentence], attended(first, both.over_a, pooled_b))
+
+
+@pytest.mark.parametrize("kind", CO_ATTENTIONS)
+def test_the_weights_of_co_attention_are_those_of_its_pooled_vectors(kind: type[CoAttention]) -> None:
+    both = kind(3, 2, inner=4)
     a, b = torch.randn(4, 5, 3), torch.randn(4, 4, 2)
     weights_a, weights_b = both.weights(a, KEEP, b, OTHER_KEEP)
     found_a, found_b = both(a, KEEP, b, OTHER_KEEP)
@@ -271,8 +296,9 @@ def test_the_weights_of_co_attention_are_those_of_its_pooled_vectors() -> None:
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf, 1e30])
-def test_what_is_not_kept_moves_no_vector_and_no_gradient(poison: float) -> None:
-    both = CoAttention(3, 2, inner=4)
+@pytest.mark.parametrize("kind", CO_ATTENTIONS)
+def test_what_is_not_kept_moves_no_vector_and_no_gradient(kind: type[CoAttention], poison: float) -> None:
+    both = kind(3, 2, inner=4)
     a, b = torch.randn(4, 5, 3), torch.randn(4, 4, 2)
     results = []
     for filling in (0.0, poison):
@@ -287,8 +313,9 @@ def test_what_is_not_kept_moves_no_vector_and_no_gradient(poison: float) -> None
         assert torch.equal(clean, poisoned)
 
 
-def test_mixtures_and_co_attention_compute_in_the_type_of_their_input() -> None:
-    mix, both = MetaEmbedding((3, 2), 4), CoAttention(3, 2, inner=4)
+@pytest.mark.parametrize("kind", CO_ATTENTIONS)
+def test_mixtures_and_co_attention_compute_in_the_type_of_their_input(kind: type[CoAttention]) -> None:
+    mix, both = MetaEmbedding((3, 2), 4), kind(3, 2, inner=4)
     a, b = torch.randn(4, 5, 3), torch.randn(4, 4, 2)
     pairs: list[tuple[Tensor, Tensor]] = []
     pairs.append((mix([a[0, :4].bfloat16(), b[0].bfloat16()]), mix([a[0, :4], b[0]])))
@@ -298,8 +325,9 @@ def test_mixtures_and_co_attention_compute_in_the_type_of_their_input() -> None:
         torch.testing.assert_close(narrow.float(), wide, atol=3e-2, rtol=3e-2)
 
 
-def test_gradients_of_mixtures_and_co_attention_are_those_of_finite_differences() -> None:
-    mix, both = MetaEmbedding((3, 2), 4).double(), CoAttention(3, 2, 4).double()
+@pytest.mark.parametrize("kind", CO_ATTENTIONS)
+def test_gradients_of_mixtures_and_co_attention_are_those_of_finite_differences(kind: type[CoAttention]) -> None:
+    mix, both = MetaEmbedding((3, 2), 4).double(), kind(3, 2, 4).double()
     a = torch.randn(4, 5, 3, dtype=torch.float64, requires_grad=True)
     b = torch.randn(4, 4, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda a, b: mix([a[0, :4], b[0]]), (a, b))

@@ -1,8 +1,8 @@
 """The [model] table of a classifier."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from heedful.config.model.bert import BertModel
 from heedful.config.model.encoders import (
@@ -28,12 +28,29 @@ class ClassifierModel(Section):
 
     By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one.
     """
+    join: Literal["sequence", "parallel", "alternating"] = "sequence"
+    """How the texts of a pair are joined.
+
+    sequence: they are read as one sequence, `<s> text </s> second </s>`; parallel, alternating: each is read by itself,
+    and co-attention pools both, at once or in turns (Lu et al. 2016).
+    """
     pooler: bool = False
     """Whether tanh(W y + b) follows the pool, as in BERT."""
     dropout: Share = 0.1
     """Dropout before the linear map."""
     labels: Literal["one", "several"] = "one"
     """Whether a text has exactly one label, or any number of them."""
+
+    @model_validator(mode="after")
+    def _co_attention_pools(self) -> Self:
+        if self.joins_after_reading and self.pool is not None:
+            raise ValueError(f'`join = "{self.join}"` pools both texts by co-attention: leave `pool` out')
+        return self
+
+    @property
+    def joins_after_reading(self) -> bool:
+        """Whether the texts of a pair are read one by one, and joined by co-attention."""
+        return self.join != "sequence"
 
     @property
     def width(self) -> int:

@@ -32,13 +32,18 @@ def _check(recipe: Tables) -> None:
             '`second` makes pairs of texts, which `encoder.family = "hierarchical"` does not read: leave it out, or '
             "use another encoder"
         )
-    if any(pairs) and getattr(model.encoder, "segments", 0) == 1:
+    if model.joins_after_reading and not any(pairs):
+        raise ValueError(
+            f'`model.join = "{model.join}"` joins pairs of texts, but `data.train` has single texts: set `second`, or '
+            "leave `join` out"
+        )
+    if any(pairs) and not model.joins_after_reading and getattr(model.encoder, "segments", 0) == 1:
         raise ValueError(
             "`model.encoder.segments` must be 2 where `second` makes pairs of texts, or 0 to tell them apart by their "
             "markers alone, but is 1"
         )
     if not model.nested:
-        check_room(recipe, any(pairs))
+        check_room(recipe, any(pairs) and not model.joins_after_reading)
 
 
 def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
@@ -48,7 +53,7 @@ def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
     update: dict[str, Any] = {
         "encoder": merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
     }
-    if "pooler" not in said.model_fields_set and said.pooled_by == "first":
+    if "pooler" not in said.model_fields_set and said.pooled_by == "first" and not said.joins_after_reading:
         update["pooler"] = start.next_sentence
     return said.model_copy(update=update)
 

@@ -14,18 +14,21 @@ from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
 from heedful.models.networks import Classifier, MaskedModel
+from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import make_table
 from heedful.nn.layers.linear import Linear
-from heedful.nn.layers.pooling import POOLS
+from heedful.nn.layers.pooling import POOLS, Pool
 
 
 def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:
     """Make a classifier with new weights, drawn from torch's global generator."""
     table, width = config.encoder, config.encoder.memory_width
     weight = make_table(vocabulary, table.embedding_width)
-    pooled = Pooled(_encoder(table, weight), POOLS[config.pooled_by](width))
-    model = Classifier(pooled, Pooler(width) if config.pooler else None, config.dropout, Linear(width, classes))
+    encoder, pool = _encoder(table, weight), _pool(config, width)
+    pooled_width = PairPool.vectors * width if config.joins_after_reading else width
+    pooler, head_width = (Pooler(width, pooled_width), width) if config.pooler else (None, pooled_width)
+    model = Classifier(Pooled(encoder, pool), pooler, config.dropout, Linear(head_width, classes))
     _initialize(model, table)
     return model
 
@@ -39,6 +42,13 @@ def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
     model = MaskedModel(_encoder(config, weight), head, pooler, follows)
     _initialize(model, config)
     return model
+
+
+def _pool(config: ClassifierModel, width: int) -> Pool:
+    """Make the pool of a text, or the co-attention of a pair."""
+    if config.joins_after_reading:
+        return PairPool(COATTENTIONS[config.join](width))
+    return POOLS[config.pooled_by](width)
 
 
 def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:

@@ -14,7 +14,6 @@ from heedful.arguments import check_path, check_several, check_text, check_texts
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.rules.classify import CLASSIFY, classifier_model
 from heedful.config.rules.task_rules import TaskRules
-from heedful.data.batches.texts import TextCollator
 from heedful.data.corpora.in_memory import labels_of_row, read_rows
 from heedful.data.corpora.texts import Text
 from heedful.data.prepare.document_pieces import document_of, document_store
@@ -66,7 +65,7 @@ class TextClassifier(Embeds[Classifier]):
     @property
     def paired(self) -> bool:
         """Whether the model reads pairs of texts."""
-        return isinstance(self._collator, TextCollator) and self._collator.paired
+        return not self._config.nested and self.recipe.data.paired
 
     @overload
     def classify(self, texts: str, seconds: str | None = None) -> Classification: ...  # type: ignore[overload-overlap]
@@ -136,7 +135,10 @@ class TextClassifier(Embeds[Classifier]):
         return evaluate_classifier(self, texts, name=name, progress=progress).with_metrics(own)
 
     def weights(self, text: str, second: str | None = None) -> list[PoolWeights]:
-        """Return the pool's weights of the tokens of a text; for a document, sentence by sentence."""
+        """Return the pool's weights of the tokens of a text; for a document, sentence by sentence.
+
+        If co-attention joins a pair, there are weights for each of its texts.
+        """
         check_text(text, "`text`")
         self._check_seconds([text], None if second is None else [second])
         if not hasattr(self.network, "pooled"):

@@ -12,7 +12,7 @@ from heedful.packed import Nested, Packed
 
 @dataclass(frozen=True)
 class PoolWeights:
-    """Weights within a sentence of a document, or within a text that is read as one sequence."""
+    """Weights within a sentence of a document, or within a text or a pair that is read as one sequence."""
 
     pieces: tuple[str, ...]  # markers included, as the pool weights them too
     weights: tuple[float, ...]  # weight of each piece; they sum to one
@@ -23,12 +23,16 @@ class PoolWeights:
 def pool_weights(
     network: Classifier, text: Packed | Nested, pieces_of: Callable[[Sequence[int]], list[str]]
 ) -> list[PoolWeights]:
-    """Return the weights of one text, the mean over features if a pool has one for each; needs `eval` mode."""
+    """Return the weights of one text, or of each text of a pair, the mean over features if a pool has one for each.
+
+    The network must be in `eval` mode.
+    """
     outer = network.pooled.weights(text).mean(dim=1).tolist()
     if isinstance(text, Packed):
-        return [PoolWeights(tuple(pieces_of(text.values.tolist())), tuple(outer), 1.0)]
-    assert isinstance(network.encoder, HierarchicalEncoder)
-    inner = network.encoder.words.weights(text.words).mean(dim=1).tolist()
-    pieces, ends = pieces_of(text.words.values.tolist()), text.words.layout.offsets.tolist()
+        words, inner, outer = text, outer, [1.0] * text.layout.sentences
+    else:
+        assert isinstance(network.encoder, HierarchicalEncoder)
+        words, inner = text.words, network.encoder.words.weights(text.words).mean(dim=1).tolist()
+    pieces, ends = pieces_of(words.values.tolist()), words.layout.offsets.tolist()
     spans = zip(ends, ends[1:], outer, strict=False)
     return [PoolWeights(tuple(pieces[begin:end]), tuple(inner[begin:end]), weight) for begin, end, weight in spans]

@@ -11,6 +11,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.rules.classify import classifier_model
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.documents import DocumentCollator
+from heedful.data.batches.text_pairs import PairedTextCollator
 from heedful.data.batches.texts import AnyTextCollator, TextCollator
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
@@ -43,4 +44,6 @@ def collator_of(recipe: Recipe, classes: int) -> AnyTextCollator:
     several = classes if model.labels == "several" else 0
     if isinstance(model.encoder, HierarchicalEncoderTable):
         return DocumentCollator(data.max_length, model.encoder.max_sentence, data.cut, several)
+    if model.joins_after_reading:
+        return PairedTextCollator(data.max_length, data.cut, several)
     return TextCollator(data.max_length, data.cut, data.paired, several)

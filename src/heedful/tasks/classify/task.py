@@ -32,7 +32,7 @@ from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
 from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
-from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
+from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 
@@ -74,10 +74,11 @@ class ClassifyTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        encoder = classifier_model(recipe).encoder
-        if not isinstance(encoder, TransformerStack):
+        model = classifier_model(recipe)
+        if not isinstance(model.encoder, TransformerStack):
             return None
-        return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
+        shape = static_layout(model.encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
+        return shape_of_pairs(shape) if shape is not None and model.joins_after_reading else shape
 
     def validator(self, bundle: Bundle[Classifier], prepared: Prepared) -> ClassifierValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""

@@ -1,5 +1,6 @@
 """The common shape of a GPU's batches, for every task."""
 
+from dataclasses import replace
 from typing import Final
 
 import torch
@@ -11,6 +12,7 @@ from heedful.data.batch_layout import StaticShape
 from heedful.nn.attention.backends import supports_packed
 
 SHORTEST_TEXT: Final = 32  # tokens: batches of texts that are all shorter leave some of the budget unused
+_MOST_PADDED: Final = 10  # times the tokens of a batch: the padded size that co-attention is captured with
 
 
 def static_layout(
@@ -28,3 +30,12 @@ def static_layout(
         return None
     longest = min(longest, data.batch_tokens)
     return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // shortest), longest)
+
+
+def shape_of_pairs(shape: StaticShape) -> StaticShape | None:
+    """Return the shape for pairs whose texts are sequences of their own: twice as many, of as many tokens in all.
+
+    Co-attention pads them; None if the padding of short texts to the longest length would take most of the time.
+    """
+    pairs = replace(shape, sentences=2 * shape.sentences)
+    return pairs if pairs.sentences * pairs.bound <= _MOST_PADDED * pairs.tokens else None

@@ -91,6 +91,29 @@ def test_pairs_need_two_segments_or_none(encoder: str) -> None:
     assert load("classifier", LABELLED, model=f"encoder = {{ {encoder} }}")
 
 
+def test_co_attention_reads_each_text_of_a_pair_by_itself() -> None:
+    for join in ("parallel", "alternating"):
+        short = load("classifier", TWO_TEXTS, data="max_length = 3", model=f'join = "{join}"')
+        assert short.data.max_length == 3
+        assert load("classifier", TWO_TEXTS, model=f'join = "{join}"\nencoder = {{ segments = 1 }}')
+    assert complaint("classifier", TWO_TEXTS, data="max_length = 2", model='join = "parallel"') == (
+        "`data.max_length` (2), markers included, must be at least 3: a text is read as `<s> A </s>`."
+    )
+
+
+def test_co_attention_needs_pairs() -> None:
+    assert complaint("classifier", LABELLED, model='join = "alternating"') == (
+        '`model.join = "alternating"` joins pairs of texts, but `data.train` has single texts: set `second`, or leave '
+        "`join` out."
+    )
+
+
+def test_co_attention_is_the_pool_of_a_pair() -> None:
+    assert complaint("classifier", TWO_TEXTS, model='join = "parallel"\npool = "mean"') == (
+        'in `model`, `join = "parallel"` pools both texts by co-attention: leave `pool` out.'
+    )
+
+
 # --- masked language models -------------------------------------------------------------------------------------------
 
 

@@ -69,6 +69,7 @@ def test_a_vocabulary_without_a_mask_cannot_be_filled(tmp_path: Path) -> None:
         ),
         (BERT, {"family": "bert", "activation": "relu"}, "activation", "relu", "gelu"),
         (CLASSIFIER, {"family": "classifier", "pool": "mean"}, "pool", "mean", "first"),
+        (CLASSIFIER, {"family": "classifier", "join": "parallel"}, "join", "parallel", "sequence"),
         (
             CLASSIFIER,
             {"family": "classifier", "encoder": {"family": "transformer", "norm": "pre"}},
@@ -82,7 +83,8 @@ def test_a_model_that_would_compute_otherwise_is_refused(
     tmp_path: Path, begun: Values, said: Values, key: str, now: object, was: object
 ) -> None:
     folder = start(tmp_path, begun)
-    written = values(tmp_path, said) if said["family"] == "classifier" else filling(tmp_path, **said)
+    classifies = said["family"] == "classifier"
+    written = values(tmp_path, said, second="join" in said) if classifies else filling(tmp_path, **said)
     assert refused(written, tmp_path / "run") == other_function(folder, key, now, was)
     assert not (tmp_path / "run").exists()
 

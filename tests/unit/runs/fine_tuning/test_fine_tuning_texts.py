@@ -91,6 +91,22 @@ def test_the_pooler_comes_with_the_class_token_unless_the_recipe_says_otherwise(
         assert torch.equal(own["pooler.linear.weight"], weights(folder)["pooler.linear.weight"])
 
 
+@pytest.mark.parametrize("pooler", [None, True])
+def test_co_attention_takes_the_encoder_of_bert_and_has_a_pooler_of_its_own(
+    tmp_path: Path, pooler: bool | None
+) -> None:
+    folder = start(tmp_path, BERT)
+    said = {"join": "parallel"} | ({} if pooler is None else {"pooler": pooler})
+    made, own, _ = at_first(values(tmp_path, ON_BERT | said, second=True))
+    theirs = weights(folder)
+    taken = [name for name in theirs if name.startswith("encoder.")]
+    assert all(torch.equal(own[moved(name)], theirs[name]) for name in taken)
+    assert isinstance(made.model, ClassifierModel)
+    assert made.model.pooler == bool(pooler) == ("pooler.linear.weight" in own)
+    if pooler:
+        assert own["pooler.linear.weight"].shape == (8, 4 * 8)
+
+
 def test_a_recipe_may_say_a_key_of_the_encoder_and_leave_the_rest_to_its_start(tmp_path: Path) -> None:
     folder = start(tmp_path, BERT)
     (tmp_path / "my.toml").write_text(

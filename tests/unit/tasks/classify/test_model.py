@@ -113,6 +113,29 @@ def test_pairs_are_read_together(name: str) -> None:
             classifier.classify(text, second)
 
 
+@pytest.mark.parametrize("join", ["parallel", "alternating"])
+@pytest.mark.parametrize("name", ["transformer", "recurrent", "bert"])
+def test_co_attention_joins_pairs_that_are_read_one_by_one(name: str, join: str) -> None:
+    classifier = made(name, PAIRS, pool=None, join=join)
+    texts = reviews()
+    seconds = [*reversed(texts[1:]), "The plot was flat . " * 7]
+    found = classifier.classify(texts, seconds)
+    encode, network = classifier.vocabularies["text"].encode, classifier.network.eval()
+    for one, pair in zip(found, zip(texts, seconds, strict=True), strict=True):
+        ids = [[BEGIN, *encode(text)[: LONGEST - 2], END] for text in pair]
+        with torch.inference_mode():
+            expected = network(Packed.of(ids))[0].softmax(0).tolist()
+        assert list(one.probabilities.values()) == pytest.approx(expected, abs=1e-5)
+    assert classifier.classify(texts[0], seconds[0]).probabilities != classifier.classify(seconds[0], texts[0])
+    weights = classifier.weights("The film was great .", "The plot was dull")
+    assert [one.pieces for one in weights] == [
+        ("<s>", "The", "film", "was", "great", ".", "</s>"), ("<s>", "The", "plot", "was", "dull", "</s>"),
+    ]  # fmt: skip
+    assert [one.weight for one in weights] == [1, 1]
+    assert [sum(one.weights) for one in weights] == pytest.approx([1, 1])
+    assert weights != classifier.weights("The film was great .", "The cast was dull")
+
+
 def test_one_text_has_one_answer_whose_probabilities_sum_to_one() -> None:
     found = made().classify("The film was great .")
     assert isinstance(found, Classification)

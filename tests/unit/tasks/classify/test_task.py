@@ -11,6 +11,7 @@ import torch
 
 from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
+from heedful.data.batches.text_pairs import PairedTextCollator
 from heedful.data.batches.texts import TextCollator
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
@@ -45,7 +46,8 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def recipe(encoder: str = "transformer", *, labels: str = "one", second: bool = False, **options: Any) -> Recipe:
     corpus = {"jsonl": "t.jsonl", "text": "text", "label": "label"} | ({"second": "second"} if second else {})
     data = {"train": corpus, "valid": corpus, "batch_tokens": 64, "max_length": 12, **options.pop("data", {})}
-    model = {"family": "classifier", "encoder": ENCODERS[encoder], "labels": labels}
+    join = options.pop("join", "sequence")
+    model = {"family": "classifier", "encoder": ENCODERS[encoder], "labels": labels, "join": join}
     return Recipe.model_validate(
         {"data": data, "tokenizer": {"kind": "word"}, "model": model, "train": options.pop("train", {})}
     )
@@ -101,6 +103,8 @@ def test_a_vocabulary_and_classes_that_are_given_are_kept(tmp_path: Path, tokeni
         ({}, TextCollator(12)),
         ({"data": {"cut": "middle"}}, TextCollator(12, "middle")),
         ({"second": True}, TextCollator(12, paired=True)),
+        ({"second": True, "join": "parallel", "data": {"cut": "start"}}, PairedTextCollator(12, "start")),
+        ({"second": True, "join": "alternating", "labels": "several"}, PairedTextCollator(12, classes=3)),
         ({"labels": "several"}, TextCollator(12, classes=3)),
         ({"encoder": "hierarchical", "data": {"cut": "start"}}, DocumentCollator(12, 7, "start")),
         ({"encoder": "hierarchical", "labels": "several"}, DocumentCollator(12, 7, classes=3)),
@@ -133,6 +137,18 @@ def test_a_gpu_has_one_shape_of_batches_where_attention_runs_straight_on_it(enco
     assert shape is not None
     assert (shape.tokens, shape.bound, shape.max_sentences) == (64, 12, 2)
     assert TASK.static_shape(made.model_copy(update={"model": model}), torch.float32) is None
+
+
+@pytest.mark.parametrize(("max_length", "captured"), [(128, True), (129, False)])
+def test_a_gpu_has_one_shape_of_pairs_unless_most_of_it_would_be_padding(max_length: int, captured: bool) -> None:
+    made = recipe(second=True, data={"batch_tokens": 4096, "max_length": max_length})
+    wide = made.model.encoder.model_copy(update={"width": 64})  # type: ignore[union-attr]
+    model = made.model.model_copy(update={"encoder": wide, "join": "parallel"})
+    shape = TASK.static_shape(made.model_copy(update={"model": model}), torch.bfloat16)
+    assert (shape is not None) == captured
+    if shape is not None:
+        assert (shape.tokens, shape.bound) == (4096, 128)
+        assert shape.sentences == 2 * (4096 // 32 + 4096 // 128)  # of the most pairs, and of their dummies
 
 
 @pytest.mark.parametrize("max_length", [40, 6], ids=["whole", "cut"])
