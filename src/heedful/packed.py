@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 IGNORED: Final = (
@@ -101,6 +101,7 @@ class Packed:
     values: Shaped[Tensor, "N ..."]
     layout: Layout
     segments: Int[Tensor, "N"] | None = None
+    added: Float[Tensor, "N E"] | None = None  # what is added to the embeddings of token ids
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]]) -> "Packed":
@@ -115,12 +116,15 @@ class Packed:
 
     def with_values(self, values: Shaped[Tensor, "N ..."]) -> "Packed":
         """Return the same sentences with other values."""
-        return replace(self, values=values)
+        return replace(self, values=values, added=None)
 
     def to(self, device: torch.device, non_blocking: bool = False) -> "Packed":
         """Copy to a device."""
-        segments = None if self.segments is None else self.segments.to(device, non_blocking=non_blocking)
-        return Packed(self.values.to(device, non_blocking=non_blocking), self.layout.to(device, non_blocking), segments)
+        segments, added = (
+            None if part is None else part.to(device, non_blocking=non_blocking) for part in (self.segments, self.added)
+        )
+        values = self.values.to(device, non_blocking=non_blocking)
+        return Packed(values, self.layout.to(device, non_blocking), segments, added)
 
     def split(self) -> list[Tensor]:
         """Return the values of each sentence; waits for the device to know the lengths."""

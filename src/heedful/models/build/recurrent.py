@@ -8,6 +8,7 @@ from torch import nn
 
 from heedful.config.model.encoders import RecurrentEncoderTable
 from heedful.config.model.language import RecurrentDecoderTable
+from heedful.config.model.letters import RecurrentLettersTable
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.recurrent.decoder import EachSentence, EachToken, RecurrentDecoder
@@ -61,6 +62,11 @@ def encoder_stack(config: RecurrentEncoderTable, input_width: int) -> RecurrentS
         config.dropout,
         config.variational,
     )
+
+
+def letters_stack(config: RecurrentLettersTable) -> RecurrentStack:
+    """Make the layer that reads the letters of words in both directions."""
+    return RecurrentStack(_KINDS[config.cell], config.embedding, config.width // 2, bidirectional=True)
 
 
 def recurrent_decoder(

@@ -40,7 +40,7 @@ class RecurrentEncoder(nn.Module):
     def forward(self, source: Packed) -> RecurrentMemory:
         """Encode packed tokens."""
         layout = source.layout
-        x_NE = self.embedding(source.values, layout)
+        x_NE = self.embedding(source.values, layout, added_NE=source.added)
         if self.reverse:
             turned = _from_the_end(layout)
             y_NO, last = self.stack(permute_rows(x_NE, turned, turned), layout)

@@ -18,7 +18,7 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, source: Packed) -> Packed:
         """Encode packed tokens."""
-        x = self.embedding(source.values, source.layout, source.segments)
+        x = self.embedding(source.values, source.layout, source.segments, source.added)
         for block in self.blocks:
             x = block(x, source.layout)
         return source.with_values(self.final(x))

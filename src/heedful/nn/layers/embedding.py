@@ -47,10 +47,12 @@ class WordTypeDropout(WordDropout):
 
 
 class Embedding(nn.Module):
-    """x = D(N(c * D_w(W[token]) + P(position) + S[segment]))
+    """x = D(N(c * D_w(W[token]) + P(position) + S[segment] + a))
 
     c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5
     c = 1, segments, N = norm                   Devlin et al. 2019, 3
+
+    a are vectors from elsewhere, such as those of the letters of words; without them it is 0.
 
     D drops single values, and D_w the vectors of whole words: of single tokens, or of all tokens of a type. Without
     `positions` nothing is added: attention can have positions of its own, as in `nn.attention.relative_positions`. In
@@ -81,10 +83,14 @@ class Embedding(nn.Module):
         self.precision = weight.dtype
 
     def forward(
-        self, tokens_N: Int[Tensor, "N"], layout: Layout, segments_N: Int[Tensor, "N"] | None = None
+        self,
+        tokens_N: Int[Tensor, "N"],
+        layout: Layout,
+        segments_N: Int[Tensor, "N"] | None = None,
+        added_NE: Float[Tensor, "N E"] | None = None,
     ) -> Float[Tensor, "N E"]:
         """Embed packed tokens; without `segments` all are in the first segment."""
-        return self.at(tokens_N, layout.positions, layout.bound, segments_N)
+        return self.at(tokens_N, layout.positions, layout.bound, segments_N, added_NE)
 
     def step(self, tokens_R: Int[Tensor, "R"], position: int) -> Float[Tensor, "R E"]:
         """Embed one token per row, all at the same position."""
@@ -96,6 +102,7 @@ class Embedding(nn.Module):
         positions_N: Int[Tensor, "N"],
         bound: int,
         segments_N: Int[Tensor, "N"] | None = None,
+        added_NE: Float[Tensor, "N E"] | None = None,
     ) -> Float[Tensor, "N E"]:
         """Embed tokens at given positions, all below `bound`."""
         x = self.rows(tokens_N) * self.scale
@@ -106,6 +113,8 @@ class Embedding(nn.Module):
             x = x + self.positions(positions_N, bound)
         if self.segments is not None:
             x = x + (self.segments[0] if segments_N is None else F.embedding(segments_N, self.segments))
+        if added_NE is not None:
+            x = x + added_NE
         dropped: Tensor = self.drop(self.norm(x).to(self.precision))
         return dropped
 

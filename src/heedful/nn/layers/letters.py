@@ -1,0 +1,62 @@
+"""The letters of a word as a level below it: one vector per word, made from its letters by a convolution.
+
+The recurrent reader is `nn.recurrent.letters`. Both read packed letters, with a layout whose "sentences" are words.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.nn.layers.embedding import Embedding
+from heedful.nn.layers.linear import Linear
+from heedful.nn.layers.pooling import MaxPool
+from heedful.packed import Layout, Packed
+
+
+class ConvolutionalLetters(nn.Module):
+    """y = max_t tanh(sum_j W_j x(t + j) + b),  j = -(kernel - 1) / 2 ... (kernel - 1) / 2      Ma and Hovy 2016, 2.1
+
+    x are embeddings of letters, 0 outside of the word; the maximum is over the letters of a word, feature by feature,
+    and tanh as in Kim et al. 2016. A word without letters becomes zeros.
+    """
+
+    def __init__(self, embedding: Embedding, width: int, kernel: int) -> None:
+        super().__init__()
+        if kernel % 2 == 0:
+            raise ValueError(f"a kernel of {kernel} letters has no letter in its middle: it must be odd")
+        self.embedding, self.reach, self.width = embedding, kernel // 2, width
+        self.project, self.pool = Linear(kernel * embedding.weight.shape[1], width), MaxPool()
+
+    def forward(self, letters: Packed) -> Float[Tensor, "B O"]:
+        """Return one vector per word."""
+        layout = letters.layout
+        x_NE = self.embedding(letters.values, layout)
+        if not layout.tokens:
+            return x_NE.new_zeros(layout.sentences, self.width)
+        seen = [_shifted(x_NE, layout, by) for by in range(-self.reach, self.reach + 1)]
+        y_NO: Tensor = self.project(torch.cat(seen, dim=1)).tanh()
+        return self.pool(y_NO, layout)
+
+
+def _shifted(x_NE: Float[Tensor, "N E"], layout: Layout, by: int) -> Float[Tensor, "N E"]:
+    """Return x(t + by) of each letter; zeros where the word has no such letter."""
+    # In another word, and around the end of the batch, positions differ by something else.
+    inside_N = layout.positions.roll(-by) - layout.positions == by
+    return x_NE.roll(-by, dims=0).masked_fill(~inside_N.unsqueeze(1), 0)
+
+
+class LetterVectors(nn.Module):
+    """x_i = W reader(letters of word i), which is added to the embedding of the first piece of word i"""
+
+    def __init__(self, reader: nn.Module, reader_width: int, width: int) -> None:
+        super().__init__()
+        self.reader, self.project = reader, Linear(reader_width, width, bias=False)
+
+    def forward(self, letters: Packed, places_W: Int[Tensor, "W"], tokens: int) -> Float[Tensor, "N E"]:
+        """Return a vector for each of the tokens: that of a word at its place, and zeros elsewhere.
+
+        Words at place 0 are dummies: the first token of a batch is a marker, not a word. Letters may have more dummies.
+        """
+        x_WE: Tensor = self.project(self.reader(letters)[: len(places_W)])
+        x_WE = x_WE.masked_fill((places_W == 0).unsqueeze(1), 0)
+        return x_WE.new_zeros(tokens, x_WE.shape[1]).index_add(0, places_W, x_WE)
