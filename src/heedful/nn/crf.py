@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from heedful.label_schemes import AllowedTransitions
+from heedful.nn.kernels import use_kernels
 from heedful.nn.padding import pad, unpad
 from heedful.packed import IGNORED, Layout
 
@@ -83,8 +84,8 @@ class LinearChain(nn.Module):
         with torch.no_grad():
             x_NC = _normalize(scores_NC)
             chain = self._chain(x_NC, layout, layout.lengths, None)
-            alphas_LBC, totals_B = _sum_forward(*chain.parts)
-            p_LBC, _ = _sum_backward(alphas_LBC, totals_B, *chain.parts)
+            alphas_LBC, totals_B = _sum_forward(*chain.padded)
+            p_LBC, _ = _sum_backward(alphas_LBC, totals_B, *chain.padded)
             return unpad(p_LBC.transpose(0, 1).contiguous(), layout)
 
     def best(self, scores_NC: Float[Tensor, "N C"], layout: Layout) -> BestPaths:
@@ -94,7 +95,7 @@ class LinearChain(nn.Module):
             if not layout.tokens:
                 return BestPaths(layout.positions, x_NC.new_zeros(layout.sentences))
             chain = self._chain(x_NC, layout, layout.lengths, None, forbidden=-torch.inf)
-            path_LB, scores_B = _best_forward(*chain.parts)
+            path_LB, scores_B = _best_forward(*chain.padded)
             return BestPaths(unpad(path_LB.T.contiguous(), layout), scores_B)
 
     def _chain(
@@ -105,8 +106,7 @@ class LinearChain(nn.Module):
         faultless_B: Bool[Tensor, "B"] | None,
         forbidden: float = _FORBIDDEN,
     ) -> "_Chain":
-        """Return the scores of a batch, padded; forbidden ones in all sentences, or those that are faultless."""
-        x_LBC = pad(x_NC, layout).transpose(0, 1)
+        """Return the scores of a batch; transitions are forbidden in all sentences, or in those that are faultless."""
         start, steps, end = (part.to(x_NC.dtype) for part in (self.start, self.transitions, self.end))
         rows = layout.sentences
         start_BC, steps_BCC, end_BC = start.expand(rows, -1), steps.expand(rows, -1, -1), end.expand(rows, -1)
@@ -116,7 +116,7 @@ class LinearChain(nn.Module):
             start_BC = start_BC.masked_fill(shut[-1, :-1] & hold_B[:, None], forbidden)
             steps_BCC = steps_BCC.masked_fill(shut[:-1, :-1] & hold_B[:, None, None], forbidden)
             end_BC = end_BC.masked_fill(shut[:-1, -1] & hold_B[:, None], forbidden)
-        return _Chain(x_LBC, start_BC, steps_BCC, end_BC, lengths_B.long())
+        return _Chain(x_NC, start_BC, steps_BCC, end_BC, layout, lengths_B)
 
     def _faultless(self, truth: "_Truth", labels_N: Int[Tensor, "N"], layout: Layout) -> Bool[Tensor, "B"] | None:
         """Return whether the true labels of each sentence are allowed."""
@@ -170,22 +170,58 @@ class _Truth:
 
 @dataclass(frozen=True, eq=False)
 class _Chain:
-    """All scores of a batch of sentences, in the order of time."""
+    """All scores of a batch of sentences; `lengths_B` may be shorter than those of the layout."""
 
-    x_LBC: Float[Tensor, "L B C"]
+    x_NC: Float[Tensor, "N C"]
     start_BC: Float[Tensor, "B C"]
     steps_BCC: Float[Tensor, "B C C"]  # from a label to the next
     end_BC: Float[Tensor, "B C"]
+    layout: Layout
     lengths_B: Int[Tensor, "B"]
 
     @property
-    def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        return self.x_LBC, self.start_BC, self.steps_BCC, self.end_BC, self.lengths_B
+    def padded(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The scores in the order of time [L, B, C], and what the references take besides."""
+        x_LBC = pad(self.x_NC, self.layout).transpose(0, 1)
+        return x_LBC, self.start_BC, self.steps_BCC, self.end_BC, self.lengths_B
 
     def log_partition(self) -> Float[Tensor, "B"]:
         """Return log sum over y of exp s(y); 0 for a sentence without words."""
-        total_B: Tensor = _LogPartition.apply(*self.parts)  # type: ignore[no-untyped-call]
+        if use_kernels(self.x_NC):
+            from heedful.nn.kernels import chain_sums  # imports Triton, which a CPU does not need
+
+            if chain_sums.supports(self.x_NC):
+                return self.log_partition_by_kernel()
+        total_B: Tensor = _LogPartition.apply(*self.padded)  # type: ignore[no-untyped-call]
         return total_B
+
+    def log_partition_by_kernel(self) -> Float[Tensor, "B"]:
+        """Return the same by one program per sentence."""
+        total_B: Tensor = _LogPartitionByKernel.apply(  # type: ignore[no-untyped-call]
+            self.x_NC.contiguous(), self.start_BC, self.steps_BCC, self.end_BC, self.layout.offsets, self.lengths_B
+        )
+        return total_B
+
+
+class _LogPartitionByKernel(torch.autograd.Function):
+    """`_LogPartition` of packed scores, on a GPU."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, start: Tensor, steps: Tensor, end: Tensor, offsets: Tensor, lengths: Tensor
+    ) -> Tensor:
+        from heedful.nn.kernels.chain_sums import sum_forward
+
+        alphas, totals = sum_forward(x, start, steps, end, offsets, lengths)
+        ctx.save_for_backward(x, steps, end, offsets, lengths, alphas, totals)
+        return totals
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy_B: Tensor) -> tuple[Tensor | None, ...]:
+        from heedful.nn.kernels.chain_sums import sum_backward
+
+        return *sum_backward(*ctx.saved_tensors, dy_B.contiguous()), None, None
 
 
 class _LogPartition(torch.autograd.Function):

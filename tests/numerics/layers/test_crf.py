@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heedful.label_schemes import SchemeName, allowed_transitions, first_forbidden
-from heedful.nn.crf import LinearChain, transition_matrix
+from heedful.nn.crf import LinearChain, _Chain, transition_matrix
+from heedful.nn.kernels import without_kernels
 from heedful.packed import IGNORED, Layout
 
 LENGTHS = [3, 0, 4, 1, 2]
@@ -134,6 +135,24 @@ def test_a_sentence_ends_before_a_label_that_is_ignored() -> None:
     alone = chain.loss(x[:2], torch.tensor([0, 2]), Layout.of([2]))
     torch.testing.assert_close(filled, alone)
     torch.testing.assert_close(*(torch.autograd.grad(loss, x)[0] for loss in (filled, alone)))
+
+
+@pytest.mark.parametrize("labels", [1, 3, 17])
+def test_the_kernel_sums_as_the_reference_does(labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton", reason="Triton is not installed here")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernel
+    allowed = torch.ones(labels + 1, labels + 1, dtype=torch.bool)
+    if labels > 1:
+        allowed[1, 0] = False
+    chain, layout = drawn_chain(labels, allowed=allowed).float().to(device), replace(Layout.of(LENGTHS), bound=6)
+    layout, truth = layout.to(device), torch.tensor([0, 0, 0, 1, 0, 1, IGNORED, 0, 0, 0]).clamp(max=labels - 1)
+    x = torch.randn(10, labels, device=device, requires_grad=True)
+    with without_kernels():
+        expected = loss_and_gradients(chain.loss(x, truth.to(device), layout), chain, x)
+    monkeypatch.setattr("heedful.nn.crf._Chain.log_partition", _Chain.log_partition_by_kernel)
+    found = loss_and_gradients(chain.loss(x, truth.to(device), layout), chain, x)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_neighbours_do_not_matter() -> None:
