@@ -221,7 +221,9 @@ class _LogPartitionByKernel(torch.autograd.Function):
     def backward(ctx: Any, dy_B: Tensor) -> tuple[Tensor | None, ...]:
         from heedful.nn.kernels.chain_sums import sum_backward
 
-        return *sum_backward(*ctx.saved_tensors, dy_B.contiguous()), None, None
+        x, steps, end, offsets, lengths, alphas, totals = ctx.saved_tensors
+        gradients = sum_backward(x, steps, end, offsets, lengths, alphas, totals, dy_B.contiguous())
+        return *gradients, None, None
 
 
 class _LogPartition(torch.autograd.Function):
