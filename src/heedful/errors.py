@@ -3,7 +3,7 @@
 A message is one line: where, what is wrong, what it must be, and what to do.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -72,6 +72,12 @@ def suggestion(word: str, known: Sequence[str]) -> str:
     if near:
         return f" Did you mean `{near}`?"
     return f" Known: {', '.join(known)}." if known else ""
+
+
+def alternatives(names: Iterable[str]) -> str:
+    """Return quoted names in words: "a", "b" or "c"."""
+    *others, last = [f'"{name}"' for name in names]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,14 +1,12 @@
 """Checks across the tables of a recipe that hold for every task; `rules` has those of each task."""
 
-from collections.abc import Iterable
-
 from heedful.config.corpora import SPLITS
 from heedful.config.model.size import check_size
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
 from heedful.config.tables import Tables
 from heedful.config.tasks import TASKS
-from heedful.errors import nearest
+from heedful.errors import alternatives, nearest
 
 
 def check_recipe(recipe: Tables, rules: TaskRules) -> None:
@@ -54,7 +52,7 @@ def _check_family(recipe: Tables, rules: TaskRules) -> None:
     if recipe.model.family not in rules.families:
         raise ValueError(
             f'`task = "{rules.name}"` does not apply to `model.family = "{recipe.model.family}"`: use '
-            f"{_quoted(rules.families)}"
+            f"{alternatives(rules.families)}"
         )
 
 
@@ -74,11 +72,11 @@ def _check_metric(recipe: Tables, rules: TaskRules) -> None:
     if metric in known:
         raise ValueError(
             f'`train.validation.metric` is "{metric}", which does not apply to {rules.learner}: use '
-            f"{_quoted(rules.metrics)}"
+            f"{alternatives(rules.metrics)}"
         )
     near = nearest(metric, list(rules.metrics))
     own = "; one of your own is passed in Python, by `metrics=...`"
-    meant = f'did you mean "{near}"?' if near else f"use {_quoted(rules.metrics)}{own}"
+    meant = f'did you mean "{near}"?' if near else f"use {alternatives(rules.metrics)}{own}"
     raise ValueError(f'`train.validation.metric` is "{metric}", which is not a metric: {meant}')
 
 
@@ -92,8 +90,3 @@ def _refuse_keys_of_others(recipe: Tables, rules: TaskRules) -> None:
         default = type(section).model_fields[key].get_default(call_default_factory=True)
         if getattr(section, key) != default:
             raise ValueError(f"`{path}` does not apply to {rules.learner}: leave it out")
-
-
-def _quoted(names: Iterable[str]) -> str:
-    *others, last = [f'"{name}"' for name in names]
-    return f"{', '.join(others)} or {last}" if others else last

@@ -205,6 +205,11 @@ class Train(Section):
     """Probability that is spread over all classes; by default 0.1 for a translator, 0 for other models."""
     class_weights: Literal["balanced"] | dict[str, PositiveFloat] | None = None
     """Weight of each class in the loss; "balanced" is inverse to its frequency. By default all weigh the same."""
+    auxiliary: NonNegativeFloat = 0.0
+    """Factor of the language-model loss that a classifier with a language model as its encoder minimises as well.
+
+    0.5 in Radford et al. 2018, 3.2.
+    """
     masking: Masking = Field(default_factory=Masking)
     """Tokens that a masked language model predicts."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0

@@ -1,5 +1,7 @@
 """Networks: compositions of encoders, decoders, pools and heads."""
 
+from typing import cast
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -7,13 +9,15 @@ from torch import Tensor, nn
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.windows import WindowBatch
+from heedful.data.tokenize.tokenizer import END
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
-from heedful.models.protocols import Encoder, Generator, HasPrecision
+from heedful.models.protocols import Decoder, Encoder, Generator, HasPrecision
 from heedful.nn.layers.dropout import Dropout
-from heedful.nn.layers.embedding import Output
+from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import FirstPool
+from heedful.nn.per_sentence import ends_of_sentences
 from heedful.packed import Nested, Packed
 
 
@@ -67,6 +71,32 @@ class LanguageModel(Generator):
         return self.decoder.states(batch.inputs, None)
 
 
+class LanguageEncoder(nn.Module):
+    """A language model as the encoder of texts `<s> text <extract>` or `<s> text <delimiter> second <extract>`
+
+    Radford et al. 2018, 3.3. The last state, of `<extract>`, has read the whole text. Batches have `</s>` in place of
+    both; the vocabulary stays as it is, and the two are vectors of their own, `markers`, which fine-tuning learns from
+    random values. `<s>` is known to the language model, unlike in the paper.
+    """
+
+    def __init__(self, decoder: nn.Module, markers: nn.Parameter) -> None:
+        super().__init__()
+        embedding = decoder.embedding
+        assert isinstance(embedding, Embedding)
+        self.markers = embedding.markers = markers
+        self.decoder: Decoder = decoder  # type: ignore[assignment]
+
+    def forward(self, text: Packed) -> Packed:
+        """Return the vectors of all tokens."""
+        return text.with_values(self.decoder.states(self.marked(text), None))
+
+    def marked(self, text: Packed) -> Packed:
+        """Return the tokens with each `</s>` as one of the own markers: `<extract>` at the end, else `<delimiter>`."""
+        delimiter = self.decoder.output.weight.shape[0]  # the first token after the vocabulary
+        marker_N = delimiter + ends_of_sentences(text.layout).to(text.values.dtype)
+        return text.with_values(torch.where(text.values == END, marker_N, text.values))
+
+
 class Classifier(nn.Module):
     """scores = W D(pool(encoder(text))) + b: any encoder, any pool, of one text or of the two of a pair."""
 
@@ -82,7 +112,11 @@ class Classifier(nn.Module):
 
     def forward(self, text: Packed | Nested) -> Float[Tensor, "B C"]:
         """Score every class of each text."""
-        y_BE: Tensor = self.pooler(self.pooled(text))
+        return self.scores(self.encoder(text))
+
+    def scores(self, encoded: Packed) -> Float[Tensor, "B C"]:
+        """Score every class of each encoded text."""
+        y_BE: Tensor = self.pooler(self.pooled.pool(encoded.values, encoded.layout))
         scores_BC: Tensor = self.output(self.drop(y_BE))
         return scores_BC
 
@@ -118,6 +152,17 @@ class MaskedModel(nn.Module):
 
 
 Network = EncoderDecoder | Classifier | MaskedModel | LanguageModel
+
+
+def reader_of(network: nn.Module) -> nn.Module | None:
+    """Return the part that reads texts, on which another head can be put; None in a network that has none.
+
+    It is the encoder, or of a language model, alone or as an encoder, the decoder.
+    """
+    if isinstance(network, LanguageModel):
+        return cast(nn.Module, network.decoder)
+    encoder = getattr(network, "encoder", None)
+    return cast(nn.Module, encoder.decoder) if isinstance(encoder, LanguageEncoder) else encoder
 
 
 def set_precision(model: nn.Module, precision: torch.dtype) -> None:

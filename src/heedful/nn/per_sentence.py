@@ -9,7 +9,7 @@ Shape letter of this file: W  features of a token
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -41,6 +41,11 @@ def last_state(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W
         return x_NW.new_zeros(layout.sentences, x_NW.shape[1])
     ends = (layout.offsets[1:] - 1).clamp(min=0)
     return x_NW.index_select(0, ends).masked_fill((layout.lengths == 0).unsqueeze(1), 0)
+
+
+def ends_of_sentences(layout: Layout) -> Bool[Tensor, "N"]:
+    """Return which tokens are the last of their sentence: those before a first one, and the very last."""
+    return (layout.positions == 0).roll(-1)
 
 
 class _Copies(torch.autograd.Function):

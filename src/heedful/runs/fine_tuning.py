@@ -15,10 +15,11 @@ from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section, merge_tables
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
+from heedful.errors import UserError, alternatives
 from heedful.files import expand_user
 from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle, read_bundle, read_description
+from heedful.models.networks import reader_of
 from heedful.models.weights import set_weights, shapes_of
 
 # Keys that weights depend on but that their shapes do not show: with another value the weights are meaningless.
@@ -105,10 +106,10 @@ def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
     ours, theirs = recipe.model, start.model
     our_encoder, their_encoder = text_encoder(ours), text_encoder(theirs)
     same = ours.family == theirs.family
-    if not same and recipe.rules.on_encoder_of is not None and their_encoder is None:
+    if not same and recipe.rules.on_encoder_of is not None and theirs.family not in recipe.rules.other_starts:
         raise UserError(
             f'{recipe.rules.learner.capitalize()} cannot start from {folder}: its `model.family` is "{theirs.family}", '
-            'but must be "bert" or "classifier".'
+            f"but must be {alternatives((*recipe.rules.other_starts, *recipe.rules.families))}."
         )
     if not same and recipe.rules.on_encoder_of is None:
         raise _other_function("family", ours.family, theirs.family, folder)
@@ -157,7 +158,7 @@ def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
 
 def _encoder_prefix(network: nn.Module) -> str:
     """Return the prefix of the names of an encoder's parameters."""
-    encoder = network.encoder
+    encoder = reader_of(network)
     return next(f"{name}." for name, module in network.named_modules() if module is encoder)
 
 

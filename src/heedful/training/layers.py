@@ -5,6 +5,8 @@ from typing import Literal
 from torch import nn
 
 from heedful.errors import UserError, counted
+from heedful.models.networks import LanguageModel, reader_of
+from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.training.optimizers import Scales
 
@@ -35,15 +37,19 @@ def freeze(model: nn.Module, what: Literal["encoder"] | int | None) -> None:
             parameter.requires_grad_(False)
 
 
-def _encoder(model: nn.Module, key: str) -> TransformerEncoder:
-    encoder = getattr(model, "encoder", None)
-    if not isinstance(encoder, TransformerEncoder):
+def _encoder(model: nn.Module, key: str) -> TransformerEncoder | TransformerDecoder:
+    encoder = None if isinstance(model, LanguageModel) else reader_of(model)
+    if not isinstance(encoder, TransformerEncoder | TransformerDecoder):
         raise UserError(f"`{key}` needs a Transformer encoder, which this model does not have: leave it out.")
     return encoder
 
 
-def _by_depth(encoder: TransformerEncoder) -> list[list[nn.Parameter]]:
-    """Return the parameters of the embedding, then of each block; a final norm belongs to the last block."""
-    parts = [list(encoder.embedding.parameters()), *(list(block.parameters()) for block in encoder.blocks)]
+def _by_depth(encoder: TransformerEncoder | TransformerDecoder) -> list[list[nn.Parameter]]:
+    """Return the parameters of the embedding, then of each block; a final norm belongs to the last block.
+
+    Markers of the embedding are new, as a head is.
+    """
+    embedding = [weight for weight in encoder.embedding.parameters() if weight is not encoder.embedding.markers]
+    parts = [embedding, *(list(block.parameters()) for block in encoder.blocks)]
     parts[-1] += encoder.final.parameters()
     return parts

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from heedful.data.batches.masked import MaskedBatch
 from heedful.data.batches.texts import TextBatch
-from heedful.models.networks import Classifier, MaskedModel
+from heedful.data.tokenize.tokenizer import PAD
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel
 from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
-from heedful.packed import IGNORED
+from heedful.nn.per_sentence import ends_of_sentences
+from heedful.packed import IGNORED, Packed
 
 BatchType = TypeVar("BatchType", contravariant=True)
 
@@ -101,16 +103,20 @@ class OneLabel:
 
     def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
         """Sum the loss over the texts of a micro-batch."""
-        scores_BC = model(batch.text).float()
+        return self.of_scores(model(batch.text), batch.labels)
+
+    def of_scores(self, scores: Float[Tensor, "B C"], labels: Int[Tensor, "B"] | Float[Tensor, "B C"]) -> Sums:
+        """Sum the loss over texts with these scores of the classes."""
+        scores_BC = scores.float()
         loss = F.cross_entropy(
             scores_BC,
-            batch.labels,
+            labels,
             self._weights_on(scores_BC.device),
             ignore_index=IGNORED,
             label_smoothing=self.smoothing,
             reduction="sum",
         )
-        likelihood = F.cross_entropy(scores_BC.detach(), batch.labels, ignore_index=IGNORED, reduction="sum")
+        likelihood = F.cross_entropy(scores_BC.detach(), labels, ignore_index=IGNORED, reduction="sum")
         return Sums(loss, likelihood)
 
     def units(self, batch: TextBatch) -> int:
@@ -135,9 +141,9 @@ class SeveralLabels(OneLabel):
     texts that have it.
     """
 
-    def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
-        """Sum the loss over the texts and classes of a micro-batch."""
-        scores_BC, labels_BC = model(batch.text).float(), batch.labels
+    def of_scores(self, scores: Float[Tensor, "B C"], labels: Int[Tensor, "B"] | Float[Tensor, "B C"]) -> Sums:
+        """Sum the loss over the texts, and over their classes."""
+        scores_BC, labels_BC = scores.float(), labels
         real_BC = (labels_BC >= 0).to(scores_BC.dtype)
         aims_BC = labels_BC.clamp(min=0)
         smoothed_BC = aims_BC * (1 - self.smoothing) + self.smoothing / 2
@@ -147,6 +153,37 @@ class SeveralLabels(OneLabel):
         )
         likelihood = F.binary_cross_entropy_with_logits(scores_BC.detach(), aims_BC, real_BC, reduction="sum")
         return Sums(loss, likelihood)
+
+
+class WithLanguageLoss:
+    """L = L_classes + factor * L_language, for a classifier whose encoder is a language model
+
+    Radford et al. 2018, 3.2. L_language is the mean cross-entropy of the next token, over all tokens of the texts of a
+    micro-batch and the `</s>` after each of them.
+    """
+
+    def __init__(self, classes: OneLabel, factor: float) -> None:
+        self.classes, self.factor = classes, factor
+        self.units, self.tokens = classes.units, classes.tokens
+
+    def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
+        """Sum the loss over the texts of a micro-batch."""
+        assert isinstance(model.encoder, LanguageEncoder)
+        assert isinstance(batch.text, Packed)
+        encoded, output = model.encoder(batch.text), model.encoder.decoder.output
+        classes = self.classes.of_scores(model.scores(encoded), batch.labels)
+        labels_N = next_tokens(batch.text)
+        language, _ = smoothed_cross_entropy(encoded.values, output.weight, output.bias, labels_N, 0.0)
+        # Counted on the device, as a graph that was captured with one batch is replayed with others.
+        texts = (batch.labels.reshape(len(batch.labels), -1)[:, 0] != IGNORED).sum()
+        tokens = (labels_N != IGNORED).sum().clamp(min=1)
+        return Sums(classes.loss + self.factor * language * texts / tokens, classes.likelihood)
+
+
+def next_tokens(text: Packed) -> Int[Tensor, "N"]:
+    """Return the token after each token of a text; IGNORED after the last one, and for what fills up a batch."""
+    next_N = text.values.roll(-1)
+    return next_N.masked_fill(ends_of_sentences(text.layout) | (next_N == PAD), IGNORED)
 
 
 class MaskedTokens:

@@ -180,7 +180,8 @@ def test_a_resolved_recipe_comes_back_from_json_and_from_toml(model: str) -> Non
     [
         (
             'family = "bret"',
-            '`model.encoder.family` is "bret", but must be one of: transformer, recurrent, hierarchical, bert.',
+            '`model.encoder.family` is "bret", but must be one of: transformer, recurrent, hierarchical, bert, '
+            "language.",
         ),
         (
             'cell = "lstm"',

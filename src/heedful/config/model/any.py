@@ -16,7 +16,7 @@ AnyModel = Annotated[
     TransformerModel | RecurrentModel | MixedModel | ClassifierModel | BertModel | LanguageModelTable,
     Field(discriminator="family"),
 ]
-AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel
+AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel | LanguageModelTable
 
 
 def text_encoder(model: AnyModel) -> AnyEncoder | None:
@@ -24,9 +24,9 @@ def text_encoder(model: AnyModel) -> AnyEncoder | None:
     match model:
         case ClassifierModel():
             return model.encoder
-        case BertModel():
+        case BertModel() | LanguageModelTable():
             return model
-        case TransformerModel() | RecurrentModel() | MixedModel() | LanguageModelTable():
+        case TransformerModel() | RecurrentModel() | MixedModel():
             return None
         case _:
             assert_never(model)

@@ -11,6 +11,7 @@ from heedful.config.model.encoders import (
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
+from heedful.config.model.language import LanguageModelTable
 from heedful.config.section import Section, Share
 
 
@@ -19,14 +20,15 @@ class ClassifierModel(Section):
 
     family: Literal["classifier"]
     encoder: Annotated[
-        TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel,
+        TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel | LanguageModelTable,
         Field(discriminator="family"),
     ] = TransformerEncoderTable()
-    """Family and shape of the encoder."""
+    """Family and shape of the encoder; "language" is a language model, which reads a text from left to right."""
     pool: PoolName | None = None
     """Function from states to one vector.
 
-    By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one.
+    By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one, and
+    "last" for a language model.
     """
     join: Literal["sequence", "parallel", "alternating"] = "sequence"
     """How the texts of a pair are joined.
@@ -71,5 +73,14 @@ class ClassifierModel(Section):
     @property
     def pooled_by(self) -> PoolName:
         """Name of the pool, by default the usual one of the encoder."""
-        usual: dict[str, PoolName] = {"recurrent": "max", "hierarchical": "attention"}
+        usual: dict[str, PoolName] = {"recurrent": "max", "hierarchical": "attention", "language": "last"}
         return self.pool or usual.get(self.encoder.family, "first")
+
+    @model_validator(mode="after")
+    def _first_state_knows_the_text(self) -> Self:
+        if self.pool == "first" and isinstance(self.encoder, LanguageModelTable):
+            raise ValueError(
+                '`pool` is "first", but the first state of a language model is the same for every text: leave it out, '
+                'or use "last" or "mean"'
+            )
+        return self

@@ -205,6 +205,16 @@ class LanguageModelTable(Section):
         return self.decoder.width
 
     @property
+    def embedding_width(self) -> int:
+        """Width of the embedding."""
+        return self.decoder.embedding_width
+
+    @property
+    def memory_width(self) -> int:
+        """Width of the states that a head reads."""
+        return self.decoder.output_width
+
+    @property
     def longest(self) -> tuple[int, str] | None:
         """Maximum tokens of a window, and the key that sets it; None where there is no limit."""
         end = self.decoder.longest

@@ -6,6 +6,7 @@ from heedful.config.corpora import SPLITS, AnyCorpus, RowTexts
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.language import LanguageModelTable
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.texts import check_longest, check_room, check_texts
 from heedful.config.section import merge_tables
@@ -44,16 +45,22 @@ def _check(recipe: Tables) -> None:
         )
     if not model.nested:
         check_room(recipe, any(pairs) and not model.joins_after_reading)
+    if recipe.train.auxiliary and not isinstance(model.encoder, LanguageModelTable):
+        raise ValueError(
+            "`train.auxiliary` is the factor of a language model's loss, which "
+            f'`model.encoder.family = "{model.encoder.family}"` does not have: leave it out, or use "language"'
+        )
 
 
 def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
     """Return the classifier with the start's encoder, and with its pooler if it has one and `pooler` is not set."""
     assert isinstance(said, ClassifierModel), f"{said.family} is not a classifier"
-    assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
+    assert isinstance(start, BertModel | LanguageModelTable), f"{start.family} is not in `other_starts`"
     update: dict[str, Any] = {
         "encoder": merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
     }
-    if "pooler" not in said.model_fields_set and said.pooled_by == "first" and not said.joins_after_reading:
+    pooled = said.pooled_by == "first" and not said.joins_after_reading
+    if isinstance(start, BertModel) and pooled and "pooler" not in said.model_fields_set:
         update["pooler"] = start.next_sentence
     return said.model_copy(update=update)
 
@@ -73,8 +80,9 @@ CLASSIFY: Final = TaskRules(
     needs="a classifier learns from texts with labels: give `text` and `label`",
     vocabularies=("text",),
     labels=True,
-    own_keys=("data.cut", "train.class_weights"),
+    own_keys=("data.cut", "train.class_weights", "train.auxiliary"),
     on_encoder_of=_on_encoder_of,
+    other_starts=("bert", "language"),
     test_files="give --source and --target, texts and their labels",
     same_keys=("model.labels",),
     check=_check,

@@ -39,6 +39,7 @@ class TaskRules:
     label_smoothing: float = 0.0  # default of `train.label_smoothing`
     # Puts the task's head on the encoder of a start model of another family; None if the families must be the same.
     on_encoder_of: Callable[[AnyModel, AnyModel], AnyModel] | None = None
+    other_starts: tuple[str, ...] = ("bert",)  # values of `model.family` of those starts
     # For evaluation:
     test_files: str | None = None  # content of --source and --target, as a way out; None where they are not accepted
     evaluation_options: tuple[str, ...] = ()  # options of its own, besides those of a search

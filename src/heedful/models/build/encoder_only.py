@@ -9,11 +9,13 @@ from heedful.config.model.any import AnyEncoder
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.language import LanguageModelTable
+from heedful.models.build.language import init_language, language_decoder
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
-from heedful.models.networks import Classifier, MaskedModel
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import make_table
@@ -61,15 +63,19 @@ def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
             words = Pooled(_encoder(config.words, weight), POOLS[config.word_pool](config.words.memory_width))
             stack = encoder_stack(config.sentences, config.words.memory_width)
             return HierarchicalEncoder(words, VectorEncoder(stack))
+        case LanguageModelTable():
+            return LanguageEncoder(language_decoder(config, weight), make_table(2, config.embedding_width))
         case _:
             assert_never(config)
 
 
 def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
-    """Initialize the weights: those of BERT as its paper's program does, others as in all other networks."""
+    """Initialize the weights: with BERT and GPT as their papers do, with others as in all other networks."""
     match encoder:
         case BertModel():
             init_normal(model)
+        case LanguageModelTable():
+            init_language(model, encoder)
         case TransformerEncoderTable() | RecurrentEncoderTable() | HierarchicalEncoderTable():
             init_xavier(model)
         case _:

@@ -1,6 +1,6 @@
 """From a recipe's [model] table to a language model."""
 
-from typing import assert_never
+from typing import assert_never, cast
 
 import torch
 from torch import nn
@@ -15,6 +15,7 @@ from heedful.models.build.recurrent import recurrent_language_model
 from heedful.models.build.transformer import transformer_decoder
 from heedful.models.convolutional import ConvolutionalLanguageModel
 from heedful.models.networks import LanguageModel
+from heedful.models.protocols import Decoder
 from heedful.nn.initialization import init_scaled, init_xavier
 from heedful.nn.layers.causal_convolution import ConvolutionBlock
 from heedful.nn.layers.embedding import Embedding, Output, make_table
@@ -22,19 +23,29 @@ from heedful.nn.layers.embedding import Embedding, Output, make_table
 
 def build_language_model(config: LanguageModelTable, vocabulary: int) -> LanguageModel:
     """Make a language model with new weights, drawn from torch's global generator."""
-    table = config.decoder
-    weight = make_table(vocabulary, table.embedding_width)
-    model = LanguageModel(_decoder(table, weight, weight if config.tie else make_table(vocabulary, table.output_width)))
+    model = LanguageModel(language_decoder(config, make_table(vocabulary, config.embedding_width)))
+    init_language(model, config)
+    return model
+
+
+def language_decoder(config: LanguageModelTable, weight: nn.Parameter) -> nn.Module:
+    """Make a decoder without memory whose embedding has this matrix."""
+    table, vocabulary = config.decoder, len(weight)
+    decoder = _decoder(table, weight, weight if config.tie else make_table(vocabulary, table.output_width))
     if config.output_bias:
-        model.output.bias = nn.Parameter(torch.zeros(vocabulary))
-    match table:
-        case TransformerDecoderTable():
+        cast(Decoder, decoder).output.bias = nn.Parameter(torch.zeros(vocabulary))
+    return decoder
+
+
+def init_language(model: nn.Module, config: LanguageModelTable) -> None:
+    """Initialize the weights of a language model, or of a network around one."""
+    match config.decoder:
+        case TransformerDecoderTable() as table:
             init_scaled(model, table.layers)
         case RecurrentDecoderTable() | ConvolutionalDecoderTable():
             init_xavier(model)
         case _:
-            assert_never(table)
-    return model
+            assert_never(config.decoder)
 
 
 def _decoder(

@@ -59,6 +59,7 @@ class Embedding(nn.Module):
     that case a causal model must keep the first word (`keeps_first`), which attends to itself alone: from a zero
     vector, blocks with norms before their sublayers compute zeros, and each norm multiplies gradients by
     1 / sqrt(epsilon).
+    Where `markers` is set to a matrix M, the vectors of tokens from V on, the size of the vocabulary, are M[token - V].
     Values are returned in `precision`, and all later modules compute in the dtype of their input.
     """
 
@@ -80,6 +81,7 @@ class Embedding(nn.Module):
         self.drop_words = WordTypeDropout(dropout_words, len(weight)) if drops_types else WordDropout(dropout_words)
         self.segments, self.norm = segments, norm or nn.Identity()
         self.scale = math.sqrt(weight.shape[1]) if scaled else 1.0
+        self.markers: nn.Parameter | None = None
         self.precision = weight.dtype
 
     def forward(
@@ -105,10 +107,14 @@ class Embedding(nn.Module):
         added_NE: Float[Tensor, "N E"] | None = None,
     ) -> Float[Tensor, "N E"]:
         """Embed tokens at given positions, all below `bound`."""
-        x = self.rows(tokens_N) * self.scale
+        words_N = tokens_N if self.markers is None else tokens_N.clamp(max=len(self.weight) - 1)
+        x = self.rows(words_N) * self.scale
         if self.training and self.drop_words.share:
-            factors_N1 = self.drop_words.factors(tokens_N, x)
+            factors_N1 = self.drop_words.factors(words_N, x)
             x = x * (factors_N1.where(positions_N.unsqueeze(1) > 0, 1) if self.keeps_first else factors_N1)
+        if self.markers is not None:
+            for token, marker_E in enumerate(self.markers, start=len(self.weight)):
+                x = torch.where((tokens_N == token).unsqueeze(1), marker_E, x)
         if self.positions is not None:
             x = x + self.positions(positions_N, bound)
         if self.segments is not None:

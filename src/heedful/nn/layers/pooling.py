@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.layers.linear import Linear
-from heedful.nn.per_sentence import copy_to_tokens, last_state, max_per_sentence, sum_per_sentence
+from heedful.nn.per_sentence import copy_to_tokens, ends_of_sentences, last_state, max_per_sentence, sum_per_sentence
 from heedful.packed import Layout
 
 
@@ -79,8 +79,8 @@ class LastPool(Pool):
         return last_state(x_NE, layout)
 
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N 1"]:
-        """Return 1 for the last token: the one before the first token of another sentence, or at the very end."""
-        return (layout.positions == 0).roll(-1).to(_wide(x_NE)).unsqueeze(1)
+        """Return 1 for the last token."""
+        return ends_of_sentences(layout).to(_wide(x_NE)).unsqueeze(1)
 
 
 class AttentionPool(Pool):

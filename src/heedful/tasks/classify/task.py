@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.config.corpora import AnyCorpus, TextCorpus
+from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.rules.classify import CLASSIFY, classifier_model
@@ -33,7 +34,7 @@ from heedful.tasks.classify.validation import ClassifierValidator
 from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
-from heedful.training.objectives import OneLabel, SeveralLabels
+from heedful.training.objectives import OneLabel, SeveralLabels, WithLanguageLoss
 
 
 class ClassifyTask:
@@ -54,10 +55,11 @@ class ClassifyTask:
         say(f"{len(prepared.vocabularies.labels)} classes: {_listed(prepared)}")
         return prepared
 
-    def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
+    def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
         """Make the objective that training minimises."""
         kind = SeveralLabels if classifier_model(recipe).labels == "several" else OneLabel
-        return kind(recipe.label_smoothing, _class_weights(recipe, prepared))
+        classes = kind(recipe.label_smoothing, _class_weights(recipe, prepared))
+        return WithLanguageLoss(classes, recipe.train.auxiliary) if recipe.train.auxiliary else classes
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TextFeed:
         """Make the training batches. Which texts share a batch does not depend on the device."""
@@ -75,9 +77,10 @@ class ClassifyTask:
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
         model = classifier_model(recipe)
-        if not isinstance(model.encoder, TransformerStack):
+        encoder = model.encoder.decoder if isinstance(model.encoder, LanguageModelTable) else model.encoder
+        if not isinstance(encoder, TransformerStack):
             return None
-        shape = static_layout(model.encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
+        shape = static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
         return shape_of_pairs(shape) if shape is not None and model.joins_after_reading else shape
 
     def validator(self, bundle: Bundle[Classifier], prepared: Prepared) -> ClassifierValidator:

@@ -30,7 +30,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError, suggestion
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
-from heedful.models.networks import LanguageModel
+from heedful.models.networks import LanguageEncoder, LanguageModel, reader_of
 from heedful.models.protocols import Decoder
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
@@ -119,6 +119,8 @@ def embed(
 
 def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> Packed:
     """Return the vectors of tokens after a block of an encoder; 0 is the embedding, -1 the encoder's output."""
+    if isinstance(encoder, LanguageEncoder) and isinstance(text, Packed):
+        return decoder_states(encoder.decoder, encoder.marked(text), layer)
     if not isinstance(encoder, TransformerEncoder) or not isinstance(text, Packed):
         encoded: Packed = encoder(text)
         return encoded
@@ -170,7 +172,7 @@ class _Embedding:
     def __init__(self, model: HasEncoder, pool: PoolName = "mean", layer: int = LAST, markers: bool = False) -> None:
         if pool not in get_args(PoolName):
             raise UserError(f'`pool` is "{pool}", but must be "mean", "first", "max" or "last".')
-        if pool == "first" and isinstance(model.network, LanguageModel):
+        if pool == "first" and _causal(model.network):
             raise UserError(
                 '`pool` is "first", but the first vector of a language model is the same for every text: use "last" or '
                 '"mean".'
@@ -179,7 +181,7 @@ class _Embedding:
         check_flag("markers", markers)
         self._model, self._encoder, self._tokenizer = model, _reader(model.network), model.vocabularies["text"]
         self._pool, self._layer, self._markers = pool, layer, markers
-        _check_layer(self._encoder, layer)
+        _check_layer(reader_of(model.network), layer)
 
     def of_texts(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text."""
@@ -263,7 +265,12 @@ def _reader(network: nn.Module) -> nn.Module:
     return reader
 
 
-def _check_layer(encoder: nn.Module, layer: int) -> None:
+def _causal(network: nn.Module) -> bool:
+    """Whether the vector of a token knows the tokens before it alone."""
+    return isinstance(network, LanguageModel) or isinstance(getattr(network, "encoder", None), LanguageEncoder)
+
+
+def _check_layer(encoder: nn.Module | None, layer: int) -> None:
     if not isinstance(encoder, TransformerEncoder | TransformerDecoder):
         if layer != LAST:
             raise UserError(f"`layer` is {layer}, but only Transformers have layers to choose from: leave it out.")

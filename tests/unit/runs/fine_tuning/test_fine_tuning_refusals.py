@@ -142,8 +142,8 @@ def test_a_translator_and_a_classifier_do_not_start_from_each_other(tmp_path: Pa
         write_description(tmp_path / "start", made, vocabularies)
         write_weights(tmp_path / "start", build_network(made.model, vocabularies))
         assert refused(values(tmp_path, {"family": "classifier"}), tmp_path / "run") == (
-            f'A classifier cannot start from {tmp_path}/start: its `model.family` is "transformer", but must be "bert" '
-            'or "classifier".'
+            f'A classifier cannot start from {tmp_path}/start: its `model.family` is "transformer", but must be '
+            '"bert", "language" or "classifier".'
         )
         return
     start(tmp_path, CLASSIFIER)

@@ -272,3 +272,28 @@ def test_what_cannot_be_asked_is_refused() -> None:
         assert refusal(classifier(encoder), layer=1) == (
             "`layer` is 1, but only Transformers have layers to choose from: leave it out."
         )
+
+
+# --- a language model as the encoder ----------------------------------------------------------------------------------
+
+GPT = {"family": "language", "decoder": {**TRANSFORMER, "positions": "rope"}}
+
+
+def test_vectors_of_a_classifier_on_a_language_model_are_its_states_after_any_layer() -> None:
+    model = classifier(GPT)
+    model.network.eval()
+    text = Packed.of([[BEGIN, *model.vocabularies["text"].encode(TEXTS[0]), END]])
+    with torch.no_grad():
+        (found,) = embed(model, [TEXTS[0]], of="tokens", markers=True)
+        np.testing.assert_allclose(found.vectors, model.network.encoder(text).values.numpy(), rtol=1e-4, atol=1e-5)
+        (below,) = embed(model, [TEXTS[0]], of="tokens", markers=True, layer=0)
+    assert found.pieces[-1] == "</s>"
+    extract = model.network.encoder.markers[1].detach().numpy()  # type: ignore[union-attr,operator]
+    np.testing.assert_allclose(below.vectors[-1], extract, rtol=1e-4, atol=1e-5)
+
+
+def test_the_first_vector_of_a_language_model_as_an_encoder_says_nothing() -> None:
+    with pytest.raises(UserError, match=r'^`pool` is "first", but the first vector of a language model is the same'):
+        embed(classifier(GPT), ["a"], pool="first")
+    with pytest.raises(UserError, match=r"^`layer` is 4, but the decoder has 3 layers"):
+        embed(classifier(GPT), ["a"], layer=4)
