@@ -22,6 +22,7 @@ from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier
 from heedful.models.bundle import Bundle
 from heedful.models.hierarchical import HierarchicalEncoder
+from heedful.models.networks import LanguageEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.packed import Nested, Packed
 from heedful.tasks.classify.model import TextClassifier
@@ -288,7 +289,8 @@ def test_vectors_of_a_classifier_on_a_language_model_are_its_states_after_any_la
         np.testing.assert_allclose(found.vectors, model.network.encoder(text).values.numpy(), rtol=1e-4, atol=1e-5)
         (below,) = embed(model, [TEXTS[0]], of="tokens", markers=True, layer=0)
     assert found.pieces[-1] == "</s>"
-    extract = model.network.encoder.markers[1].detach().numpy()  # type: ignore[union-attr,operator]
+    assert isinstance(model.network.encoder, LanguageEncoder)
+    extract = model.network.encoder.markers[1].detach().numpy()
     np.testing.assert_allclose(below.vectors[-1], extract, rtol=1e-4, atol=1e-5)
 
 

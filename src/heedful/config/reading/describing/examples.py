@@ -89,6 +89,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Train.schedule": '{ kind = "inverse_sqrt", lr = 0.0005, warmup = 4000 }',
     "Train.label_smoothing": "0.1",
     "Train.class_weights": '"balanced"',
+    "Train.auxiliary": "0.5",
     "Train.masking": "{ share = 0.15 }",
     "Train.layer_decay": "0.95",
     "Train.freeze": '"encoder"',
