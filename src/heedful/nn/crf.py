@@ -18,7 +18,9 @@ from heedful.nn.kernels import use_kernels
 from heedful.nn.padding import pad, unpad
 from heedful.packed import IGNORED, Layout
 
-_FORBIDDEN: Final = -1e4  # the score of a forbidden transition in a loss: exp of it is 0, and no value is infinite
+_LEAST: Final = 1e-300  # of a sum that is divided by
+_MOST: Final = 1e200  # of a sum that only counts times a probability: infinity times 0 would not be a number
+_FORBIDDEN: Final = -1e6  # the score of a forbidden transition in a loss: exp of it is 0, and no value is infinite
 
 
 def transition_matrix(rules: AllowedTransitions) -> Bool[Tensor, "C_plus_1 C_plus_1"]:
@@ -83,10 +85,9 @@ class LinearChain(nn.Module):
             return scores_NC
         with torch.no_grad():
             x_NC = _normalize(scores_NC)
-            chain = self._chain(x_NC, layout, layout.lengths, None)
-            alphas_LBC, totals_B = _sum_forward(*chain.padded)
-            p_LBC, _ = _sum_backward(alphas_LBC, totals_B, *chain.padded)
-            return unpad(p_LBC.transpose(0, 1).contiguous(), layout)
+            sums = _Sums.over(*self._chain(x_NC, layout, layout.lengths, None).padded)
+            p_LBC, *_ = sums.probabilities()
+            return unpad(p_LBC.transpose(0, 1).to(x_NC.dtype), layout)
 
     def best(self, scores_NC: Float[Tensor, "N C"], layout: Layout) -> BestPaths:
         """Return the path with the highest score of each sentence      Viterbi 1967; no gradients."""
@@ -95,7 +96,7 @@ class LinearChain(nn.Module):
             if not layout.tokens:
                 return BestPaths(layout.positions, x_NC.new_zeros(layout.sentences))
             chain = self._chain(x_NC, layout, layout.lengths, None, forbidden=-torch.inf)
-            path_LB, scores_B = _best_forward(*chain.padded)
+            path_LB, scores_B = _best_paths(chain)
             return BestPaths(unpad(path_LB.T.contiguous(), layout), scores_B)
 
     def _chain(
@@ -109,14 +110,16 @@ class LinearChain(nn.Module):
         """Return the scores of a batch; transitions are forbidden in all sentences, or in those that are faultless."""
         start, steps, end = (part.to(x_NC.dtype) for part in (self.start, self.transitions, self.end))
         rows = layout.sentences
-        start_BC, steps_BCC, end_BC = start.expand(rows, -1), steps.expand(rows, -1, -1), end.expand(rows, -1)
+        start_BC, steps_GCC, end_BC = start.expand(rows, -1), steps.unsqueeze(0), end.expand(rows, -1)
         if self.allowed is not None:
             hold_B = torch.ones_like(lengths_B, dtype=torch.bool) if faultless_B is None else faultless_B
             shut = ~self.allowed
             start_BC = start_BC.masked_fill(shut[-1, :-1] & hold_B[:, None], forbidden)
-            steps_BCC = steps_BCC.masked_fill(shut[:-1, :-1] & hold_B[:, None, None], forbidden)
             end_BC = end_BC.masked_fill(shut[:-1, -1] & hold_B[:, None], forbidden)
-        return _Chain(x_NC, start_BC, steps_BCC, end_BC, layout, lengths_B)
+            ruled_CC = steps.masked_fill(shut[:-1, :-1], forbidden)
+            steps_GCC = ruled_CC.unsqueeze(0) if faultless_B is None else torch.stack([ruled_CC, steps])
+        free_B = None if faultless_B is None else ~faultless_B
+        return _Chain(x_NC, start_BC, steps_GCC, free_B, end_BC, layout, lengths_B)
 
     def _faultless(self, truth: "_Truth", labels_N: Int[Tensor, "N"], layout: Layout) -> Bool[Tensor, "B"] | None:
         """Return whether the true labels of each sentence are allowed."""
@@ -174,16 +177,24 @@ class _Chain:
 
     x_NC: Float[Tensor, "N C"]
     start_BC: Float[Tensor, "B C"]
-    steps_BCC: Float[Tensor, "B C C"]  # from a label to the next
+    steps_GCC: Float[Tensor, "G C C"]  # from a label to the next: by the rules, and without rules
+    free_B: Bool[Tensor, "B"] | None  # the sentences without rules; None where all have the same
     end_BC: Float[Tensor, "B C"]
     layout: Layout
     lengths_B: Int[Tensor, "B"]
 
     @property
-    def padded(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The scores in the order of time [L, B, C], and what the references take besides."""
+    def padded(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+        """The scores in the order of time [L, B, C], and all others."""
         x_LBC = pad(self.x_NC, self.layout).transpose(0, 1)
-        return x_LBC, self.start_BC, self.steps_BCC, self.end_BC, self.lengths_B
+        return x_LBC, self.start_BC, self.steps_GCC, self.end_BC, self.lengths_B, self.free_B
+
+    @property
+    def steps_BCC(self) -> Float[Tensor, "B C C"]:
+        """The scores of transitions of each sentence."""
+        if self.free_B is None:
+            return self.steps_GCC.expand(self.layout.sentences, -1, -1)
+        return torch.where(self.free_B[:, None, None], self.steps_GCC[1], self.steps_GCC[0])
 
     def log_partition(self) -> Float[Tensor, "B"]:
         """Return log sum over y of exp s(y); 0 for a sentence without words."""
@@ -196,7 +207,7 @@ class _Chain:
         return total_B
 
     def log_partition_by_kernel(self) -> Float[Tensor, "B"]:
-        """Return the same by one program per sentence."""
+        """Return log sum over y of exp s(y) by one program per sentence."""
         total_B: Tensor = _LogPartitionByKernel.apply(  # type: ignore[no-untyped-call]
             self.x_NC.contiguous(), self.start_BC, self.steps_BCC, self.end_BC, self.layout.offsets, self.lengths_B
         )
@@ -230,78 +241,114 @@ class _LogPartition(torch.autograd.Function):
     """The sum over all paths by the forward algorithm; its gradients are the probabilities of labels and of pairs."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, start: Tensor, steps: Tensor, end: Tensor, lengths: Tensor) -> Tensor:
-        alphas, totals = _sum_forward(x, start, steps, end, lengths)
-        ctx.save_for_backward(alphas, totals, x, start, steps, end, lengths)
-        return totals
+    def forward(
+        ctx: Any, x: Tensor, start: Tensor, steps: Tensor, end: Tensor, lengths: Tensor, free: Tensor | None
+    ) -> Tensor:
+        ctx.sums, ctx.dtype = _Sums.over(x, start, steps, end, lengths, free), x.dtype
+        return ctx.sums.totals_B.to(x.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy_B: Tensor) -> tuple[Tensor | None, ...]:
-        alphas, totals, x, start, steps, end, lengths = ctx.saved_tensors
-        p_LBC, pairs_BCC = _sum_backward(alphas, totals, x, start, steps, end, lengths)
-        last_BC = _last_probabilities(alphas, totals, end, lengths)
-        each_B1 = dy_B.unsqueeze(1)
-        return p_LBC * each_B1, p_LBC[0] * each_B1, pairs_BCC * each_B1.unsqueeze(2), last_BC * each_B1, None
+        dy_B1 = dy_B.unsqueeze(1)
+        p_LBC, pairs_GCC, last_BC = ctx.sums.probabilities(dy_B1.double())
+        gradients = p_LBC * dy_B1, p_LBC[0] * dy_B1, pairs_GCC, last_BC * dy_B1
+        return *(gradient.to(ctx.dtype) for gradient in gradients), None, None
 
 
-def _sum_forward(
-    x_LBC: Tensor, start_BC: Tensor, steps_BCC: Tensor, end_BC: Tensor, lengths_B: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return alpha_t[j] = log sum over the paths of t words that end in j, and the sum over all paths.
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums over the paths up to each word, as shares of their total      Rabiner 1989, V.A
 
-    alpha_1 = a + x_1,  alpha_t[j] = x_t[j] + log sum_i exp(alpha_(t-1)[i] + T[i, j]). It stays at the last word's value
-    after the end of a sentence.
+    a_t[j] = e_t[j] sum_i a_(t-1)[i] E[i, j] / scale_t, which sums to 1, with e = exp x and E = exp T: products of
+    matrices instead of logarithms of sums. The log of the sum over all paths is that of all scales. In float64 a path
+    counts unless it is 10^300 times less likely than another. After the end of a sentence a_t stays as it is.
     """
-    alpha_BC = start_BC + x_LBC[0]
-    alphas = [alpha_BC]
-    for step in range(1, len(x_LBC)):
-        reached_BC = (alpha_BC.unsqueeze(2) + steps_BCC).logsumexp(1) + x_LBC[step]
-        alpha_BC = torch.where((lengths_B > step).unsqueeze(1), reached_BC, alpha_BC)
-        alphas.append(alpha_BC)
-    totals_B = (alpha_BC + end_BC).logsumexp(1).masked_fill(lengths_B == 0, 0)
-    return torch.stack(alphas), totals_B
+
+    totals_B: Float[Tensor, "B"]
+    a_LBC: Float[Tensor, "L B C"]
+    e_LBC: Float[Tensor, "L B C"]
+    scales_LB: Float[Tensor, "L B"]
+    steps_GCC: Float[Tensor, "G C C"]
+    last_BC: Float[Tensor, "B C"]  # exp of the scores of ends, divided by their scale
+    lengths_B: Int[Tensor, "B"]
+    free_B: Bool[Tensor, "B"] | None
+
+    @classmethod
+    def over(
+        cls,
+        x_LBC: Tensor,
+        start_BC: Tensor,
+        steps_GCC: Tensor,
+        end_BC: Tensor,
+        lengths_B: Tensor,
+        free_B: Tensor | None,
+    ) -> "_Sums":
+        """Sum over all paths, from the first words to the last. Greatest scores are taken out before exp."""
+        words_LB = torch.arange(len(x_LBC), device=x_LBC.device).unsqueeze(1) < lengths_B
+        e_LBC, top_LB = _powers(x_LBC)
+        opened_BC, top_start_B = _powers(start_BC)
+        closed_BC, top_end_B = _powers(end_BC)
+        top_step = steps_GCC.detach().amax().double()
+        moves_GCC = (steps_GCC.double() - top_step).exp()
+        a_LBC, scales_LB = torch.empty_like(e_LBC), torch.empty_like(top_LB)
+        for step, e_BC in enumerate(e_LBC):
+            grown_BC = e_BC * (_move(a_LBC[step - 1], moves_GCC, free_B) if step else opened_BC)
+            scale_B = grown_BC.sum(1).clamp(min=_LEAST)
+            grown_BC /= scale_B.unsqueeze(1)
+            a_LBC[step] = grown_BC if not step else torch.where(words_LB[step].unsqueeze(1), grown_BC, a_LBC[step - 1])
+            scales_LB[step] = scale_B
+        scale_B = (a_LBC[-1] * closed_BC).sum(1).clamp(min=_LEAST)
+        tops_B = top_start_B + top_end_B + top_step * (lengths_B - 1)
+        totals_B = (scales_LB.log() + top_LB).masked_fill(~words_LB, 0).sum(0) + scale_B.log() + tops_B
+        last_BC = closed_BC / scale_B.unsqueeze(1)
+        totals_B = totals_B.masked_fill(lengths_B == 0, 0)
+        return cls(totals_B, a_LBC, e_LBC, scales_LB, moves_GCC, last_BC, lengths_B, free_B)
+
+    def probabilities(self, weights_B1: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the probabilities of the labels of all words, of pairs of neighbours, and of the last labels.
+
+        P(j at t) = a_t[j] b_t[j] and P(i, j at t-1, t) = a_(t-1)[i] E[i, j] e_t[j] b_t[j] / scale_t, where b are the
+        sums from the last word to the first. Pairs are summed over all words, with a weight for each sentence.
+        """
+        p_LBC, ahead_LBC = torch.empty_like(self.a_LBC), torch.zeros_like(self.a_LBC)
+        b_BC, back_GCC = self.last_BC, self.steps_GCC.transpose(1, 2)
+        for step in range(len(p_LBC) - 1, -1, -1):
+            there_B1 = (self.lengths_B > step).unsqueeze(1)
+            p_LBC[step] = (self.a_LBC[step] * b_BC).masked_fill(~there_B1, 0)
+            if step:
+                ahead_BC = (self.e_LBC[step] * b_BC / self.scales_LB[step].unsqueeze(1)).clamp(max=_MOST)
+                ahead_LBC[step] = ahead_BC.masked_fill(~there_B1, 0)
+                b_BC = torch.where(there_B1, _move(ahead_BC, back_GCC, self.free_B), b_BC).clamp(max=_MOST)
+        last_BC = (self.a_LBC[-1] * self.last_BC).masked_fill((self.lengths_B == 0).unsqueeze(1), 0)
+        return p_LBC, self._pairs(ahead_LBC if weights_B1 is None else ahead_LBC * weights_B1), last_BC
+
+    def _pairs(self, ahead_LBC: Tensor) -> Tensor:
+        before_NC, after_NC = self.a_LBC[:-1].flatten(0, 1), ahead_LBC[1:].flatten(0, 1)
+        if self.free_B is None:
+            return (before_NC.T @ after_NC).unsqueeze(0) * self.steps_GCC
+        free_N1 = self.free_B.repeat(len(ahead_LBC) - 1).unsqueeze(1)
+        parts = (before_NC.T @ after_NC.masked_fill(hidden_N1, 0) for hidden_N1 in (free_N1, ~free_N1))
+        return torch.stack(list(parts)) * self.steps_GCC
 
 
-def _last_probabilities(alphas_LBC: Tensor, totals_B: Tensor, end_BC: Tensor, lengths_B: Tensor) -> Tensor:
-    """Return the probabilities of the labels of each last word; 0 for a sentence without words."""
-    p_BC = (alphas_LBC[-1] + end_BC - totals_B.unsqueeze(1)).exp()
-    return p_BC.masked_fill((lengths_B == 0).unsqueeze(1), 0)
+def _powers(x: Float[Tensor, "*rows C"]) -> tuple[Float[Tensor, "*rows C"], Float[Tensor, "*rows"]]:
+    """Return exp(x - max x) and max x, in float64."""
+    top = x.amax(-1)
+    return (x.double() - top.double().unsqueeze(-1)).exp(), top.double()
 
 
-def _sum_backward(
-    alphas_LBC: Tensor,
-    totals_B: Tensor,
-    x_LBC: Tensor,
-    start_BC: Tensor,
-    steps_BCC: Tensor,
-    end_BC: Tensor,
-    lengths_B: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Return the probability of each label of each word, and of each pair of neighbours, summed over a sentence.
-
-    P(i, j at t-1, t) = P(j at t) exp(alpha_(t-1)[i] + T[i, j] + x_t[j] - alpha_t[j]): all factors are at most 1.
-    """
-    p_LBC, pairs_BCC = torch.empty_like(alphas_LBC), torch.zeros_like(steps_BCC)
-    p_BC = _last_probabilities(alphas_LBC, totals_B, end_BC, lengths_B)
-    for step in range(len(x_LBC) - 1, 0, -1):
-        there_B11 = (lengths_B > step)[:, None, None]
-        reached_BC = alphas_LBC[step] - x_LBC[step]
-        given_BCC = (alphas_LBC[step - 1].unsqueeze(2) + steps_BCC - reached_BC.unsqueeze(1)).exp()
-        pair_BCC = torch.where(there_B11, given_BCC * p_BC.unsqueeze(1), 0)
-        pairs_BCC += pair_BCC
-        p_LBC[step] = torch.where(there_B11.squeeze(2), p_BC, 0)
-        p_BC = torch.where(there_B11.squeeze(2), pair_BCC.sum(2), p_BC)
-    p_LBC[0] = p_BC
-    return p_LBC, pairs_BCC
+def _move(a_BC: Tensor, moves_GCC: Tensor, free_B: Tensor | None) -> Tensor:
+    """Return the product with the matrix of each sentence."""
+    ruled_BC = a_BC @ moves_GCC[0]
+    return ruled_BC if free_B is None else torch.where(free_B.unsqueeze(1), a_BC @ moves_GCC[1], ruled_BC)
 
 
-def _best_forward(
-    x_LBC: Tensor, start_BC: Tensor, steps_BCC: Tensor, end_BC: Tensor, lengths_B: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the labels of the best paths [L, B] and their scores: maxima instead of sums, then the way back."""
+def _best_paths(chain: _Chain) -> tuple[Int[Tensor, "L B"], Float[Tensor, "B"]]:
+    """Return the labels of the best paths and their scores: maxima instead of sums, then the way back."""
+    x_LBC, start_BC, _, end_BC, lengths_B, _ = chain.padded
     same_BC = torch.arange(x_LBC.shape[2], device=x_LBC.device).expand_as(start_BC)
-    best_BC, parents = start_BC + x_LBC[0], []
+    best_BC, parents, steps_BCC = start_BC + x_LBC[0], [], chain.steps_BCC
     for step in range(1, len(x_LBC)):
         there_B1 = (lengths_B > step).unsqueeze(1)
         reached_BC, parent_BC = (best_BC.unsqueeze(2) + steps_BCC).max(1)

@@ -162,6 +162,26 @@ def test_neighbours_do_not_matter() -> None:
     torch.testing.assert_close(chain.loss(x, truth, Layout.of([4, 5])), torch.stack(alone).sum())
 
 
+@pytest.mark.parametrize("scale", [30.0, 600.0])
+def test_sure_scores_of_a_label_that_is_never_reached_keep_all_values_finite(scale: float) -> None:
+    """I-Y cannot occur without B-Y, however sure the scores are of it."""
+    names, layout = ["O", "B-X", "I-X", "I-Y"], Layout.of([80, 80])
+    chain = LinearChain(4, rules(names, "BIO"))
+    x = torch.zeros(160, 4)
+    x[:, 3] = scale
+    x.requires_grad_()
+    truth = torch.cat([torch.full((80,), 3), torch.zeros(80, dtype=torch.int64)])  # forbidden, and allowed
+    loss, *gradients = loss_and_gradients(chain.loss(x, truth, layout), chain, x)
+    allowed = [1, 1]  # the Fibonacci numbers: every second one is the number of allowed paths of O, B-X and I-X
+    while len(allowed) < 2 * 80 + 1:
+        allowed.append(allowed[-1] + allowed[-2])
+    assert float(loss.detach()) == pytest.approx(math.log(allowed[-1]), rel=1e-3)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    p = chain.marginals(x, layout)
+    assert not p[:, 3].any()
+    torch.testing.assert_close(p.sum(1), torch.ones(160))
+
+
 def test_16_bit_scores_of_a_long_sentence_are_summed_in_32_bits() -> None:
     chain, x = drawn_chain(5).float(), torch.randn(400, 5).bfloat16()
     truth, layout = torch.randint(5, (400,)), Layout.of([400])
