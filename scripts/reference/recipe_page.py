@@ -108,7 +108,9 @@ def _value(entry: KeyEntry) -> str:
     if not entry.tables:
         return entry.value
     kinds = [toml_value(kind_of(table)) for table in entry.tables.values() if len(entry.tables) > 1]
-    return f"{', '.join([*kinds, ''])[:-1]} or a table: `[{entry.path}]`" if kinds else f"a table: `[{entry.path}]`"
+    return (
+        f"{', '.join([*kinds, ''])[:-1]} or a table: `[{entry.path}]`" if kinds else f"{entry.value}: `[{entry.path}]`"
+    )
 
 
 def _usual_tasks(entry: KeyEntry) -> tuple[str, ...]:

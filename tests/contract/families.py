@@ -167,6 +167,27 @@ CLASSIFIERS: dict[str, Options] = {
         },
         "pool": "max",
     },
+    "deep-entmax": {
+        "encoder": _TINY | {"positions": "rope"},
+        "pool": {"alignment": "deep", "distribution": "entmax", "alpha": 1.3},
+    },
+    "gru-additive-sigmoid": {
+        "encoder": {"family": "recurrent", "width": 8},
+        "pool": {"alignment": "additive", "distribution": "sigmoid"},
+    },
+    "hierarchical-area-content": {
+        "encoder": {
+            "family": "hierarchical",
+            "words": _WORDS,
+            "word_pool": {"alignment": "area"},
+            "sentences": {"width": 6},
+        },
+        "pool": {"alignment": "content", "distribution": "normalised_sigmoid"},
+    },
+    "bert-learned-entmax": {
+        "encoder": _TINY | {"family": "bert"},
+        "pool": {"alignment": "general", "distribution": "learned_entmax"},
+    },
     "bert": {"encoder": _TINY | {"family": "bert"}, "pooler": True},
     "pairs": {"encoder": _TINY | {"segments": 2}},
     "bert-pairs": {"encoder": _TINY | {"family": "bert"}, "pooler": True, "pool": "mean"},

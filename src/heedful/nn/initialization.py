@@ -7,6 +7,7 @@ from typing import Final
 import torch
 from torch import nn
 
+from heedful.nn.alignments.base import Alignment
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.positions import Learned
@@ -75,10 +76,14 @@ def init_scaled(model: nn.Module, layers: int, deviation: float = 0.02) -> None:
 def init_normal(model: nn.Module, deviation: float = 0.02) -> None:
     """Initialize matrices and embeddings to N(0, deviation^2), biases to 0 and norms to 1.
 
-    The normal distribution is truncated at two deviations, as in the released code of Devlin et al. 2019.
+    The normal distribution is truncated at two deviations, as in the released code of Devlin et al. 2019. Alignments
+    initialize themselves.
     """
+    own = {
+        parameter for module in model.modules() if isinstance(module, Alignment) for parameter in module.parameters()
+    }
     for parameter in model.parameters():
-        if parameter.ndim > 1:
+        if parameter.ndim > 1 and parameter not in own:
             nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.bias is not None:

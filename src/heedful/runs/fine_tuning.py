@@ -197,9 +197,12 @@ def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:
 
 
 def _values(table: Section) -> dict[str, object]:
-    """Return the values of a table by their paths; a pool that is not set is the usual one of the encoder."""
+    """Return the values of a table by their paths; a pool that is not set is the usual one of the encoder.
+
+    A pool with a table of its own is compared by its alignment.
+    """
     pool = getattr(table, "pooled_by", None)
-    return flat(table.model_dump() | ({} if pool is None else {"pool": pool}))
+    return flat(table.model_dump() | ({} if pool is None else {"pool": getattr(pool, "alignment", pool)}))
 
 
 def _is_free(key: str) -> bool:

@@ -9,11 +9,12 @@ from heedful.config.model.bert import BERT_PRESETS, BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import (
     HierarchicalEncoderTable,
-    PoolName,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
+from heedful.config.model.pools import AttentionPoolTable, PoolName
 from heedful.config.model.transformer import TRANSFORMER_PRESETS
+from heedful.config.reading.describing.commented import commented_toml
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.recipe import Recipe
 from heedful.errors import UserError
@@ -76,6 +77,42 @@ def test_every_encoder_has_its_usual_pool_and_takes_any_other(encoder: str, usua
     assert model.nested == (kind is HierarchicalEncoderTable)
     for pool in get_args(PoolName):
         assert classifier(encoder, f'pool = "{pool}"').pooled_by == pool
+
+
+def test_a_pool_is_a_name_or_a_table_of_attention_and_is_written_as_it_was_read() -> None:
+    table = 'pool = { alignment = "deep", distribution = "entmax" }'
+    model = classifier('family = "hierarchical", word_pool = { alignment = "area", area = 2 }', table)
+    assert model.pooled_by == AttentionPoolTable(alignment="deep", distribution="entmax")
+    assert isinstance(model.encoder, HierarchicalEncoderTable)
+    assert model.encoder.word_pool == AttentionPoolTable(alignment="area", area=2)
+    recipe = load(f'family = "classifier"\n{table}')
+    Path("again.toml").write_text(recipe_to_toml(recipe))
+    assert load_recipe("again.toml") == recipe == recipe_from_json(recipe_to_json(recipe), "again.json")
+    Path("shown.toml").write_text(commented_toml(recipe))
+    assert load_recipe("shown.toml") == recipe
+
+
+@pytest.mark.parametrize(
+    ("pool", "line"),
+    [
+        ("3", '`model.pool` is 3, but must be "first", "mean", "max", "last", "attention", "multi_dimensional" or a '
+         "table."),
+        ('{ alignment = "location" }', 'in `model.pool`, `alignment = "location"` scores positions whatever their '
+         "tokens are, and a pool has one query for all texts: choose another alignment."),
+        ('{ alignment = "kernel", distribution = "entmax" }', 'in `model.pool`, `alignment = "kernel"` approximates a '
+         'softmax with random features: `distribution` must be "softmax", but is "entmax"; use `alignment = '
+         '"scaled_dot"` to keep it.'),
+        ('{ distribution = "de_attention", choice = "hard" }', 'in `model.pool`, `choice = "hard"` samples one '
+         'position by weights that sum to 1, but those of `distribution = "de_attention"` do not: choose "softmax" '
+         "or an entmax."),
+        ('{ distribution = "entmx" }', '`model.pool.distribution` is "entmx", but must be "softmax", "sigmoid", '
+         '"normalised_sigmoid", "sparsemax", "entmax15", "entmax", "learned_entmax" or "de_attention".'),
+        ('{ algnment = "deep" }', "`model.pool.algnment` is not a key. Did you mean `alignment`?"),
+        ("{ alpha = 0.5 }", "`model.pool.alpha` is 0.5, but must be a number above 1 and of at most 4."),
+    ],
+)  # fmt: skip
+def test_pools_that_cannot_be(pool: str, line: str) -> None:
+    assert complaints(f'family = "classifier"\npool = {pool}') == [f"my.toml: {line}"]
 
 
 @pytest.mark.parametrize(
@@ -238,6 +275,6 @@ def test_two_texts_that_bert_cannot_tell_apart_are_refused(segments: int) -> Non
 
 def test_an_unknown_pool_is_refused_with_all_there_are() -> None:
     assert complaints('family = "classifier"\npool = "frist"') == [
-        'my.toml: `model.pool` is "frist", but must be "first", "mean", "max", "last", "attention" or '
-        '"multi_dimensional".'
+        'my.toml: `model.pool` is "frist", but must be "first", "mean", "max", "last", "attention", '
+        '"multi_dimensional" or a table.'
     ]

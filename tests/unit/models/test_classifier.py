@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
-from heedful.config.model.encoders import PoolName
+from heedful.config.model.pools import PoolName
 from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.token_store import TokenStore

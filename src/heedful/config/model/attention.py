@@ -45,8 +45,8 @@ NEEDS_DISTANCE: Final = ("de_attention",)  # distributions that subtract keys fr
 SCORES_BY_PLACE: Final = ("alibi", "relative")  # positions that add to the scores of single positions
 
 
-class Attending(Section):
-    """How attention turns scores into weights and chooses values, in every family that has it."""
+class Weighting(Section):
+    """How attention turns scores into weights and chooses values, wherever it is."""
 
     distribution: DistributionName = "softmax"
     """Function from scores to weights."""
@@ -64,11 +64,9 @@ class Attending(Section):
     """Number of random features of the alignment "kernel"."""
     area: Annotated[int, Field(ge=1, le=100)] = 3
     """Maximum number of adjacent positions of the alignment "area"."""
-    max_places: Positions | None = None
-    """Maximum source length of the alignment "location", `</s>` included; required by it."""
 
-    def check_attention(self, alignment: str) -> None:
-        """Refuse what this alignment cannot do."""
+    def check_weighting(self, alignment: str) -> None:
+        """Refuse a distribution or a choice that this alignment cannot have, or that do not fit together."""
         if alignment == "kernel" and (self.distribution != "softmax" or self.choice != "soft"):
             key = "distribution" if self.distribution != "softmax" else "choice"
             raise ValueError(
@@ -76,13 +74,24 @@ class Attending(Section):
                 f'"{"softmax" if key == "distribution" else "soft"}", but is "{getattr(self, key)}"; use '
                 '`alignment = "scaled_dot"` to keep it'
             )
-        if alignment in FIXED_LENGTH and self.max_places is None:
-            raise ValueError(
-                f'`alignment = "{alignment}"` scores a fixed number of positions, but sentences have any length: '
-                "set `max_places` to `data.max_length` + 1, or choose another alignment"
-            )
         if self.choice != "soft" and self.distribution in (*NEEDS_DISTANCE, "sigmoid"):
             raise ValueError(
                 f'`choice = "{self.choice}"` samples one position by weights that sum to 1, but those of '
                 f'`distribution = "{self.distribution}"` do not: choose "softmax" or an entmax'
+            )
+
+
+class Attending(Weighting):
+    """How queries attend to the positions of a sequence, in every family that has attention."""
+
+    max_places: Positions | None = None
+    """Maximum source length of the alignment "location", `</s>` included; required by it."""
+
+    def check_attention(self, alignment: str) -> None:
+        """Refuse what this alignment cannot do."""
+        self.check_weighting(alignment)
+        if alignment in FIXED_LENGTH and self.max_places is None:
+            raise ValueError(
+                f'`alignment = "{alignment}"` scores a fixed number of positions, but sentences have any length: '
+                "set `max_places` to `data.max_length` + 1, or choose another alignment"
             )

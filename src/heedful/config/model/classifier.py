@@ -7,11 +7,11 @@ from pydantic import Field, model_validator
 from heedful.config.model.bert import BertModel
 from heedful.config.model.encoders import (
     HierarchicalEncoderTable,
-    PoolName,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
 from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pools import AnyPool, PoolName
 from heedful.config.section import Section, Share
 
 
@@ -24,8 +24,8 @@ class ClassifierModel(Section):
         Field(discriminator="family"),
     ] = TransformerEncoderTable()
     """Family and shape of the encoder; "language" is a language model, which reads a text from left to right."""
-    pool: PoolName | None = None
-    """Function from states to one vector.
+    pool: AnyPool | None = None
+    """Function from states to one vector: a name, or a table of attention with a learned query.
 
     By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one, and
     "last" for a language model.
@@ -71,8 +71,8 @@ class ClassifierModel(Section):
         return isinstance(self.encoder, HierarchicalEncoderTable)
 
     @property
-    def pooled_by(self) -> PoolName:
-        """Name of the pool, by default the usual one of the encoder."""
+    def pooled_by(self) -> AnyPool:
+        """Name or table of the pool, by default the usual one of the encoder."""
         usual: dict[str, PoolName] = {"recurrent": "max", "hierarchical": "attention", "language": "last"}
         return self.pool or usual.get(self.encoder.family, "first")
 

@@ -4,10 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from heedful.config.model.pools import AnyPool
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
 from heedful.config.section import Layers, Positions, Section, Share, Width
-
-PoolName = Literal["first", "mean", "max", "last", "attention", "multi_dimensional"]
 
 
 class TransformerEncoderTable(TransformerStack):
@@ -72,8 +71,8 @@ class HierarchicalEncoderTable(Section):
         RecurrentEncoderTable(width=50, embedding=200)
     )
     """Encoder of the words of a sentence."""
-    word_pool: PoolName = "attention"
-    """Pool of the words of a sentence."""
+    word_pool: AnyPool = "attention"
+    """Pool of the words of a sentence: a name, or a table of attention with a learned query."""
     sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)
     """Encoder of the vectors of sentences."""
     max_sentence: Positions = 100

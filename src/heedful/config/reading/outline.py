@@ -49,7 +49,7 @@ def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]
         if names is None or tag is None:
             return place, piece  # the name of a member of a union of plain values
         return Place((*place.path, piece), place.holder, place.siblings, get_args(names)[1], ()), None
-    if tag is None and len(members) > 1 and piece in members:
+    if tag is None and piece in _tags(place.annotation):
         return place, piece
     holder = members.get(str(tag)) or next(iter(members.values()))
     field = holder.model_fields.get(str(piece))
@@ -61,6 +61,17 @@ def sections(annotation: Any) -> Sections:
     """Return the tables that a value may be, by the name that chooses among them; none for a plain value."""
     members = [option for option in _options(annotation) if _is_section(_bare(option))]
     return {_tag(option): _bare(option) for option in members}
+
+
+def has_plain_form(annotation: Any) -> bool:
+    """Whether a value may be something other than a table or a list."""
+    return not is_list(annotation) and any(not _is_section(_bare(option)) for option in _options(annotation))
+
+
+def _tags(annotation: Any) -> set[str]:
+    """Return the names by which pydantic tells the members of a union apart; none where there is one member alone."""
+    options = _options(annotation)
+    return set(map(_tag, options)) if len(options) > 1 else set()
 
 
 def tables_in(annotation: Any) -> Sections:
@@ -116,10 +127,10 @@ def must_be(annotation: Any, metadata: Sequence[Any] = (), bounds: Bounds = "usu
     usual: the least value, as the greatest is far from what anyone uses; upper: the greatest alone, for a value above
     it; all: both.
     """
-    members = sections(annotation)
+    members, options = sections(annotation), _options(annotation)
     if members:
-        return _table_in_words(members)
-    options = _options(annotation)
+        plain = [must_be(option, bounds=bounds) for option in options if has_plain_form(option)]
+        return _joined([*plain, _table_in_words(members)]) if plain else _table_in_words(members)
     if len(options) > 1:
         return _joined([must_be(option, bounds=bounds) for option in options])
     bare = _bare(options[0])
@@ -206,8 +217,9 @@ def _options(annotation: Any) -> list[Any]:
 
 
 def _tag(option: Any) -> str:
-    """Return the name that chooses a member: its Tag, or the value of its `kind` or `family`."""
+    """Return the name that chooses a member: its Tag, or the value of its `kind` or `family`; empty without either."""
     for item in constraints_of(option):
         if isinstance(item, Tag):
             return item.tag
-    return kind_of(_bare(option))
+    bare = _bare(option)
+    return kind_of(bare) if _is_section(bare) else ""

@@ -5,25 +5,25 @@ from typing import Any, assert_never, cast
 
 from torch import Tensor
 
-from heedful.config.model.attention import AlignmentName, Attending
+from heedful.config.model.attention import AlignmentName, Attending, Weighting
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import DISTRIBUTIONS, Distribution, GumbelHard, Hard, l1_distance
 from heedful.nn.alignments.table import make_alignment
 
 
 def build_alignment(
-    config: Attending, name: AlignmentName, query_width: int, key_width: int, heads: int = 1, seed: int = 0
+    config: Weighting, name: AlignmentName, query_width: int, key_width: int, heads: int = 1, seed: int = 0
 ) -> Alignment:
     """Return the alignment of all heads. `seed` draws random features, which a file of weights does not hold."""
     options: dict[str, dict[str, Any]] = {
         "kernel": {"features": config.features, "seed": seed},
         "area": {"largest": config.area},
-        "location": {"max_length": config.max_places},
+        "location": {"max_length": config.max_places if isinstance(config, Attending) else None},
     }
     return make_alignment(name, query_width, key_width, heads, **options.get(name, {}))
 
 
-def build_distribution(config: Attending, key_width: int, heads: int = 1) -> Callable[..., Tensor]:
+def build_distribution(config: Weighting, key_width: int, heads: int = 1) -> Callable[..., Tensor]:
     """Return the distribution of all heads, or a choice of one key by it; de-attention scales distances like scores."""
     options: dict[str, dict[str, Any]] = {
         "entmax": {"alpha": config.alpha},
@@ -42,6 +42,6 @@ def build_distribution(config: Attending, key_width: int, heads: int = 1) -> Cal
             assert_never(config.choice)
 
 
-def build_distance(config: Attending) -> Callable[[Tensor, Tensor], Tensor] | None:
+def build_distance(config: Weighting) -> Callable[[Tensor, Tensor], Tensor] | None:
     """Return what measures queries and keys, if the distribution needs it."""
     return l1_distance if DISTRIBUTIONS[config.distribution].needs_distance else None

@@ -10,12 +10,15 @@ from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pools import AnyPool
+from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.language import init_language, language_decoder
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
 from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel
+from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import make_table
@@ -50,7 +53,15 @@ def _pool(config: ClassifierModel, width: int) -> Pool:
     """Make the pool of a text, or the co-attention of a pair."""
     if config.joins_after_reading:
         return PairPool(COATTENTIONS[config.join](width))
-    return POOLS[config.pooled_by](width)
+    return build_pool(config.pooled_by, width)
+
+
+def build_pool(said: AnyPool, width: int) -> Pool:
+    """Make a pool of vectors of this width from its name or its table."""
+    if isinstance(said, str):
+        return POOLS[said](width)
+    alignment = build_alignment(said, said.alignment, width, width)
+    return AlignedPool(width, alignment, build_distribution(said, width), build_distance(said))
 
 
 def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
@@ -60,7 +71,7 @@ def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
         case RecurrentEncoderTable():
             return lone_encoder(config, weight)
         case HierarchicalEncoderTable():
-            words = Pooled(_encoder(config.words, weight), POOLS[config.word_pool](config.words.memory_width))
+            words = Pooled(_encoder(config.words, weight), build_pool(config.word_pool, config.words.memory_width))
             stack = encoder_stack(config.sentences, config.words.memory_width)
             return HierarchicalEncoder(words, VectorEncoder(stack))
         case LanguageModelTable():

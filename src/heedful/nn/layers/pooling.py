@@ -29,7 +29,7 @@ class Pool(nn.Module, ABC):
 
     @abstractmethod
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N W"]:
-        """Return the weight of each token in the vector of its sentence; those of a sentence sum to one."""
+        """Return the weight of each token in the vector of its sentence; those of a sentence usually sum to one."""
 
 
 class MeanPool(Pool):

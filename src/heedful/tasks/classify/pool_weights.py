@@ -15,7 +15,7 @@ class PoolWeights:
     """Weights within a sentence of a document, or within a text or a pair that is read as one sequence."""
 
     pieces: tuple[str, ...]  # markers included, as the pool weights them too
-    weights: tuple[float, ...]  # weight of each piece; they sum to one
+    weights: tuple[float, ...]  # weight of each piece; they sum to one, unless the pool's own weights do not
     weight: float  # weight of the sentence in its document, which sum to one; 1 where the text is one sequence
 
 

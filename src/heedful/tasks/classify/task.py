@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.config.corpora import AnyCorpus, TextCorpus
+from heedful.config.model.attention import SEVERAL_PLACES
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
@@ -78,8 +79,8 @@ class ClassifyTask:
         """Return the common shape of a GPU's batches if attention needs no padding."""
         model = classifier_model(recipe)
         encoder = model.encoder.decoder if isinstance(model.encoder, LanguageModelTable) else model.encoder
-        if not isinstance(encoder, TransformerStack):
-            return None
+        if not isinstance(encoder, TransformerStack) or getattr(model.pool, "alignment", "") in SEVERAL_PLACES:
+            return None  # areas of tokens are scored in padded rows
         shape = static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
         return shape_of_pairs(shape) if shape is not None and model.joins_after_reading else shape
 

@@ -69,6 +69,7 @@ def test_a_vocabulary_without_a_mask_cannot_be_filled(tmp_path: Path) -> None:
         ),
         (BERT, {"family": "bert", "activation": "relu"}, "activation", "relu", "gelu"),
         (CLASSIFIER, {"family": "classifier", "pool": "mean"}, "pool", "mean", "first"),
+        (CLASSIFIER, {"family": "classifier", "pool": {"alignment": "deep"}}, "pool", "deep", "first"),
         (CLASSIFIER, {"family": "classifier", "join": "parallel"}, "join", "parallel", "sequence"),
         (
             CLASSIFIER,

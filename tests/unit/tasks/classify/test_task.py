@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.config.model.attention import AlignmentName
+from heedful.config.model.pools import AttentionPoolTable
 from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.text_pairs import PairedTextCollator
@@ -137,6 +139,15 @@ def test_a_gpu_has_one_shape_of_batches_where_attention_runs_straight_on_it(enco
     assert shape is not None
     assert (shape.tokens, shape.bound, shape.max_sentences) == (64, 12, 2)
     assert TASK.static_shape(made.model_copy(update={"model": model}), torch.float32) is None
+
+
+@pytest.mark.parametrize(("alignment", "captured"), [("deep", True), ("area", False)])
+def test_a_gpu_has_one_shape_where_tokens_are_scored_one_by_one(alignment: AlignmentName, captured: bool) -> None:
+    made = recipe()
+    wide = made.model.encoder.model_copy(update={"width": 64})  # type: ignore[union-attr]
+    model = made.model.model_copy(update={"encoder": wide, "pool": AttentionPoolTable(alignment=alignment)})
+    shape = TASK.static_shape(made.model_copy(update={"model": model}), torch.bfloat16)
+    assert (shape is not None) == captured
 
 
 @pytest.mark.parametrize(("max_length", "captured"), [(128, True), (129, False)])

@@ -9,7 +9,16 @@ from pydantic.fields import FieldInfo
 from heedful.config.corpora import Corpus
 from heedful.config.reading.describing.examples import EXAMPLES
 from heedful.config.reading.describing.meanings import brief_meaning, kind_label, meaning_of
-from heedful.config.reading.outline import MARKS, Sections, constraints_of, kind_of, mark_of, must_be, tables_in
+from heedful.config.reading.outline import (
+    MARKS,
+    Sections,
+    constraints_of,
+    has_plain_form,
+    kind_of,
+    mark_of,
+    must_be,
+    tables_in,
+)
 from heedful.config.reading.toml import toml_value
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
@@ -44,6 +53,11 @@ class KeyEntry:
     def tables(self) -> Sections:
         """Tables that the value can be or hold, by kind; none for a plain value."""
         return tables_in(self.field.annotation)
+
+    @property
+    def plain_too(self) -> bool:
+        """Whether the value can be something other than a table, such as the name of a pool."""
+        return has_plain_form(self.field.annotation)
 
     @property
     def required(self) -> bool:

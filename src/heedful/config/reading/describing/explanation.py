@@ -20,7 +20,7 @@ def explain(path: str) -> str:
     entries = entries_of(path)
     if not entries:
         raise UserError(_unknown(path))
-    parts = [_table(entry) if entry.tables else _key(same) for entry, same in _alike(entries)]
+    parts = [_part(entry, same) for entry, same in _alike(entries)]
     return f"{entries[0].path}\n\n" + "\n".join(dict.fromkeys(parts))
 
 
@@ -30,6 +30,13 @@ def list_tables() -> str:
     width = max(map(len, brief))
     lines = [f"{path:{width}}  {meaning}" for path, meaning in {"extends": EXTENDS, **brief}.items()]
     return "\n".join([*lines, "", "`heedful config explain TABLE` lists the keys of a table.", ""])
+
+
+def _part(entry: KeyEntry, same: Sequence[KeyEntry]) -> str:
+    if not entry.tables:
+        return _key(same)
+    tables = "\n".join(_tables(entry))
+    return f"{_key(same)}\n{tables}" if entry.plain_too else f"{entry.brief}\n\n{tables}"
 
 
 def _key(entries: Sequence[KeyEntry]) -> str:
@@ -48,9 +55,9 @@ def _key(entries: Sequence[KeyEntry]) -> str:
     return "\n".join([*paragraphs, "", *(f"  {line}" for line in [*lines, *example]), ""])
 
 
-def _table(entry: KeyEntry) -> str:
+def _tables(entry: KeyEntry) -> list[str]:
     """List the keys of a table, kind by kind."""
-    blocks = [entry.brief, ""]
+    blocks: list[str] = []
     for table in entry.tables.values():
         inside = [KeyEntry(f"{entry.path}.{key}", table, (), entry.tasks) for key in table.model_fields]
         heading = f"  {kind_label(table)}: " if kind_label(table) else "  "
@@ -58,7 +65,7 @@ def _table(entry: KeyEntry) -> str:
         widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
         shown = [f"    {key:{widths[0]}}  {default:{widths[1]}}  {brief}" for key, default, brief in rows]
         blocks += [f"{heading}{table_meaning(table)}", *shown, ""]
-    return "\n".join(blocks)
+    return blocks
 
 
 def tasks_in_words(tasks: Sequence[str]) -> str:
