@@ -1,7 +1,7 @@
 """Initial weights."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import torch
@@ -57,11 +57,10 @@ def init_scaled(model: nn.Module, layers: int, deviation: float = 0.02) -> None:
     """Initialize matrices and embeddings to N(0, deviation^2), biases to 0 and norms to 1      Radford et al. 2019, 2.3
 
     The matrices that write to the residual stream, two in each of the layers, are smaller by sqrt(1 / (2 layers)), so
-    that the sum over all of them has the same variance however many there are.
+    that the sum over all of them has the same variance however many there are. Alignments initialize themselves.
     """
-    for parameter in model.parameters():
-        if parameter.ndim > 1:
-            nn.init.normal_(parameter, std=deviation)
+    for parameter in _matrices(model):
+        nn.init.normal_(parameter, std=deviation)
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
@@ -79,12 +78,15 @@ def init_normal(model: nn.Module, deviation: float = 0.02) -> None:
     The normal distribution is truncated at two deviations, as in the released code of Devlin et al. 2019. Alignments
     initialize themselves.
     """
-    own = {
-        parameter for module in model.modules() if isinstance(module, Alignment) for parameter in module.parameters()
-    }
-    for parameter in model.parameters():
-        if parameter.ndim > 1 and parameter not in own:
-            nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
+    for parameter in _matrices(model):
+        nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
+
+
+def _matrices(model: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield the matrices of a model, but those of alignments."""
+    alignments = [module for module in model.modules() if isinstance(module, Alignment)]
+    own = {parameter for module in alignments for parameter in module.parameters()}
+    return (parameter for parameter in model.parameters() if parameter.ndim > 1 and parameter not in own)

@@ -14,6 +14,7 @@ from heedful.models.build.attention import build_distance, build_distribution
 from heedful.models.build.encoder_only import build_pool
 from heedful.nn.alignments.base import Candidates
 from heedful.nn.attention.aligned_pooling import AlignedPool
+from heedful.nn.initialization import init_normal, init_scaled, init_xavier
 from heedful.packed import Layout
 
 LENGTHS, WIDTH = [3, 1, 0, 5, 2], 4
@@ -128,3 +129,11 @@ def test_a_hard_pool_reads_one_token() -> None:
         weights = pool.weights(x, layout).detach().squeeze(1)
         assert sorted(weights.tolist()) == [0.0] * 9 + [1.0] * 2
     assert int(weights[:5].argmax()) == int((x[:5] @ pool.query).argmax())  # type: ignore[operator]
+
+
+def test_an_alignment_keeps_its_initial_weights_whatever_the_encoder_begins_with() -> None:
+    for initialize in (init_xavier, init_normal, lambda module: init_scaled(module, layers=2)):
+        pool = build_pool(AttentionPoolTable(alignment="content"), WIDTH)
+        before = [parameter.detach().clone() for parameter in pool.parameters()]
+        initialize(pool)
+        assert all(torch.equal(one, two) for one, two in zip(before, pool.parameters(), strict=True))
