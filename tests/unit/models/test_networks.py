@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import Streams
-from heedful.metrics.log_probabilities import token_log_probabilities
-from heedful.metrics.perplexity import likelihood
+from heedful.metrics.language.log_probabilities import token_log_probabilities
+from heedful.metrics.language.perplexity import likelihood
 from heedful.models.build.network import build_model
 from heedful.models.build.transformer import transformer_decoder
 from heedful.models.networks import set_precision

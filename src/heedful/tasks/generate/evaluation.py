@@ -11,7 +11,7 @@ from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.prepare.text_stores import TextStores
 from heedful.data.text_form import TextForm
 from heedful.errors import counted
-from heedful.metrics.perplexity import Likelihood
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel

@@ -14,7 +14,7 @@ from heedful.data.batches.windows import PlannedWindows, WindowBatch
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError, by_caller
-from heedful.metrics.perplexity import Likelihood, carried_likelihood, likelihood
+from heedful.metrics.language.perplexity import Likelihood, carried_likelihood, likelihood
 from heedful.models.networks import LanguageModel
 from heedful.tasks.protocol import ShowProgress
 from heedful.training.truncated import carrying

@@ -11,8 +11,8 @@ from heedful.columns import one_line
 from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.perplexity import Likelihood
 from heedful.metrics.scores import Score
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import EncoderDecoder

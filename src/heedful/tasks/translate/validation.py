@@ -13,8 +13,8 @@ from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
+from heedful.metrics.language.perplexity import likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.perplexity import likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder

@@ -10,7 +10,7 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import collate
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.metrics.perplexity import Likelihood, likelihood
+from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.models.build.network import build_model
 from heedful.models.networks import set_precision
 from heedful.packed import Packed

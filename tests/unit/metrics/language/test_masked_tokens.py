@@ -1,4 +1,4 @@
-"""`heedful.metrics.masked_tokens`: sums over masked tokens and pairs, against a loop over single inputs."""
+"""`heedful.metrics.language.masked_tokens`: sums over masked tokens and pairs, against a loop over single inputs."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from heedful.config.train import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.token_store import TokenStore
-from heedful.metrics.masked_tokens import MaskedPredictions, predict_masked
-from heedful.metrics.perplexity import Likelihood
+from heedful.metrics.language.masked_tokens import MaskedPredictions, predict_masked
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
 from heedful.packed import Packed

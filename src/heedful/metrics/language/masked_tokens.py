@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from heedful.data.batches.masked import MaskedBatch
-from heedful.metrics.perplexity import Likelihood
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.models.networks import MaskedModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.packed import IGNORED
