@@ -1,0 +1,121 @@
+"""Scores of constituency trees: labelled precision, recall and F1 of brackets, as evalb computes them.
+
+    precision = right / predicted      recall = right / true      F1 = 2 right / (predicted + true)
+
+The rules are those of Collins' parameter file, with ROOT deleted as TOP is: words tagged as punctuation are left out,
+and so are brackets around nothing else; the outermost bracket does not count; ADVP and PRT are the same label, and
+functions do not count (NP-SBJ is NP). Equal brackets count as often as they occur. Which words are punctuation is
+decided by the tags of the true tree, so that a parser need not predict tags. This module does not need torch.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from heedful.metrics.label_spans import SpanCounts
+from heedful.trees import TOP, TRACE, Leaf, Tree
+
+DELETED: Final = frozenset({TOP, "ROOT", TRACE, ",", ":", "``", "''", "."})
+SAME: Final = {"PRT": "ADVP"}
+SHORT: Final = 40  # words: the usual cut-off of short sentences
+
+
+class Bracket(NamedTuple):
+    """A constituent over words, counted without punctuation."""
+
+    label: str
+    start: int  # the index of the first word
+    end: int  # the index after the last word
+
+
+@dataclass(frozen=True)
+class TreeResult:
+    """One sentence: its brackets, and its length with punctuation. A sentence without a predicted tree has none."""
+
+    right: int
+    predicted: int
+    true: int
+    words: int
+    parsed: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether all brackets are right, and none is missing."""
+        return self.parsed and self.right == self.predicted == self.true
+
+
+@dataclass(frozen=True, eq=False)
+class BracketScores:
+    """The scores of sentences."""
+
+    sentences: Sequence[TreeResult]
+
+    @property
+    def brackets(self) -> SpanCounts:
+        """The counts over all sentences: precision, recall and F1 are theirs."""
+        right, predicted, true = (
+            sum(getattr(sentence, count) for sentence in self.sentences) for count in ("right", "predicted", "true")
+        )
+        return SpanCounts(right, predicted, true)
+
+    @property
+    def exact_match(self) -> float:
+        """The fraction of sentences whose brackets are all right; 0 if there are no sentences."""
+        return sum(sentence.exact for sentence in self.sentences) / len(self.sentences) if self.sentences else 0.0
+
+    @property
+    def unparsed(self) -> int:
+        """The number of sentences without a predicted tree."""
+        return sum(not sentence.parsed for sentence in self.sentences)
+
+    def up_to(self, words: int) -> "BracketScores":
+        """Return the scores of sentences with at most this number of words."""
+        return BracketScores([sentence for sentence in self.sentences if sentence.words <= words])
+
+
+def score_trees(predicted: Sequence[Tree | None], true: Sequence[Tree]) -> BracketScores:
+    """Compare predicted trees with the true ones of the same sentences.
+
+    A missing tree, or one over other words, has no brackets; the true ones count as missed.
+    """
+    return BracketScores([_compare(*pair) for pair in zip(predicted, true, strict=True)])
+
+
+def _compare(predicted: Tree | None, true: Tree) -> TreeResult:
+    wanted = Counter(brackets_of(true, true))
+    parsed = predicted is not None and predicted.words == true.words
+    found = Counter(brackets_of(predicted, true)) if parsed and predicted is not None else Counter[Bracket]()
+    words = sum(leaf.tag != TRACE for leaf in true.leaves)
+    return TreeResult((found & wanted).total(), found.total(), wanted.total(), words, parsed)
+
+
+def brackets_of(tree: Tree, tagged: Tree) -> list[Bracket]:
+    """Return the brackets of a tree that count, with the tags of another tree over the same words."""
+    kept = [leaf.tag not in DELETED for leaf in tagged.leaves]
+    places = [0]  # of each word among those that are kept, and of the end
+    for each in kept:
+        places.append(places[-1] + each)
+    return [
+        Bracket(label, places[start], places[end])
+        for label, start, end in _constituents(tree)
+        if places[start] < places[end] and label not in DELETED
+    ]
+
+
+def _constituents(tree: Tree, start: int = 0) -> Iterator[Bracket]:
+    """Yield all constituents over all words, with the labels that are compared."""
+    end = start
+    for child in tree.children:
+        if isinstance(child, Leaf):
+            end += 1
+        else:
+            yield from _constituents(child, end)
+            end += len(child.leaves)
+    label = _trimmed(tree.label)
+    yield Bracket(SAME.get(label, label), start, end)
+
+
+def _trimmed(label: str) -> str:
+    """Return a label up to the first - or =."""
+    return label.replace("=", "-").split("-", 1)[0]

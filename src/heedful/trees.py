@@ -1,0 +1,196 @@
+"""Constituency trees: read and written with brackets, cleaned by rule, and as a sequence of brackets and words.
+
+    (S (NP (DT a) (NN dog)) (VP (VBZ barks)))         as treebanks write it: a bracket around a word has its tag
+    (S (NP a dog )NP (VP barks )VP )S                 as a sequence, without tags      Vinyals et al. 2015, 2.2
+
+Closing brackets of the sequence say what they close. This module does not need torch.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from heedful.errors import UserError, counted
+
+UNTAGGED: Final = "XX"  # the tag of a word whose tag is not known
+TOP: Final = "TOP"  # the label of an outermost bracket that has none, as in the Penn Treebank
+TRACE: Final = "-NONE-"  # the tag of what was not said
+DEEPEST: Final = 200  # levels; a deeper tree is a mistake, and would exhaust Python's stack
+
+_TOKENS: Final = re.compile(r"[()]|[^\s()]+")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A word and its tag."""
+
+    tag: str
+    word: str
+
+    def __str__(self) -> str:
+        return f"({self.tag} {self.word})"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A constituent: a label over at least one part."""
+
+    label: str
+    children: "tuple[Tree | Leaf, ...]"
+
+    @cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All words with their tags, in order."""
+        return tuple(
+            leaf for child in self.children for leaf in ((child,) if isinstance(child, Leaf) else child.leaves)
+        )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words, in order."""
+        return tuple(leaf.word for leaf in self.leaves)
+
+    def __str__(self) -> str:
+        return f"({self.label} {' '.join(map(str, self.children))})"
+
+
+# --- with brackets ----------------------------------------------------------------------------------------------------
+
+
+def read_tree(text: str, where: str) -> Tree:
+    """Read one tree, which `str` writes; `where` says where it is, such as "train.trees, line 7"."""
+    opened: list[_Opened] = []
+    read: Tree | Leaf | None = None
+    for token in _TOKENS.findall(text):
+        if read is not None:
+            raise UserError(f"{where} goes on after the end of its tree: write one tree per line.")
+        match token:
+            case "(":
+                if len(opened) == DEEPEST:
+                    raise UserError(f"{where}: its tree has more than {DEEPEST} levels.")
+                opened.append(_Opened(where))
+            case ")" if opened:
+                closed = opened.pop().close(outermost=not opened)
+                if opened:
+                    opened[-1].add(closed)
+                else:
+                    read = closed
+            case _ if opened:
+                opened[-1].take(token)
+            case _:
+                raise UserError(f"{where} begins with `{token}`, but a tree begins with an opening bracket.")
+    if opened:
+        raise UserError(f"{where}: {counted(len(opened), 'bracket')} of its tree not closed.")
+    if read is None:
+        raise UserError(f"{where} has no tree.")
+    return Tree(TOP, (read,)) if isinstance(read, Leaf) else read
+
+
+@dataclass
+class _Opened:
+    """A bracket that is not closed yet."""
+
+    where: str
+    label: str = ""
+    word: str | None = None
+    children: list[Tree | Leaf] = field(default_factory=list)
+
+    def take(self, token: str) -> None:
+        """Take the label, or the word."""
+        if self.children or self.word is not None:
+            raise UserError(f"{self.where}: the word `{token}` needs a bracket of its own, with its tag.")
+        if self.label:
+            self.word = token
+        else:
+            self.label = token
+
+    def add(self, child: Tree | Leaf) -> None:
+        """Take a part."""
+        if self.word is not None:
+            raise UserError(f"{self.where}: the word `{self.word}` needs a bracket of its own, with its tag.")
+        self.children.append(child)
+
+    def close(self, outermost: bool) -> Tree | Leaf:
+        """Return what is in the bracket."""
+        if self.word is not None:
+            return Leaf(self.label, self.word)
+        if not self.children:
+            raise UserError(f"{self.where}: the bracket `({self.label})` has neither a word nor other brackets.")
+        if not self.label and not outermost:
+            raise UserError(f"{self.where}: a bracket inside of its tree has no label.")
+        return Tree(self.label or TOP, tuple(self.children))
+
+
+def clean(tree: Tree) -> Tree | None:
+    """Return the tree without traces, what consists of them alone, and functions (NP-SBJ=1 is NP); None if nothing is
+    left."""
+    children = [child if isinstance(child, Leaf) else clean(child) for child in tree.children]
+    kept = tuple(child for child in children if child is not None and getattr(child, "tag", "") != TRACE)
+    return Tree(without_function(tree.label), kept) if kept else None
+
+
+def without_function(label: str) -> str:
+    """Return a label without what says its function: everything from the first - or = on, but not all of -LRB-."""
+    return re.split(r"(?<=.)[-=]", label, maxsplit=1)[0] if not label.startswith("-") else label
+
+
+# --- as a sequence ----------------------------------------------------------------------------------------------------
+
+
+def linearize(tree: Tree, symbol: str | None = None) -> list[str]:
+    """Return the tree as a sequence, with its words or with one symbol for each of them."""
+    return list(_linearized(tree, symbol))
+
+
+def _linearized(tree: Tree, symbol: str | None) -> Iterator[str]:
+    yield f"({tree.label}"
+    for child in tree.children:
+        if isinstance(child, Leaf):
+            yield symbol or child.word
+        else:
+            yield from _linearized(child, symbol)
+    yield f"){tree.label}"
+
+
+def from_sequence(sequence: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree | None:
+    """Return the tree of a sequence over these words, whatever the sequence has in their places.
+
+    None if the sequence is not a tree over exactly as many words. Without `tags`, words are tagged XX.
+    """
+    given = iter(zip(words, tags or [UNTAGGED] * len(words), strict=True))
+    opened: list[tuple[str, list[Tree | Leaf]]] = []
+    root: Tree | None = None
+    for token in sequence:
+        if root is not None:
+            return None
+        if opens(token):
+            opened.append((token[1:], []))
+        elif not opened:
+            return None
+        elif closes(token):
+            label, children = opened.pop()
+            if label != token[1:] or not children:
+                return None
+            constituent = Tree(label, tuple(children))
+            if opened:
+                opened[-1][1].append(constituent)
+            else:
+                root = constituent
+        else:
+            word, tag = next(given, (None, ""))
+            if word is None:
+                return None
+            opened[-1][1].append(Leaf(tag, word))
+    return root if next(given, None) is None else None
+
+
+def opens(token: str) -> bool:
+    """Return whether a token of a sequence opens a constituent; words have no brackets (treebanks write -LRB-)."""
+    return token.startswith("(") and len(token) > 1
+
+
+def closes(token: str) -> bool:
+    """Return whether a token of a sequence closes a constituent."""
+    return token.startswith(")") and len(token) > 1
