@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.loading import load
     from heedful.tasks.shared.embeddings import TokenVectors
+    from heedful.tasks.tag.model import Tagger
+    from heedful.tasks.tag.tagging import TaggedSpan, Tagging
     from heedful.tasks.translate.model import Translation, Translator
     from heedful.tasks.translate.scoring import PairScore
     from heedful.training.trainer import StepMetrics
@@ -62,6 +64,9 @@ __all__ = [
     "StepMetrics",
     "Stopped",
     "System",
+    "TaggedSpan",
+    "Tagger",
+    "Tagging",
     "TextClassifier",
     "TextGenerator",
     "TextScore",
@@ -96,6 +101,9 @@ _HOMES = {  # modules that are imported when a name is first used
     "Sampling": "heedful.decode.settings",
     "StepMetrics": "heedful.training.trainer",
     "System": "heedful.lab.compare",
+    "TaggedSpan": "heedful.tasks.tag.tagging",
+    "Tagger": "heedful.tasks.tag.model",
+    "Tagging": "heedful.tasks.tag.tagging",
     "TextClassifier": "heedful.tasks.classify.model",
     "TextGenerator": "heedful.tasks.generate.model",
     "TextScore": "heedful.tasks.generate.scoring",

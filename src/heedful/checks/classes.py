@@ -1,12 +1,17 @@
-"""Finds classes that a classifier cannot learn: rare, doubled by their spelling, or without any contrast."""
+"""Finds labels that cannot be learned: rare, doubled by their spelling, without any contrast, or against the rules."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from heedful.checks.corpus_lint import LintedCorpus
 from heedful.checks.findings import Finding, Part
 from heedful.checks.rows import Labels
+from heedful.config.data import Data
+from heedful.data.corpora.tagged import TaggedText, read_tagged
+from heedful.data.text_form import TextForm
+from heedful.label_schemes import Forbidden, SchemeName, first_forbidden, scheme_of
 
 _RARE: Final = 5  # texts: a class with fewer is hardly learned
 _SMALL: Final = 50  # texts: a corpus with fewer is a trial, in which every class is rare
@@ -19,7 +24,8 @@ def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: L
     """Check the labels of all parts; the numbers of texts only where whole corpora were read."""
     train = linted["train"]
     counts = _total(train)
-    texts = sum(len(corpus) for corpus in train)
+    noun = "word" if labels == "words" else "text"
+    texts = counts.total() if labels == "words" else sum(len(corpus) for corpus in train)
     if not counts:
         return
     name, file = ", ".join(corpus.name for corpus in train), ", ".join(_files(train))
@@ -31,13 +37,13 @@ def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: L
             "problem",
             "many_classes",
             "train",
-            f"{texts:,} texts have {len(counts):,} different labels: these are not classes",
+            f"{texts:,} {noun}s have {len(counts):,} different labels: these are not classes",
             "`label` may name the wrong column: look at its number or name.",
             name,
             file,
         )
         return
-    yield from _rare(train, counts, name, file)
+    yield from _rare(train, counts, name, file, noun)
     label, most = counts.most_common(1)[0]
     if labels == "one" and most >= _DOMINANT * texts:
         yield Finding(
@@ -51,7 +57,7 @@ def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: L
             file,
         )
     for part in ("valid", "test"):
-        yield from _of_other_part(part, linted[part], counts)
+        yield from _of_other_part(part, linted[part], counts, noun)
 
 
 def _total(part: Sequence[LintedCorpus]) -> Counter[str]:
@@ -89,7 +95,7 @@ def _doubled(train: Sequence[LintedCorpus], counts: Counter[str], name: str, fil
         )
 
 
-def _rare(train: Sequence[LintedCorpus], counts: Counter[str], name: str, file: str) -> Iterator[Finding]:
+def _rare(train: Sequence[LintedCorpus], counts: Counter[str], name: str, file: str, noun: str) -> Iterator[Finding]:
     rare = sorted((count, label) for label, count in counts.items() if count < _RARE)
     if rare:
         listed = ", ".join(f"`{label}` ({count})" for count, label in rare[:_SHOWN])
@@ -97,8 +103,8 @@ def _rare(train: Sequence[LintedCorpus], counts: Counter[str], name: str, file: 
             "warning",
             "rare_classes",
             "train",
-            f"classes with fewer than {_RARE} texts: {listed}{', …' if len(rare) > _SHOWN else ''}",
-            "They are hardly learned: collect more texts, join them with another class, or remove them.",
+            f"classes with fewer than {_RARE} {noun}s: {listed}{', …' if len(rare) > _SHOWN else ''}",
+            f"They are hardly learned: collect more {noun}s, join them with another class, or remove them.",
             name,
             file,
             count=len(rare),
@@ -106,7 +112,7 @@ def _rare(train: Sequence[LintedCorpus], counts: Counter[str], name: str, file: 
         )
 
 
-def _of_other_part(part: Part, corpora: Sequence[LintedCorpus], known: Counter[str]) -> Iterator[Finding]:
+def _of_other_part(part: Part, corpora: Sequence[LintedCorpus], known: Counter[str], noun: str) -> Iterator[Finding]:
     counts = _total(corpora)
     name, file = ", ".join(corpus.name for corpus in corpora), ", ".join(_files(corpora))
     unknown = sorted(counts.keys() - known.keys())
@@ -116,21 +122,53 @@ def _of_other_part(part: Part, corpora: Sequence[LintedCorpus], known: Counter[s
             "problem",
             "unknown_classes",
             part,
-            f"labels that no training text has: {listed}{', …' if len(unknown) > _SHOWN else ''}",
-            "Correct them, remove these texts, or add such texts to `data.train`.",
+            f"labels that no training {noun} has: {listed}{', …' if len(unknown) > _SHOWN else ''}",
+            f"Correct them, remove these {noun}s, or add such {noun}s to `data.train`.",
             name,
             file,
             count=len(unknown),
             lines=_lines(corpora, unknown),
         )
-    texts = sum(len(corpus) for corpus in corpora)
+    texts = counts.total() if noun == "word" else sum(len(corpus) for corpus in corpora)
     if len(counts) == 1 and len(known) > 1 and texts >= _RARE and all(corpus.whole for corpus in corpora):
         yield Finding(
             "warning",
             "one_class",
             part,
-            f"all {texts:,} texts have the label `{next(iter(counts))}`",
+            f"all {texts:,} {noun}s have the label `{next(iter(counts))}`",
             "The score says nothing about other classes. If a file sorted by class was cut in two, shuffle it first.",
             name,
             file,
         )
+
+
+def find_forbidden_labels(
+    linted: Mapping[Part, Sequence[LintedCorpus]], data: Data, most: int | None = None
+) -> Iterator[Finding]:
+    """Find sentences whose labels break the rules of BIO or BIOES, in each corpus or in its first `most` sentences."""
+    scheme = scheme_of(_total(linted["train"]))
+    if scheme is None:
+        return
+    for corpora in linted.values():
+        for corpus in corpora:
+            texts = islice(read_tagged(corpus.corpus, data.folder, TextForm.of(data)), most)
+            wrong = [(text, found) for text in texts if (found := first_forbidden(text.labels, scheme)) is not None]
+            if wrong:
+                yield _forbidden(corpus, wrong, scheme)
+
+
+def _forbidden(corpus: LintedCorpus, wrong: Sequence[tuple[TaggedText, Forbidden]], scheme: SchemeName) -> Finding:
+    text, found = wrong[0]
+    lines = tuple(text.lines[found.index] for text, found in wrong[:_SHOWN] if text.lines)
+    return Finding(
+        "warning",
+        "forbidden_labels",
+        corpus.part,
+        f"sentences whose labels {scheme} forbids: {len(wrong):,} of {len(corpus):,}; the first: {found.reason}",
+        "They are learned as they are, and scores read such a label as the begin of a span: correct them.",
+        corpus.name,
+        ", ".join(corpus.corpus.files()),
+        count=len(wrong),
+        lines=lines,
+        example=" ".join(f"{word}/{label}" for word, label in zip(text.words[:8], text.labels, strict=False)),
+    )

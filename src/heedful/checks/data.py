@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from heedful.checks.classes import find_class_problems
+from heedful.checks.classes import find_class_problems, find_forbidden_labels
 from heedful.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import Finding, Part
@@ -57,6 +57,7 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         return CheckedData(tuple(linted), tuple(found))
     if labels is not None:
         found += find_class_problems(by_part, labels)
+        found += find_forbidden_labels(by_part, data, most) if labels == "words" else ()
     elif recipe.rules.running:
         found += find_window_problems(recipe, by_part["train"])
     elif not by_part["train"][0].form.paired:

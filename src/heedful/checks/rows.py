@@ -12,10 +12,11 @@ from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.lines import read_lines
 from heedful.data.corpora.pairs import read_pairs
+from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
 from heedful.data.text_form import TextForm
 
-Labels = Literal["one", "several"] | None  # how many labels a text has; None if the task reads none
+Labels = Literal["one", "several", "words"] | None  # labels of a text: one per word, or None if the task reads none
 
 _BETWEEN: Final = " ||| "  # the two texts of a row that a model reads together
 _COMMA: Final = ", "  # between the labels of a text
@@ -54,6 +55,7 @@ _WITHOUT_LENGTHS: Final = {kind: how for kind, how in TEXT_KINDS.items() if kind
 _PAIRS: Final = RowForm("pairs", ("source", "target"), FINDING_KINDS)
 _LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_000)
 _TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
+_TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # long sentences are cut between words
 _DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
 
@@ -62,6 +64,8 @@ def labels_of_task(recipe: Recipe) -> Labels:
     """Return how many labels the texts of a recipe have."""
     if not recipe.rules.labels:
         return None
+    if recipe.rules.words:
+        return "words"
     return "several" if getattr(recipe.model, "labels", "one") == "several" else "one"
 
 
@@ -73,6 +77,8 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
         return _LINES
     if running:
         return _DOCUMENTS
+    if labels == "words":
+        return _TAGGED
     return _TEXTS if labels is None else _LABELLED
 
 
@@ -85,6 +91,11 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
         return (Row(source, target, line) for line, (source, target) in pairs)
     if isinstance(corpus, PlainTexts):
         return _lines(corpus, data, form, first)
+    if labels == "words":
+        return (
+            Row(" ".join(text.words), " ".join(text.labels), text.lines[0] if text.lines else 0)
+            for text in read_tagged(corpus, data.folder, form)
+        )
     read = corpus if labels else corpus.model_copy(update={"label": None})
     return (
         Row(_one_line(text.text, text.second), _COMMA.join(text.labels), text.line)
@@ -94,7 +105,7 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
 
 def split_labels(joined: str, labels: Labels) -> list[str]:
     """Return the labels of a row."""
-    names = joined.split(_COMMA) if labels == "several" else [joined]
+    names = joined.split() if labels == "words" else joined.split(_COMMA) if labels == "several" else [joined]
     return [name for name in names if name]
 
 

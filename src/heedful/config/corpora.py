@@ -1,4 +1,4 @@
-"""The corpora that a recipe can name: pairs of sentences, texts with labels, running text."""
+"""The corpora that a recipe can name: pairs of sentences, texts with labels, words with labels, running text."""
 
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
@@ -265,6 +265,33 @@ class JsonlTexts(TextsCorpus):
     """Field of the label, or of a list of labels."""
 
 
+class ConllTexts(TextsCorpus):
+    """Words and their labels in columns: one word per line, and a blank line after each sentence.
+
+    Columns are separated by tabs or spaces. Comments before a sentence (`# ...`) and `-DOCSTART-` are not words.
+    """
+
+    frozen_kind = "ConllTexts"
+    file_keys = ("conll",)
+
+    conll: str
+    """File with one word per line."""
+    word: PositiveInt = 1
+    """Column of the words, by number."""
+    label: PositiveInt = 2
+    """Column of the labels, by number."""
+
+    @model_validator(mode="after")
+    def _columns_of_sentences(self) -> Self:
+        if self.word == self.label:
+            raise ValueError(f"`word` and `label` are both {self.word}, but must be different")
+        if self.lines:
+            raise ValueError(
+                "`lines` does not apply to `conll`, whose sentences have several lines: use `part` or `sample`"
+            )
+        return self
+
+
 class PlainTexts(TextsCorpus):
     """A file of running text, split into documents and sentences."""
 
@@ -288,7 +315,7 @@ def _corpus_form(value: Any) -> str:
     def has(key: str) -> bool:
         return key in value if isinstance(value, dict) else hasattr(value, key)
 
-    form = next((form for form in ("tsv", "csv", "jsonl", "builtin") if has(form)), "")
+    form = next((form for form in ("tsv", "csv", "jsonl", "conll", "builtin") if has(form)), "")
     if form in ("tsv", "csv", "jsonl"):
         return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
     if not form and has("label"):
@@ -305,6 +332,7 @@ PAIRS = (TextCorpus, TsvCorpus, CsvCorpus, JsonlCorpus, BuiltinCorpus)
 TEXTS = (TsvTexts, CsvTexts, JsonlTexts, PlainTexts)
 PairCorpus = TextCorpus | TsvCorpus | CsvCorpus | JsonlCorpus | BuiltinCorpus
 RowTexts = TsvTexts | CsvTexts | JsonlTexts
+TaggedTexts = RowTexts | ConllTexts
 AnyTexts = RowTexts | PlainTexts
 AnyCorpus = Annotated[
     Annotated[TextCorpus, Tag("pairs")]
@@ -315,6 +343,7 @@ AnyCorpus = Annotated[
     | Annotated[TsvTexts, Tag("tsv_texts")]
     | Annotated[CsvTexts, Tag("csv_texts")]
     | Annotated[JsonlTexts, Tag("jsonl_texts")]
+    | Annotated[ConllTexts, Tag("conll")]
     | Annotated[PlainTexts, Tag("text")],
     Discriminator(_corpus_form),
 ]

@@ -21,7 +21,7 @@ class Metric:
     """A metric of your own: `function(outputs, references)` returns a number for a whole corpus.
 
     Outputs and references are lists of texts for translators, and of labels for classifiers, or of tuples of labels if
-    a text can have several.
+    a text can have several; for taggers, tuples of the labels of a sentence's words.
     """
 
     function: MetricFunction

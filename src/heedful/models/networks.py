@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
+from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.windows import WindowBatch
 from heedful.data.tokenize.tokenizer import END
 from heedful.models.heads import MaskedHead, Pooler
@@ -121,6 +122,21 @@ class Classifier(nn.Module):
         return scores_BC
 
 
+class WordClassifier(nn.Module):
+    """scores = W D(encoder(text) at the first piece of each word) + b: one label per word, by any encoder."""
+
+    def __init__(self, encoder: nn.Module, dropout: float, output: Linear) -> None:
+        super().__init__()
+        self.encoder, self.drop, self.output = encoder, Dropout(dropout), output
+
+    def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
+        """Score every label of each word."""
+        encoded: Packed = self.encoder(batch.text)
+        y_WE = encoded.values.index_select(0, batch.places)
+        scores_WC: Tensor = self.output(self.drop(y_WE))
+        return scores_WC
+
+
 class MaskedModel(nn.Module):
     """BERT: an encoder that predicts masked tokens, and whether its second text follows the first
 
@@ -151,7 +167,7 @@ class MaskedModel(nn.Module):
         return scores_B2
 
 
-Network = EncoderDecoder | Classifier | MaskedModel | LanguageModel
+Network = EncoderDecoder | Classifier | WordClassifier | MaskedModel | LanguageModel
 
 
 def reader_of(network: nn.Module) -> nn.Module | None:

@@ -14,9 +14,10 @@ from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.protocol import Task
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.table import find_task
+from heedful.tasks.tag.model import Tagger
 from heedful.tasks.translate.model import Translator
 
-AnyLoadedModel = Translator | TextClassifier | MaskFiller | TextGenerator
+AnyLoadedModel = Translator | TextClassifier | Tagger | MaskFiller | TextGenerator
 
 
 @overload
@@ -51,7 +52,7 @@ def load(
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
 ) -> Any:
-    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`,
+    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, a `Tagger`,
     a `MaskFiller` or a `TextGenerator`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or

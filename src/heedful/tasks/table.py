@@ -8,9 +8,10 @@ from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
 from heedful.tasks.protocol import Task
+from heedful.tasks.tag.task import TagTask
 from heedful.tasks.translate.task import TranslateTask
 
-_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), FillTask(), GenerateTask())
+_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), TagTask(), FillTask(), GenerateTask())
 TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
 
 

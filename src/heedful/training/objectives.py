@@ -10,9 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.batches.masked import MaskedBatch
+from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.texts import TextBatch
 from heedful.data.tokenize.tokenizer import PAD
-from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
 from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.nn.per_sentence import ends_of_sentences
@@ -184,6 +185,28 @@ def next_tokens(text: Packed) -> Int[Tensor, "N"]:
     """Return the token after each token of a text; IGNORED after the last one, and for what fills up a batch."""
     next_N = text.values.roll(-1)
     return next_N.masked_fill(ends_of_sentences(text.layout) | (next_N == PAD), IGNORED)
+class WordLabels:
+    """Label-smoothed cross-entropy of the label of each word."""
+
+    def __init__(self, smoothing: float) -> None:
+        self.smoothing = smoothing
+
+    def __call__(self, model: WordClassifier, batch: TaggedBatch) -> Sums:
+        """Sum the loss over the words of a micro-batch."""
+        scores_WC = model(batch).float()
+        loss = F.cross_entropy(
+            scores_WC, batch.labels, ignore_index=IGNORED, label_smoothing=self.smoothing, reduction="sum"
+        )
+        likelihood = F.cross_entropy(scores_WC.detach(), batch.labels, ignore_index=IGNORED, reduction="sum")
+        return Sums(loss, likelihood)
+
+    def units(self, batch: TaggedBatch) -> int:
+        """Return the number of words."""
+        return batch.real_words
+
+    def tokens(self, batch: TaggedBatch) -> int:
+        """Return the number of tokens in the sentences, including markers."""
+        return batch.tokens
 
 
 class MaskedTokens:

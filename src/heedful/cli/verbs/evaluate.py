@@ -31,7 +31,8 @@ def command(
         ),
     ],
     source: Annotated[
-        str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate, or texts to classify.")
+        str | None,
+        typer.Option("--source", metavar="FILE", help="Sentences to translate or tag, or texts to classify."),
     ] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references, or labels.")] = None,
     to: ToOption = None,
@@ -66,6 +67,7 @@ def command(
 
     Translators: BLEU and chrF with their signatures, and the perplexity of the
     references. Classifiers: accuracy and F1, and which classes are confused.
+    Taggers: accuracy, and precision, recall and F1 of spans.
     Masked language models: how many masks are filled correctly, and perplexity.
     Language models: perplexity per token and word, bits per byte.
     """

@@ -10,10 +10,11 @@ from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEnc
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.tagger import TaggerModel
 from heedful.config.model.transformer import TransformerModel
 
 AnyModel = Annotated[
-    TransformerModel | RecurrentModel | MixedModel | ClassifierModel | BertModel | LanguageModelTable,
+    TransformerModel | RecurrentModel | MixedModel | ClassifierModel | TaggerModel | BertModel | LanguageModelTable,
     Field(discriminator="family"),
 ]
 AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel | LanguageModelTable
@@ -22,7 +23,7 @@ AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncod
 def text_encoder(model: AnyModel) -> AnyEncoder | None:
     """Return the table of the encoder that reads texts, on which another head can be put; None where there is none."""
     match model:
-        case ClassifierModel():
+        case ClassifierModel() | TaggerModel():
             return model.encoder
         case BertModel() | LanguageModelTable():
             return model

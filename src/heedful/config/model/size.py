@@ -8,6 +8,7 @@ from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEnc
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.model.tagger import TaggerModel
 from heedful.config.model.transformer import TransformerModel, TransformerStack
 
 MOST_PARAMETERS: Final = 100_000_000_000
@@ -45,7 +46,7 @@ def least_parameters(
             return sum(table.layers * table.width**2 for table in model.sides)
         case LanguageModelTable():
             return least_parameters(model.decoder)
-        case ClassifierModel():
+        case ClassifierModel() | TaggerModel():
             return least_parameters(model.encoder)
         case _:
             assert_never(model)

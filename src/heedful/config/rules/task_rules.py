@@ -32,6 +32,7 @@ class TaskRules:
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
     running: bool = False  # whether it reads running text in windows, line breaks included
     labels: bool = False  # whether its models have named classes
+    words: bool = False  # whether every word of a text has a label of its own
     searches: bool = False  # whether its models generate by a search, with the settings of [decode]
     own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and are refused for others
     unread_keys: tuple[str, ...] = ()  # keys that apply to this task too, and that other tasks accept but do not read

@@ -41,7 +41,8 @@ class RowForm:
         """Return the form of the rows that a task learns from."""
         if rules.takes(JsonlCorpus(jsonl="")):
             return cls(("source", "target"))
-        return cls(("text", _LABEL), ("second",)) if rules.labels else cls(("text",))
+        optional = () if rules.words else ("second",)
+        return cls(("text", _LABEL), optional) if rules.labels else cls(("text",))
 
     @property
     def words(self) -> str:
@@ -117,10 +118,13 @@ def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> tuple[str, set[s
 
 
 def read_rows(data: object, rules: TaskRules, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the checked rows of a task's data in any form: texts by field, and labels as texts or lists of texts."""
+    """Yield the checked rows of a task's data in any form: texts by field, and labels as texts or lists of texts.
+
+    Where every word has a label, texts may be lists of words too.
+    """
     for number, row in enumerate(_named_rows(data, RowForm.of(rules), f"`{name}`"), start=1):
         where = f"{name}, row {number:,}"
-        yield {field: _checked(field, value, f"{where}: `{field}`") for field, value in row.items()}
+        yield {field: _checked(field, value, f"{where}: `{field}`", rules.words) for field, value in row.items()}
 
 
 def labels_of_row(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -177,8 +181,10 @@ def _class_names(data: Any) -> Sequence[str] | None:
     return getattr(features[_LABEL], "names", None) if isinstance(features, Mapping) and _LABEL in features else None
 
 
-def _checked(field: str, value: object, where: str) -> object:
-    if field != _LABEL:
+def _checked(field: str, value: object, where: str, words: bool) -> object:
+    if words and isinstance(value, list | tuple):
+        return [check_text(each, where) for each in value]
+    if field != _LABEL or words:
         return check_text(value, where)
     if isinstance(value, list | tuple):
         return [_label(each, where) for each in value]

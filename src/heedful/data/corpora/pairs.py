@@ -7,6 +7,7 @@ from typing import Final, assert_never
 from heedful.config.corpora import (
     AnyCorpus,
     BuiltinCorpus,
+    ConllTexts,
     CsvCorpus,
     CsvTexts,
     JsonlCorpus,
@@ -56,7 +57,7 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
             return _jsonl_pairs(corpus, *files_of(corpus, folder))
         case BuiltinCorpus():
             return english_spanish.sentence_pairs(corpus.part, corpus.count)
-        case TsvTexts() | CsvTexts() | JsonlTexts() | PlainTexts():
+        case TsvTexts() | CsvTexts() | JsonlTexts() | ConllTexts() | PlainTexts():
             raise TypeError(f"{corpus.title} has texts, not pairs")
         case _:
             assert_never(corpus)

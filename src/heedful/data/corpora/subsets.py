@@ -8,12 +8,12 @@ from hashlib import sha256
 from heapq import nsmallest
 from operator import itemgetter
 
-from heedful.config.corpora import AnyTexts
+from heedful.config.corpora import TextsCorpus
 from heedful.data.corpora.files import Row
 from heedful.errors import UserError, counted
 
 
-def choose(rows: Iterable[Row], corpus: AnyTexts, key: Callable[[Row], str]) -> Iterator[Row]:
+def choose(rows: Iterable[Row], corpus: TextsCorpus, key: Callable[[Row], str]) -> Iterator[Row]:
     """Yield the rows of the corpus's `part` and `sample`, in the order of the file; `key` returns a row's content."""
     if not corpus.part and corpus.sample is None:
         yield from rows
@@ -28,14 +28,14 @@ def _hash(text: str) -> int:
     return int.from_bytes(sha256(text.encode(errors="surrogatepass")).digest(), "big")
 
 
-def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: AnyTexts) -> Iterator[tuple[int, int, Row]]:
+def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus) -> Iterator[tuple[int, int, Row]]:
     if not corpus.part:
         return rows
     first, last, count = corpus.part_range
     return (row for row in rows if first <= row[0] % count <= last)
 
 
-def _sampled(rows: Iterator[tuple[int, int, Row]], corpus: AnyTexts, count: int) -> list[tuple[int, int, Row]]:
+def _sampled(rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus, count: int) -> list[tuple[int, int, Row]]:
     kept = nsmallest(count, rows)  # by hash; equal texts in the order of the file
     if len(kept) < count:
         of_part = f' in part "{corpus.part}"' if corpus.part else ""

@@ -10,6 +10,7 @@ from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.running_text import read_running_text
+from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
 from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
 from heedful.data.prepare.text_stores import TextStores, labels_in
@@ -94,6 +95,10 @@ def _all_texts(recipe: Recipe, running: bool) -> Iterator[str]:
         yield from _running_pieces(recipe)
         return
     data, form = recipe.data, TextForm.of(recipe.data)
+    if recipe.rules.words:
+        for corpus in data.train:
+            yield from (" ".join(text.words) for text in read_tagged(corpus, data.folder, form) if not text.blank)
+        return
     for corpus in data.train:
         if isinstance(corpus, PlainTexts):
             for document in read_documents(corpus, data.folder, form):

@@ -1,4 +1,4 @@
-"""From a recipe's [model] table to a network that reads one sequence: a classifier or a masked language model."""
+"""From a recipe's [model] table to a network that reads one sequence: classifiers of texts and words, masked models."""
 
 from typing import assert_never
 
@@ -13,6 +13,7 @@ from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pools import AnyPool
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.language import init_language, language_decoder
+from heedful.config.model.tagger import TaggerModel
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
@@ -20,6 +21,7 @@ from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncod
 from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel
 from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
 from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import make_table
 from heedful.nn.layers.linear import Linear
@@ -34,6 +36,15 @@ def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> 
     pooled_width = PairPool.vectors * width if config.joins_after_reading else width
     pooler, head_width = (Pooler(width, pooled_width), width) if config.pooler else (None, pooled_width)
     model = Classifier(Pooled(encoder, pool), pooler, config.dropout, Linear(head_width, classes))
+    _initialize(model, table)
+    return model
+
+
+def build_tagger(config: TaggerModel, vocabulary: int, labels: int) -> WordClassifier:
+    """Make a tagger with new weights, drawn from torch's global generator."""
+    table = config.encoder
+    weight = make_table(vocabulary, table.embedding_width)
+    model = WordClassifier(_encoder(table, weight), config.dropout, Linear(table.memory_width, labels))
     _initialize(model, table)
     return model
 

@@ -1,0 +1,32 @@
+"""The [model] table of a tagger."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from heedful.config.model.bert import BertModel
+from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.section import Section, Share
+
+
+class TaggerModel(Section):
+    """An encoder, and a linear map from its state at the first piece of each word to the word's label."""
+
+    family: Literal["tagger"]
+    encoder: Annotated[TransformerEncoderTable | RecurrentEncoderTable | BertModel, Field(discriminator="family")] = (
+        TransformerEncoderTable()
+    )
+    """Family and shape of the encoder."""
+    dropout: Share = 0.1
+    """Dropout before the linear map."""
+
+    @property
+    def width(self) -> int:
+        """Width of the encoder's states."""
+        return self.encoder.width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a text, markers included, and the key that sets it; None where there is no limit."""
+        end = self.encoder.longest
+        return end and (end[0], f"encoder.{end[1]}")

@@ -1,0 +1,186 @@
+"""Sentences of words with a label each: in columns as CoNLL has them, in tables, and in JSON lines."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, assert_never
+
+from heedful.config.corpora import AnyCorpus, ConllTexts, CsvTexts, JsonlTexts, TaggedTexts, TextCorpus, TsvTexts
+from heedful.data.corpora.files import files_of, select_lines
+from heedful.data.corpora.json_rows import checked_text, field_of, json_kind, json_object
+from heedful.data.corpora.lines import TextFile, read_lines
+from heedful.data.corpora.pairs import AS_IT_STANDS, read_pairs
+from heedful.data.corpora.subsets import choose
+from heedful.data.corpora.tables import read_columns
+from heedful.data.text_form import TextForm
+from heedful.errors import UserError, counted, suggestion
+
+_START_OF_DOCUMENT: Final = "-DOCSTART-"
+_RANGE: Final = re.compile(r"\d+[-.]\d+")  # the number of a word of several tokens, or of none, in CoNLL-U
+_UNLABELLED: Final = "_"
+
+
+@dataclass(frozen=True)
+class TaggedText:
+    """The words of a sentence, and the label of each where the corpus has labels."""
+
+    words: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    lines: tuple[int, ...] = field(default=(), compare=False)  # the line of each word; none where there is no file
+    too_long: bool = False  # whether it was longer than a line may be, and is blank for that reason
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is nothing to read."""
+        return not self.words
+
+    def formed(self, form: TextForm) -> "TaggedText":
+        """Return the sentence in the form that a model reads; one that is too long becomes blank."""
+        if form.max_line is not None and sum(map(len, self.words)) + len(self.words) - 1 > form.max_line:
+            return TaggedText((), too_long=True)
+        return replace(self, words=tuple(map(form, self.words)))
+
+    def where(self, index: int, name: str) -> str:
+        """Return where a word is, in a corpus of this name."""
+        return f"{name}, line {self.lines[index]:,}" if self.lines else f"{name}: word {index + 1:,}"
+
+
+def read_tagged(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS) -> Iterator[TaggedText]:
+    """Yield the sentences of a corpus in order, blank ones included."""
+    if isinstance(corpus, TextCorpus):  # a file of words and one of labels, as a command line names them
+        return (text.formed(form) for text in _aligned(corpus, folder))
+    rows = _in_rows(corpus)
+    texts = select_lines(_all_texts(rows, files_of(rows, folder)[0]), rows)
+    if rows.sample is not None:
+        texts = (text for text in texts if not text.blank)  # blank texts do not count towards the sample
+    return (text.formed(form) for text in choose(texts, rows, lambda text: " ".join(text.words)))
+
+
+def label_numbers(texts: Sequence[TaggedText], labels: Sequence[str], name: str) -> list[list[int]]:
+    """Return the labels of all words by number; `name` is that of their corpus."""
+    known = {label: number for number, label in enumerate(labels)}
+    for text in texts:
+        unknown = next((place for place, label in enumerate(text.labels) if label not in known), None)
+        if unknown is not None:
+            label = text.labels[unknown]
+            raise UserError(
+                f"{text.where(unknown, name)} has the label `{label}`, which is not a label of the model."
+                f"{suggestion(label, labels)}"
+            )
+    return [[known[label] for label in text.labels] for text in texts]
+
+
+def _in_rows(corpus: AnyCorpus) -> TaggedTexts:
+    """Return the corpus as one that has words with labels; recipes were checked before."""
+    match corpus:
+        case TsvTexts() | CsvTexts() | JsonlTexts() | ConllTexts():
+            return corpus
+        case _:
+            raise TypeError(f"{corpus.title} has no words with labels")
+
+
+def _all_texts(corpus: TaggedTexts, file: TextFile) -> Iterator[TaggedText]:
+    match corpus:
+        case ConllTexts():
+            return _conll_texts(corpus, file)
+        case TsvTexts() | CsvTexts():
+            return _table_texts(corpus, file)
+        case JsonlTexts():
+            return _jsonl_texts(corpus, file)
+        case _:
+            assert_never(corpus)
+
+
+# --- one word per line ------------------------------------------------------------------------------------------------
+
+
+def _conll_texts(corpus: ConllTexts, file: TextFile) -> Iterator[TaggedText]:
+    found: list[tuple[str, str, int]] = []  # word, label, line
+    for number, line in enumerate(read_lines(file), start=1):
+        if not line.strip() or line.startswith(_START_OF_DOCUMENT):
+            if found:
+                yield _of_columns(found)
+            found = []
+        elif (row := _word_of_line(corpus, line, f"{file.name}, line {number:,}", first=not found)) is not None:
+            found.append((*row, number))
+    if found:
+        yield _of_columns(found)
+
+
+def _of_columns(found: Sequence[tuple[str, str, int]]) -> TaggedText:
+    words, labels, lines = zip(*found, strict=True)
+    return TaggedText(words, labels, lines)
+
+
+def _word_of_line(corpus: ConllTexts, line: str, where: str, first: bool) -> tuple[str, str] | None:
+    """Return the word of a line and its label; None for a comment, and for a range of words in CoNLL-U."""
+    columns = line.split("\t") if "\t" in line else [column for column in line.split(" ") if column]
+    if first and line.startswith("#") and "\t" not in line and (line[1:2] == " " or not _reaches(corpus, columns)):
+        return None
+    if not _reaches(corpus, columns):
+        asked = "word" if corpus.word > len(columns) else "label"
+        raise UserError(
+            f"{where} has {counted(len(columns), 'column')}, but `{asked}` is column {getattr(corpus, asked)}: columns "
+            "are separated by tabs or spaces, and sentences by blank lines."
+        )
+    word, label = (columns[number - 1].strip() for number in (corpus.word, corpus.label))
+    if corpus.word > 1 and label == _UNLABELLED and _RANGE.fullmatch(columns[0]):
+        return None
+    if not word or not label:
+        raise UserError(f"{where} has no {'label' if word else 'word'}: every word needs a label.")
+    return word, label
+
+
+def _reaches(corpus: ConllTexts, columns: Sequence[str]) -> bool:
+    return len(columns) >= max(corpus.word, corpus.label)
+
+
+# --- one sentence per row ---------------------------------------------------------------------------------------------
+
+
+def _table_texts(corpus: TsvTexts | CsvTexts, file: TextFile) -> Iterator[TaggedText]:
+    for number, values in read_columns(corpus, file, ("text", "label")):
+        words, labels = (value.split() for value in values) if values else ([], [])
+        yield tagged_text(words, labels, f"{file.name}, line {number:,}", number)
+
+
+def _jsonl_texts(corpus: JsonlTexts, file: TextFile) -> Iterator[TaggedText]:
+    for number, line in enumerate(read_lines(file), start=1):
+        where = f"{file.name}, line {number:,}"
+        if not line.strip():
+            yield TaggedText(())
+            continue
+        row = json_object(line, where)
+        assert corpus.label is not None
+        words, labels = (_listed(field_of(row, key, where), key, where) for key in (corpus.text, corpus.label))
+        yield tagged_text(words, labels, where, number)
+
+
+def _listed(value: object, field: str, where: str) -> list[str]:
+    """Return the words or labels in a field: a list of texts, or a text in which spaces separate them."""
+    if isinstance(value, str):
+        return checked_text(value, field, where).split()
+    if not isinstance(value, list):
+        raise UserError(f"{where}: field `{field}` is {json_kind(value)}, but must be a list of texts, or a text.")
+    for number, each in enumerate(value):
+        if not isinstance(each, str):
+            raise UserError(f"{where}: field `{field}[{number}]` is {json_kind(each)}, but must be text.")
+        if not each.strip():
+            raise UserError(f"{where}: field `{field}[{number}]` is blank, but must be a word or its label.")
+    return [checked_text(each, field, where).strip() for each in value]
+
+
+def _aligned(corpus: TextCorpus, folder: str) -> Iterator[TaggedText]:
+    for number, (text, label) in enumerate(read_pairs(corpus, folder), start=1):
+        yield tagged_text(text.split(), label.split(), f"{corpus.target}, line {number:,}", number)
+
+
+def tagged_text(words: Iterable[str], labels: Iterable[str], where: str, line: int = 0) -> TaggedText:
+    """Return a sentence whose words have one label each; `where` names its row in messages."""
+    text = TaggedText(tuple(words), tuple(labels))
+    if len(text.words) != len(text.labels):
+        raise UserError(
+            f"{where} has {counted(len(text.words), 'word')} but {counted(len(text.labels), 'label')}: each word needs "
+            "one."
+        )
+    return replace(text, lines=(line,) * len(text.words) if line else ())

@@ -1,0 +1,173 @@
+"""A trained tagger: words in, one label per word out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Self, overload
+
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.arguments import check_path, check_several, check_text, check_whole
+from heedful.config.rules.tag import TAG
+from heedful.config.rules.task_rules import TaskRules
+from heedful.data.corpora.in_memory import read_rows
+from heedful.data.corpora.tagged import TaggedText, tagged_text
+from heedful.data.prepare.tagged import WordPieces, tagged_streams
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
+from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.networks import WordClassifier
+from heedful.tasks.shared.embeddings import Embeds
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.loaded_model import listed
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.streaming import CHUNK, answer_stream
+from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
+from heedful.tasks.tag.scoring import decide_labels, label_probabilities, scores_of
+from heedful.tasks.tag.tagging import Tagging
+
+Sentence = str | Sequence[str]  # words with spaces between them, or a list of words
+
+
+class Tagger(Embeds[WordClassifier]):
+    """A trained tagger with its recipe and its tokenizer.
+
+    It runs on the device and in the precision that `load` chose. A sentence that is longer than `data.max_length` is
+    read in parts, which are cut between words: every word has a label.
+    """
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load a tagger as `heedful.load` does; refuse any other model."""
+        return cls(read_tagger(check_path("path", path), Placement.of(device, precision)))
+
+    def __init__(self, bundle: Bundle[WordClassifier]) -> None:
+        super().__init__(bundle)
+        self._form = TextForm.of(bundle.recipe.data)
+        self._words = WordPieces(bundle.vocabularies["text"])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the labels, in the order of the network's scores."""
+        return self.vocabularies.labels
+
+    @overload
+    def tag(self, texts: str) -> Tagging: ...  # type: ignore[overload-overlap]
+    @overload
+    def tag(self, texts: Iterable[Sentence]) -> list[Tagging]: ...
+    def tag(self, texts: str | Iterable[Sentence]) -> Tagging | list[Tagging]:
+        """Tag the words of sentences, or of one sentence; spaces separate words, or a sentence is a list of words."""
+        if isinstance(texts, str):
+            return self.tag([texts])[0]
+        return list(self.stream(texts))
+
+    def stream(
+        self,
+        texts: Iterable[Sentence],
+        *,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+    ) -> Iterator[Tagging]:
+        """Tag a stream of sentences in order, `chunk` of them at a time.
+
+        Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
+        messages.
+        """
+        check_whole("chunk", chunk, least=1)
+
+        def tagged(part: Sequence[object], first: int) -> list[Tagging]:
+            sentences = [
+                _words_of(sentence, f"{name}, line {number:,}") for number, sentence in enumerate(part, start=first)
+            ]
+            for number, words in enumerate(sentences, start=first):
+                self._form.check_text(" ".join(words), f"{name}, line {number:,}")
+            return self._tagged(sentences)
+
+        return answer_stream(check_several(texts, "texts"), tagged, chunk=chunk, ready=ready)
+
+    def evaluate(
+        self,
+        data: object,
+        *,
+        name: str = "data",
+        progress: Callable[[int], None] = lambda ready: None,
+        metrics: GivenMetrics | None = None,
+    ) -> TagEvaluation:
+        """Tag sentences and compare with their labels: accuracy, and precision, recall and F1 of spans.
+
+        `data` are sentences with labels in any form that `heedful.train` takes: tuples of words and labels,
+        dictionaries, columns, frames. `name` is their name in messages; `progress` is called with the number of
+        sentences finished since the last call. `metrics` are functions of your own by name, which get the predicted and
+        the true labels of each sentence as tuples: see `heedful.Metric`.
+        """
+        own = check_metrics(metrics, self.recipe.rules)
+        texts = [
+            tagged_text(_listed(row["text"]), _listed(row["label"]), f"{name}, row {number:,}", number)
+            for number, row in enumerate(read_rows(data, TAG, name), start=1)
+        ]
+        return evaluate_tagger(self, texts, name=name, progress=progress).with_metrics(own)
+
+    def formed(self, text: TaggedText) -> TaggedText:
+        """Return a sentence as the model reads it: normalised and lowercased if the recipe says so."""
+        return TaggedText(tuple(map(self._form, text.words)), text.labels, text.lines)
+
+    def scores(self, texts: Sequence[TaggedText]) -> list[Float[Tensor, "W C"]]:
+        """Return the scores of every label for the words of normalised sentences, none of them blank."""
+        if not texts:
+            return []
+        with evaluation_mode(self.network):
+            return scores_of(self._bundle, self.store(texts))
+
+    def store(self, texts: Sequence[TaggedText]) -> TokenStore:
+        """Tokenize normalised sentences as in training; a long one becomes several rows."""
+        return TokenStore(tagged_streams(texts, self._words, self.recipe.data.max_length))
+
+    def _tagged(self, sentences: Sequence[tuple[str, ...]]) -> list[Tagging]:
+        scores = self.scores([self.formed(TaggedText(words)) for words in sentences if words])
+        decided = iter(decide_labels(self.network, scores))
+        shares = iter(label_probabilities(self.network, scores))
+        return [self._tagging(words, next(decided), next(shares)) if words else BLANK for words in sentences]
+
+    def _tagging(self, words: tuple[str, ...], decided_W: Tensor, shares_WC: Tensor) -> Tagging:
+        chosen = decided_W.tolist()
+        shares = shares_WC.gather(1, decided_W.unsqueeze(1)).flatten().tolist()
+        return Tagging(words, tuple(self.labels[label] for label in chosen), tuple(shares))
+
+    def _own_facts(self) -> Iterator[str]:
+        yield f"{len(self.labels):,} labels: {listed(self.labels)}"
+
+
+BLANK = Tagging((), (), ())
+
+
+def _words_of(sentence: object, where: str) -> tuple[str, ...]:
+    """Return the words of a sentence: those that spaces separate, or a list of them."""
+    if isinstance(sentence, str):
+        return tuple(check_text(sentence, where).split())
+    if not isinstance(sentence, list | tuple):
+        raise UserError(f"{where} is {shortened(sentence)}, but must be a text or a list of words.")
+    words = tuple(check_text(word, f"{where}: word {number:,}") for number, word in enumerate(sentence, start=1))
+    blank = next((number for number, word in enumerate(words, start=1) if not word.strip()), None)
+    if blank is not None:
+        raise UserError(f"{where}: word {blank:,} is blank: leave it out.")
+    return words
+
+
+def _listed(value: object) -> Sequence[str]:
+    """Return the words or labels of a checked row: a list of them, or a text in which spaces separate them."""
+    return value.split() if isinstance(value, str) else value  # type: ignore[return-value]
+
+
+load_tagger = Tagger.load
+
+
+def read_tagger(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[WordClassifier]:
+    """Read a tagger from its folder and place it; `rules` are those of the task that it was trained for."""
+    bundle = read_bundle(folder, WordClassifier, rules)
+    placement.put(bundle.model)
+    return bundle

@@ -1,0 +1,71 @@
+"""Scores of a tagger for words in token stores, and the labels that it decides for."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.data.batch_layout import CPU_MULTIPLE
+from heedful.data.batches.tagged import TaggedCollator
+from heedful.data.epochs.plan import Indices, batches_by_length
+from heedful.data.prepare.tagged import sentences_of
+from heedful.data.token_store import TokenStore
+from heedful.models.bundle import Bundle
+from heedful.models.networks import WordClassifier
+
+Scores = Sequence[Float[Tensor, "W C"]]  # of the words of each sentence
+
+
+@torch.inference_mode()
+def scores_of(
+    bundle: Bundle[WordClassifier],
+    store: TokenStore,
+    sentences: Sequence[int] | None = None,
+    advance: Callable[[int], None] = lambda finished: None,
+) -> list[Float[Tensor, "W C"]]:
+    """Return the scores of every label for the words of sentences of a store, by default of all.
+
+    A long sentence has several rows, whose words come one after the other. The model must be in `eval` mode; `advance`
+    counts finished rows.
+    """
+    rows_of = sentences_of(store)
+    chosen = [rows_of[number] for number in (range(len(rows_of)) if sentences is None else sentences)]
+    rows = np.array([row for rows in chosen for row in rows], np.int64)
+    found = iter(_scores_of_rows(bundle, store, rows, advance))
+    return [torch.cat([next(found) for _ in rows]) for rows in chosen]
+
+
+def _scores_of_rows(
+    bundle: Bundle[WordClassifier], store: TokenStore, rows: Indices, advance: Callable[[int], None]
+) -> list[Tensor]:
+    collator, device = TaggedCollator(), next(bundle.model.parameters()).device
+    plan = batches_by_length(collator.costs([store], rows), batch_tokens=bundle.recipe.data.batch_tokens)
+    found: list[Tensor] = [torch.empty(0)] * len(rows)
+    for indices in plan:
+        batch = collator.batch([store], rows[indices], multiple=CPU_MULTIPLE)
+        scores_WC = bundle.model(batch.to(device)).float().cpu()
+        counts = store.lengths("words", rows[indices]).tolist()
+        for index, scored in zip(indices.tolist(), scores_WC[: batch.real_words].split(counts), strict=True):
+            found[index] = scored
+        advance(len(indices))
+    return found
+
+
+def decide_labels(network: WordClassifier, scores: Scores) -> list[Int[Tensor, "W"]]:
+    """Choose the labels of each sentence: the most likely one of each word."""
+    return [of_words.argmax(dim=1) for of_words in scores]
+
+
+def label_probabilities(network: WordClassifier, scores: Scores) -> list[Float[Tensor, "W C"]]:
+    """Return the probability of every label for each word."""
+    return [of_words.softmax(dim=1) for of_words in scores]
+
+
+def label_loss(network: WordClassifier, scores: Scores, true: Sequence[Sequence[int]]) -> float:
+    """Return -log P of the true labels, the mean over words."""
+    words = sum(map(len, true))
+    aims = torch.tensor([label for labels in true for label in labels])
+    return float(F.cross_entropy(torch.cat(list(scores)), aims, reduction="sum")) / words
