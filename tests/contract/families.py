@@ -10,6 +10,7 @@ from heedful.config.model.attention import AlignmentName, DistributionName
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.mixed import PairModel
+from heedful.config.model.tagger import TaggerModel
 
 _TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}
 _RECURRENT: Options = {"family": "recurrent", "width": 16, "encoder_width": 8, "max_places": None}
@@ -205,6 +206,13 @@ CLASSIFIERS: dict[str, Options] = {
 }
 JOINED = ("parallel", "alternating", "bert-parallel", "gru-alternating")  # of these those with co-attention
 PAIRED = ("pairs", "bert-pairs", "gru-pairs", *JOINED)  # and all that read two texts
+TAGGERS: dict[str, Options] = {
+    "transformer": {"encoder": _TINY},
+    "transformer-crf": {"encoder": _TINY | {"norm": "pre", "positions": "rope"}, "crf": True},
+    "bert": {"encoder": _TINY | {"family": "bert"}},
+    "gru": {"encoder": {"family": "recurrent", "width": 8}},
+    "lstm-crf": {"encoder": {"family": "recurrent", "cell": "lstm", "width": 8, "layers": 2}, "crf": True},
+}
 MASKED: dict[str, Options] = {
     "next-sentence": {},
     "tokens-alone": {"next_sentence": False, "segments": 0},
@@ -222,6 +230,13 @@ def classifier_of(name: str, dropout: float) -> ClassifierModel:
         encoder |= {"dropout": dropout} | ({"dropout_attention": dropout} if encoder["family"] == "bert" else {})
     options = {"family": "classifier", **CLASSIFIERS[name], "encoder": encoder, "dropout": dropout}
     return ClassifierModel.model_validate(options)
+
+
+def tagger_of(name: str, dropout: float) -> TaggerModel:
+    """The [model] table of a tagger, with so much dropout."""
+    encoder = {"family": "transformer", **TAGGERS[name]["encoder"], "dropout": dropout}
+    encoder |= {"dropout_attention": dropout} if encoder["family"] == "bert" else {}
+    return TaggerModel.model_validate({"family": "tagger", **TAGGERS[name], "encoder": encoder, "dropout": dropout})
 
 
 def masked_of(name: str, dropout: float) -> BertModel:

@@ -14,6 +14,7 @@ from heedful.data.tokenize.tokenizer import END
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
 from heedful.models.protocols import Decoder, Encoder, Generator, HasPrecision
+from heedful.nn.crf import LinearChain
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.linear import Linear
@@ -123,11 +124,14 @@ class Classifier(nn.Module):
 
 
 class WordClassifier(nn.Module):
-    """scores = W D(encoder(text) at the first piece of each word) + b: one label per word, by any encoder."""
+    """scores = W D(encoder(text) at the first piece of each word) + b: one label per word, by any encoder.
 
-    def __init__(self, encoder: nn.Module, dropout: float, output: Linear) -> None:
+    The most likely label of each word is chosen by itself or, with a `chain`, together with those of its neighbours.
+    """
+
+    def __init__(self, encoder: nn.Module, dropout: float, output: Linear, chain: LinearChain | None = None) -> None:
         super().__init__()
-        self.encoder, self.drop, self.output = encoder, Dropout(dropout), output
+        self.encoder, self.drop, self.output, self.chain = encoder, Dropout(dropout), output, chain
 
     def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
         """Score every label of each word."""

@@ -209,6 +209,19 @@ class WordLabels:
         return batch.tokens
 
 
+class LabelSequences(WordLabels):
+    """-log P of the labels of a sentence, by the linear-chain CRF of a tagger      Lample et al. 2016, 2.2"""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+
+    def __call__(self, model: WordClassifier, batch: TaggedBatch) -> Sums:
+        """Sum the loss over the sentences of a micro-batch."""
+        assert model.chain is not None, "a tagger without a CRF"
+        loss = model.chain.loss(model(batch), batch.labels, batch.words)
+        return Sums(loss, loss.detach())
+
+
 class MaskedTokens:
     """Cross-entropy of each masked token, and of whether the second text follows the first      Devlin et al. 2019, A.2
 

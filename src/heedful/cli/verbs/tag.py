@@ -1,6 +1,7 @@
 """`heedful tag MODEL [FILE|TEXT...]`: a label for every word."""
 
 import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from heedful.cli.options import (
 )
 from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.columns import one_column
+from heedful.label_schemes import mark_spans
 
 if TYPE_CHECKING:
     from heedful.tasks.tag.tagging import Tagging
@@ -48,12 +50,18 @@ def command(
         from heedful.tasks.tag.model import load_tagger  # after the quick checks: importing torch takes seconds
 
         tagger = load_tagger(model, device, precision)
-    layout = _object if as_json else _columns
+    layout = _layout(as_json, tagger.labels)
     with line_writer(output) as write, line_progress("tagging", entries, output) as progress:
         for entry in entries:
             for found in tagger.stream(entry.lines(), ready=entry.ready, name=entry.name):
                 write(layout(found))
                 progress(1)
+
+
+def _layout(as_json: bool, labels: Sequence[str]) -> "Callable[[Tagging], str]":
+    """Choose how to write a sentence; objects have spans if the model's labels mark spans."""
+    spans = mark_spans(labels)
+    return (lambda found: _object(found, spans)) if as_json else _columns
 
 
 def _columns(found: "Tagging") -> str:
@@ -63,11 +71,11 @@ def _columns(found: "Tagging") -> str:
     )
 
 
-def _object(found: "Tagging") -> str:
-    from heedful.label_schemes import mark_spans
-
-    spans = {"spans": [span._asdict() for span in found.spans()]} if mark_spans(found.labels) else {}
-    return json.dumps(
-        {"words": found.words, "labels": found.labels, "probabilities": found.probabilities, **spans},
-        ensure_ascii=False,
-    )
+def _object(found: "Tagging", spans: bool) -> str:
+    values: dict[str, object] = {
+        "words": found.words,
+        "labels": found.labels,
+        "probabilities": found.probabilities,
+        **({"spans": [span._asdict() for span in found.spans()]} if spans else {}),
+    }
+    return json.dumps(values, ensure_ascii=False)

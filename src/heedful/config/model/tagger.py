@@ -19,6 +19,11 @@ class TaggerModel(Section):
     """Family and shape of the encoder."""
     dropout: Share = 0.1
     """Dropout before the linear map."""
+    crf: bool = False
+    """Whether the labels of a sentence are chosen together, by a linear-chain CRF (Lample et al. 2016).
+
+    With labels of BIO or BIOES, it never chooses a sequence that their rules forbid.
+    """
 
     @property
     def width(self) -> int:

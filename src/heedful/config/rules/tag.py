@@ -22,6 +22,8 @@ def _check(recipe: Tables) -> None:
     check_longest(recipe)
     check_texts(recipe)
     check_room(recipe, pairs=False)
+    if tagger_model(recipe).crf and recipe.train.label_smoothing:
+        raise ValueError("`train.label_smoothing` does not apply to a tagger with `model.crf = true`: leave it out")
     corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
     if any(getattr(corpus, "second", None) is not None for corpus in corpora):
         raise ValueError("`second` makes pairs of texts, which a tagger does not read: leave it out")

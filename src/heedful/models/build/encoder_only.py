@@ -1,9 +1,10 @@
 """From a recipe's [model] table to a network that reads one sequence: classifiers of texts and words, masked models."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.config.model.any import AnyEncoder
 from heedful.config.model.bert import BertModel
@@ -14,6 +15,7 @@ from heedful.config.model.pools import AnyPool
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.language import init_language, language_decoder
 from heedful.config.model.tagger import TaggerModel
+from heedful.label_schemes import allowed_transitions, scheme_of
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
@@ -22,6 +24,7 @@ from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel
 from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
+from heedful.nn.crf import LinearChain, transition_matrix
 from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import make_table
 from heedful.nn.layers.linear import Linear
@@ -40,13 +43,22 @@ def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> 
     return model
 
 
-def build_tagger(config: TaggerModel, vocabulary: int, labels: int) -> WordClassifier:
+def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) -> WordClassifier:
     """Make a tagger with new weights, drawn from torch's global generator."""
     table = config.encoder
     weight = make_table(vocabulary, table.embedding_width)
-    model = WordClassifier(_encoder(table, weight), config.dropout, Linear(table.memory_width, labels))
+    model = WordClassifier(_encoder(table, weight), config.dropout, Linear(table.memory_width, len(labels)))
     _initialize(model, table)
+    if config.crf:
+        model.chain = LinearChain(len(labels), _allowed(labels))  # it begins with zeros
     return model
+
+
+def _allowed(labels: Sequence[str]) -> Tensor | None:
+    """Return which label may follow which, where labels mark spans; it depends on their names, so it is no weight."""
+    scheme = scheme_of(labels)
+    with torch.device("cpu"):  # even where a network is built for its shapes alone
+        return None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
 
 
 def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:

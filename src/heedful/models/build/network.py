@@ -28,7 +28,7 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
         case ClassifierModel():
             return build_classifier(config, vocabularies["text"].size, len(vocabularies.labels))
         case TaggerModel():
-            return build_tagger(config, vocabularies["text"].size, len(vocabularies.labels))
+            return build_tagger(config, vocabularies["text"].size, vocabularies.labels)
         case BertModel():
             return build_masked_model(config, vocabularies["text"].size)
         case LanguageModelTable():

@@ -15,6 +15,8 @@ from heedful.data.prepare.tagged import sentences_of
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
+from heedful.nn.crf import LinearChain
+from heedful.packed import Packed
 
 Scores = Sequence[Float[Tensor, "W C"]]  # of the words of each sentence
 
@@ -55,17 +57,32 @@ def _scores_of_rows(
 
 
 def decide_labels(network: WordClassifier, scores: Scores) -> list[Int[Tensor, "W"]]:
-    """Choose the labels of each sentence: the most likely one of each word."""
-    return [of_words.argmax(dim=1) for of_words in scores]
+    """Choose the labels of each sentence: the most likely one of each word, or the best path of a CRF."""
+    if network.chain is None or not scores:
+        return [of_words.argmax(dim=1) for of_words in scores]
+    packed = _packed(network.chain, scores)
+    return list(network.chain.best(packed.values, packed.layout).labels_N.cpu().split([*map(len, scores)]))
 
 
 def label_probabilities(network: WordClassifier, scores: Scores) -> list[Float[Tensor, "W C"]]:
-    """Return the probability of every label for each word."""
-    return [of_words.softmax(dim=1) for of_words in scores]
+    """Return the probability of every label for each word; by a CRF, over all paths of its sentence."""
+    if network.chain is None or not scores:
+        return [of_words.softmax(dim=1) for of_words in scores]
+    packed = _packed(network.chain, scores)
+    shares_WC = network.chain.marginals(packed.values, packed.layout).clamp(max=1)  # rounding may exceed the bound
+    return list(shares_WC.cpu().split([*map(len, scores)]))
 
 
+@torch.inference_mode()
 def label_loss(network: WordClassifier, scores: Scores, true: Sequence[Sequence[int]]) -> float:
     """Return -log P of the true labels, the mean over words."""
-    words = sum(map(len, true))
-    aims = torch.tensor([label for labels in true for label in labels])
-    return float(F.cross_entropy(torch.cat(list(scores)), aims, reduction="sum")) / words
+    labels_W = torch.tensor([label for labels in true for label in labels])
+    if network.chain is None:
+        return float(F.cross_entropy(torch.cat(list(scores)), labels_W))
+    packed = _packed(network.chain, scores)
+    return float(network.chain.loss(packed.values, labels_W.to(packed.values.device), packed.layout)) / len(labels_W)
+
+
+def _packed(chain: LinearChain, scores: Scores) -> Packed:
+    """Pack the scores of sentences, on the device of a CRF."""
+    return Packed.join(scores).to(chain.start.device)

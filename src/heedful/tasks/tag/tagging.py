@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from heedful.label_schemes import mark_spans
 from heedful.metrics.label_spans import spans_of
 
 
@@ -25,6 +26,8 @@ class Tagging:
 
     def spans(self) -> list[TaggedSpan]:
         """Return the spans that labels of BIO or BIOES mark, in order; other labels mark words, not spans."""
+        if not mark_spans(self.labels):
+            return []
         return [
             TaggedSpan(span.type, span.start, span.end, " ".join(self.words[span.start : span.end]))
             for span in spans_of(self.labels)

@@ -27,7 +27,7 @@ from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
 from heedful.tasks.tag.model import Tagger, read_tagger
 from heedful.tasks.tag.validation import TaggerValidator
-from heedful.training.objectives import WordLabels
+from heedful.training.objectives import LabelSequences, WordLabels
 
 _SHORTEST: Final = 16  # tokens: batches of sentences that are all shorter leave some of the budget unused
 
@@ -45,7 +45,7 @@ class TagTask:
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> WordLabels:
         """Make the objective that training minimises."""
-        return WordLabels(recipe.label_smoothing)
+        return LabelSequences() if tagger_model(recipe).crf else WordLabels(recipe.label_smoothing)
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TaggedFeed:
         """Make the training batches. Which sentences share a batch does not depend on the device."""
