@@ -282,13 +282,9 @@ class ConllTexts(TextsCorpus):
     """Column of the labels, by number."""
 
     @model_validator(mode="after")
-    def _columns_of_sentences(self) -> Self:
+    def _columns_differ(self) -> Self:
         if self.word == self.label:
             raise ValueError(f"`word` and `label` are both {self.word}, but must be different")
-        if self.lines:
-            raise ValueError(
-                "`lines` does not apply to `conll`, whose sentences have several lines: use `part` or `sample`"
-            )
         return self
 
 

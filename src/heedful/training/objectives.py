@@ -185,6 +185,8 @@ def next_tokens(text: Packed) -> Int[Tensor, "N"]:
     """Return the token after each token of a text; IGNORED after the last one, and for what fills up a batch."""
     next_N = text.values.roll(-1)
     return next_N.masked_fill(ends_of_sentences(text.layout) | (next_N == PAD), IGNORED)
+
+
 class WordLabels:
     """Label-smoothed cross-entropy of the label of each word."""
 

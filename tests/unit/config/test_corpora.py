@@ -9,6 +9,7 @@ from heedful.config.corpora import (
     TEXTS,
     AnyCorpus,
     BuiltinCorpus,
+    ConllTexts,
     Corpus,
     CsvCorpus,
     CsvTexts,
@@ -19,6 +20,7 @@ from heedful.config.corpora import (
 )
 
 CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
+    (ConllTexts(conll="a.conll"), ("a.conll",), "a.conll"),
     (TextCorpus(source="a.en", target="a.de"), ("a.en", "a.de"), "a.en + a.de"),
     (TsvCorpus(tsv="a.tsv"), ("a.tsv",), "a.tsv"),
     (CsvCorpus(csv="a.csv", source="en", target="de"), ("a.csv",), "a.csv"),
@@ -37,7 +39,7 @@ def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str
 
 
 def test_every_form_has_a_frozen_kind_of_its_own() -> None:
-    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS)]
+    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS, ConllTexts)]
     assert len(kinds) == len(set(kinds)) == len(get_args(get_args(AnyCorpus)[0]))
 
 

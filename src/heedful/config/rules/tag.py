@@ -54,6 +54,7 @@ TAG: Final = TaskRules(
     labels=True,
     words=True,
     on_encoder_of=_on_encoder_of,
+    other_starts=("bert",),
     test_files="give --source and --target, words and their labels, separated by spaces",
     check=_check,
 )

@@ -50,7 +50,9 @@ def read_tagged(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STAN
     if isinstance(corpus, TextCorpus):  # a file of words and one of labels, as a command line names them
         return (text.formed(form) for text in _aligned(corpus, folder))
     rows = _in_rows(corpus)
-    texts = select_lines(_all_texts(rows, files_of(rows, folder)[0]), rows)
+    texts = _all_texts(rows, files_of(rows, folder)[0])
+    if not isinstance(rows, ConllTexts):  # whose lines are words
+        texts = select_lines(texts, rows)
     if rows.sample is not None:
         texts = (text for text in texts if not text.blank)  # blank texts do not count towards the sample
     return (text.formed(form) for text in choose(texts, rows, lambda text: " ".join(text.words)))
@@ -96,7 +98,7 @@ def _all_texts(corpus: TaggedTexts, file: TextFile) -> Iterator[TaggedText]:
 
 def _conll_texts(corpus: ConllTexts, file: TextFile) -> Iterator[TaggedText]:
     found: list[tuple[str, str, int]] = []  # word, label, line
-    for number, line in enumerate(read_lines(file), start=1):
+    for number, line in select_lines(enumerate(read_lines(file), start=1), corpus):
         if not line.strip() or line.startswith(_START_OF_DOCUMENT):
             if found:
                 yield _of_columns(found)

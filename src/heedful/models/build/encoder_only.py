@@ -12,18 +12,17 @@ from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pools import AnyPool
-from heedful.models.build.attention import build_alignment, build_distance, build_distribution
-from heedful.models.build.language import init_language, language_decoder
 from heedful.config.model.tagger import TaggerModel
 from heedful.label_schemes import allowed_transitions, scheme_of
+from heedful.models.build.attention import build_alignment, build_distance, build_distribution
+from heedful.models.build.language import init_language, language_decoder
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
-from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
 from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
-from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
 from heedful.nn.crf import LinearChain, transition_matrix
 from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import make_table

@@ -136,8 +136,11 @@ def test_a_label_that_the_model_does_not_have_is_refused_with_its_line(tmp_path:
         label_numbers([tagged_text(["a", "b"], ["X", "Z"], "data")], ("X", "Y"), "data")
 
 
-def test_columns_and_ranges_that_say_nothing_are_refused() -> None:
+def test_a_range_of_lines_is_one_of_the_file(tmp_path: Path) -> None:
+    corpus = conll(tmp_path, "a X\nb X\n\nc X\nd X\n", lines="2-4")
+    assert [(text.words, text.lines) for text in read_tagged(corpus)] == [(("b",), (2,)), (("c",), (4,))]
+
+
+def test_columns_that_are_the_same_are_refused() -> None:
     with pytest.raises(ValidationError, match="`word` and `label` are both 2, but must be different"):
         ConllTexts(conll="t", word=2)
-    with pytest.raises(ValidationError, match="`lines` does not apply to `conll`, whose sentences have several lines"):
-        ConllTexts(conll="t", lines="1-5")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.taggers import tagged_sentences, tagger_recipe, write_conll
 
-from heedful.config.tokenizer import ByteBpe, Characters, Unigram, WordPiece, Words
+from heedful.config.tokenizer import AnySide, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.corpora.tagged import TaggedText
 from heedful.data.prepare.tagged import WordPieces, cut_between_words, prepare_tagged, sentences_of, tagged_streams
 from heedful.data.token_store import TokenStore
@@ -18,7 +18,7 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 
-KINDS = {
+KINDS: dict[str, AnySide] = {
     "byte_bpe": ByteBpe(kind="byte_bpe", size=290),
     "wordpiece": WordPiece(kind="wordpiece", size=60),
     "unigram": Unigram(kind="unigram", size=40),

@@ -103,7 +103,7 @@ def test_a_tagger_starts_from_the_encoder_of_a_masked_model(home: Path) -> None:
     model = TASK.load(made, Placement.of("cpu", "float32"))
     assert model.recipe.model.encoder.width == BERT["width"]  # type: ignore[union-attr]
     assert model.network.chain is not None
-    theirs = dict(start.model.encoder.named_parameters())  # type: ignore[operator]
+    theirs = dict(start.model.encoder.named_parameters())
     assert all(torch.equal(weight, theirs[name]) for name, weight in model.network.encoder.named_parameters())
 
 

@@ -33,12 +33,12 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
 @pytest.mark.parametrize(
     ("path", "tasks"),
     [
-        ("train.steps", {"translate", "classify", "fill", "generate"}),
+        ("train.steps", {"translate", "classify", "tag", "fill", "generate"}),
         ("train.masking.share", {"fill"}),
         ("train.class_weights", {"classify"}),
         ("decode.beam", {"translate"}),
         ("data.train.to", {"translate"}),
-        ("data.train.label", {"classify", "fill", "generate"}),
+        ("data.train.label", {"classify", "tag", "fill", "generate"}),
         ("data.train.documents", {"fill", "generate"}),
         ("model.wiring", {"translate"}),
         ("model.next_sentence", {"fill"}),
