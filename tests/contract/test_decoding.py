@@ -17,7 +17,8 @@ from tests.shared.searching import search_texts
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.constraints import NEVER, make_constraints
+from heedful.decode.constraints.factories import make_constraints
+from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows

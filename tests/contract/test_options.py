@@ -17,7 +17,7 @@ from tests.shared.searching import search_texts
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints import NEVER
+from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.sampling import uniforms
 from heedful.decode.hypothesis import Hypothesis

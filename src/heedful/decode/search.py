@@ -7,7 +7,7 @@ import torch
 
 from heedful.data.epochs.plan import batches_by_length
 from heedful.decode.checks import check_queries
-from heedful.decode.constraints import make_constraints
+from heedful.decode.constraints.factories import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.protocol import Frontier

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from heedful.arguments import check_number, check_whole
 from heedful.config.decode import MOST
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints import ConstraintFactory, at_least, never, no_repeat
+from heedful.decode.constraints.factories import ConstraintFactory, at_least, never, no_repeat
 from heedful.decode.penalties import Coverage, LengthPenalty, Wu
 from heedful.errors import UserError
 

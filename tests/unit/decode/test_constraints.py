@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.constraints import (
-    NEVER,
-    Constraint,
-    MinLength,
-    Never,
-    NoRepeat,
-    Prefix,
-    RepetitionPenalty,
-    make_constraints,
-    penalise_repetition,
-)
+from heedful.decode.constraints.factories import make_constraints, penalise_repetition
+from heedful.decode.constraints.prefix import Prefix
+from heedful.decode.constraints.protocol import Constraint
+from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat, RepetitionPenalty
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.protocol import Frontier

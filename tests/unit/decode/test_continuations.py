@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.checks import check_queries
-from heedful.decode.constraints import NEVER
+from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, prompt_queries

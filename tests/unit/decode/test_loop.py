@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.decode.constraints import make_constraints
+from heedful.decode.constraints.factories import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.protocol import Frontier

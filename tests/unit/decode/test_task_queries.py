@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints import Constraint
+from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.query import Query, pack_sources, text_queries
 from heedful.decode.search import search
 from heedful.decode.settings import Sampling, SearchSettings

@@ -30,7 +30,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.decode.constraints import Constraint, follow, select
+from heedful.decode.constraints.protocol import Constraint, follow, select
 from heedful.decode.frontiers.results import list_finished, list_unfinished
 from heedful.decode.frontiers.rows import Attended, Rows, first_tokens, pick
 from heedful.decode.frontiers.token_scores import Scores

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.constraints import Constraint
+from heedful.decode.constraints.protocol import Constraint
 
 
 @dataclass(frozen=True, eq=False)

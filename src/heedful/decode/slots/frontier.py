@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.decode.constraints import Never
+from heedful.decode.constraints.tokens import Never
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypedDict
 
 from heedful.arguments import check_flag, check_number, check_text, check_texts, check_whole
-from heedful.decode.constraints import penalise_repetition
+from heedful.decode.constraints.factories import penalise_repetition
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.errors import UserError, by_caller, suggestion
 from heedful.tasks.shared.shown_options import Option, options_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints import NEVER, Never
+from heedful.decode.constraints.tokens import NEVER, Never
 from heedful.decode.frontiers.token_scores import Scores
 
 NOTHING_SAID = torch.tensor([[1]])

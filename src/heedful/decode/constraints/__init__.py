@@ -1,0 +1,1 @@
+"""Constraints: which tokens may follow a hypothesis, or should rather not."""

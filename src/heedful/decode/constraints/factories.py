@@ -1,0 +1,42 @@
+"""Factories of constraints: they make those of a batch from its queries."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from heedful.decode.constraints.prefix import Prefix
+from heedful.decode.constraints.protocol import Constraint
+from heedful.decode.constraints.tokens import MinLength, Never, NoRepeat, RepetitionPenalty
+from heedful.decode.query import Query, token_ids
+
+ConstraintFactory = Callable[[Sequence[Query], torch.device], Constraint]  # called with the queries of a batch
+
+
+def never(tokens: Sequence[int]) -> ConstraintFactory:
+    """Forbid these tokens, and those that no search outputs."""
+    return lambda queries, device: Never.of(tokens, device)
+
+
+def no_repeat(size: int) -> ConstraintFactory:
+    """Forbid n-grams of this size that occurred before."""
+    return lambda queries, device: NoRepeat(size)
+
+
+def at_least(tokens: int) -> ConstraintFactory:
+    """Forbid `</s>` after fewer tokens."""
+    return lambda queries, device: MinLength(tokens)
+
+
+def penalise_repetition(penalty: float) -> ConstraintFactory:
+    """Lower the scores of tokens that occurred in a source that is continued, or after it."""
+    return lambda queries, device: RepetitionPenalty.of(penalty, [token_ids(query.source) for query in queries], device)
+
+
+def make_constraints(
+    factories: Sequence[ConstraintFactory], queries: Sequence[Query], device: torch.device
+) -> tuple[Constraint, ...]:
+    """Return the constraints of a batch; where queries have prefixes, the others apply after them."""
+    made = tuple(factory(queries, device) for factory in factories)
+    if any(len(query.prefix) for query in queries):
+        return (Prefix.of([query.prefix for query in queries], device, others=made),)
+    return made

@@ -1,0 +1,58 @@
+"""The constraint that targets start with given tokens.
+
+Shape letter of this file: P  tokens of the longest prefix
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.data.tokenize.tokenizer import PAD
+from heedful.decode.constraints.protocol import Constraint, follow, select
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """Each target starts with given tokens. The other constraints apply after them: a prefix is taken as it is."""
+
+    tokens_BP: Int[Tensor, "B P"]  # `<pad>` after the end of a prefix
+    others: tuple[Constraint, ...] = ()
+
+    @classmethod
+    def of(
+        cls, prefixes: Sequence[Sequence[int]], device: torch.device, others: tuple[Constraint, ...] = ()
+    ) -> "Prefix":
+        """Take one prefix per sentence, which may be empty."""
+        longest = max(len(prefix) for prefix in prefixes)
+        padded = [[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes]
+        return cls(torch.tensor(padded, dtype=torch.int64, device=device).view(len(prefixes), longest), others)
+
+    def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
+        """Forbid all but the next token of the prefix; after its end, what the other constraints forbid."""
+        index = tokens_RT.shape[1] - 1
+        if index >= self.tokens_BP.shape[1]:
+            self._forbid_others(scores_RV, tokens_RT)
+            return
+        beams = tokens_RT.shape[0] // self.tokens_BP.shape[0]
+        wanted_R1 = self.tokens_BP[:, index].repeat_interleave(beams).unsqueeze(1)
+        ended_R1 = wanted_R1 == PAD
+        given_R1 = scores_RV.gather(1, wanted_R1)
+        self._forbid_others(scores_RV, tokens_RT)
+        left_R1 = torch.where(ended_R1, scores_RV.gather(1, wanted_R1), given_R1)
+        scores_RV.masked_fill_(~ended_R1, -math.inf).scatter_(1, wanted_R1, left_R1)
+
+    def _forbid_others(self, scores_RV: Tensor, tokens_RT: Tensor) -> None:
+        for constraint in self.others:
+            constraint.forbid(scores_RV, tokens_RT)
+
+    def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "Prefix":
+        """Return the rule for the next step."""
+        return replace(self, others=follow(self.others, parents_BK, last_BK))
+
+    def select(self, sentences: Int[Tensor, "A"]) -> "Prefix":
+        """Keep only these sentences."""
+        return Prefix(self.tokens_BP[sentences], select(self.others, sentences))
