@@ -1,13 +1,14 @@
 """What may follow, against rules written with lists; and hypotheses that nothing may follow."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.decode.constraints.random_scores import SAMPLES, Noise, frontier
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -16,13 +17,10 @@ from heedful.decode.constraints.prefix import Prefix
 from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat, RepetitionPenalty
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, IndependentRows
-from heedful.decode.frontiers.protocol import Frontier
-from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.loop import decode
-from heedful.decode.query import DrawStart, Query
+from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.packed import Packed
 
 CPU = torch.device("cpu")
@@ -118,41 +116,6 @@ class Sums:
         return Sums(self.sums_BK[sentences])
 
 
-@dataclass(frozen=True)
-class Noise:
-    """A translator with random scores, and its own state: sentences leave it, and rows change places unnoticed."""
-
-    sentences: int = 0
-    beams: int = 1
-    ends: bool = True
-    attention_RL: None = None
-
-    def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> "Noise":
-        return replace(self, sentences=sources.layout.sentences, beams=beams)
-
-    def step(self, tokens_R: Tensor, state: "Noise") -> tuple[Tensor, "Noise"]:
-        assert len(tokens_R) == state.sentences * state.beams
-        logits_RV = torch.randn(len(tokens_R), WORDS, dtype=torch.float64)
-        logits_RV[:, END] += 0 if self.ends else -50
-        return logits_RV, state
-
-    def reorder(self, parents_BK: Tensor) -> "Noise":
-        return self
-
-    def narrow(self, sentences: Tensor) -> "Noise":
-        return replace(self, sentences=len(sentences))
-
-
-def frontier(kind: str, settings: SearchSettings, limits: list[int], constraints: tuple[Constraint, ...]) -> Frontier:
-    if kind == "beam":
-        return Beam.begin(limits, settings, constraints, CPU)
-    if kind == "greedy":
-        return IndependentRows.begin(limits, settings, Greedy(), constraints, CPU)
-    sampling = Sampling(samples=3)
-    draws = Draws.of(sampling, [DrawStart(number) for number in range(len(limits))], max(limits), CPU)
-    return IndependentRows.begin(limits, replace(settings, sampling=sampling), draws, constraints, CPU)
-
-
 KINDS = [("beam", 3), ("greedy", 1), ("sampling", 1)]
 
 
@@ -160,7 +123,7 @@ KINDS = [("beam", 3), ("greedy", 1), ("sampling", 1)]
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_constraint_carries_what_it_knows_of_each_row(kind: str, beam: int, wrapped: bool) -> None:
     settings, sentences = SearchSettings(beam=beam, nbest=beam), 6
-    sums = Sums(torch.zeros(sentences, 3 if kind == "sampling" else beam, dtype=torch.int64))
+    sums = Sums(torch.zeros(sentences, SAMPLES if kind == "sampling" else beam, dtype=torch.int64))
     constraints: tuple[Constraint, ...] = (Never.of((), CPU), sums)
     if wrapped:
         constraints = (Prefix.of([[]] * 5 + [[4, 4]], CPU, constraints),)
