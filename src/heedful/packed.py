@@ -101,6 +101,7 @@ class Packed:
     values: Shaped[Tensor, "N ..."]
     layout: Layout
     segments: Int[Tensor, "N"] | None = None
+    letters: "Packed | None" = None  # the letters of each token, where a model reads them
     added: Float[Tensor, "N E"] | None = None  # what is added to the embeddings of token ids
 
     @classmethod
@@ -116,15 +117,16 @@ class Packed:
 
     def with_values(self, values: Shaped[Tensor, "N ..."]) -> "Packed":
         """Return the same sentences with other values."""
-        return replace(self, values=values, added=None)
+        return replace(self, values=values, letters=None, added=None)
 
     def to(self, device: torch.device, non_blocking: bool = False) -> "Packed":
         """Copy to a device."""
         segments, added = (
             None if part is None else part.to(device, non_blocking=non_blocking) for part in (self.segments, self.added)
         )
+        letters = None if self.letters is None else self.letters.to(device, non_blocking)
         values = self.values.to(device, non_blocking=non_blocking)
-        return Packed(values, self.layout.to(device, non_blocking), segments, added)
+        return Packed(values, self.layout.to(device, non_blocking), segments, letters, added)
 
     def split(self) -> list[Tensor]:
         """Return the values of each sentence; waits for the device to know the lengths."""

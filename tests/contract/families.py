@@ -158,6 +158,14 @@ CLASSIFIERS: dict[str, Options] = {
         "pool": "last",
     },
     "hierarchical": {"encoder": {"family": "hierarchical", "words": _WORDS, "sentences": {"width": 6}}},
+    "hierarchical-letters": {
+        "encoder": {
+            "family": "hierarchical",
+            "words": _WORDS,
+            "sentences": {"width": 6},
+            "letters": {"family": "convolutional", "width": 6, "embedding": 4, "dropout": 0.0},
+        }
+    },
     "hierarchical-transformer": {
         "encoder": {
             "family": "hierarchical",

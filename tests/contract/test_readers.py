@@ -43,6 +43,8 @@ TEXTS = TokenStore.of(
     text=[[5, 6, 7, 8, 9], [10, 4], [11, 12, 13, 5, 6, 7], [8]],
     second=[[4], [5, 6, 7, 8], [9, 9], [10, 11]],
     sentences=[[2, 3], [1, 1], [6], [1]],
+    letters=[[97, 98, 99, 97, 100], [99, 98], [97, 98, 99, 100, 101], [102]],
+    spelled=[[2, 0, 1, 1, 1], [1, 1], [0, 2, 1, 1, 0, 1], [1]],
     label=[[0], [2], [1], [2]],
 )
 SEVERAL = TokenStore({**TEXTS.streams, **TokenStore.of(label=[[0, 1], [], [2], [0, 1, 2]]).streams})
@@ -52,7 +54,7 @@ def collator(name: str) -> AnyTextCollator:
     config = classifier_of(name, 0.0)
     classes = CLASSES if config.labels == "several" else 0
     if config.nested:
-        return DocumentCollator(20, 3, classes=classes)
+        return DocumentCollator(20, 3, classes=classes, letters=config.reads_letters)
     if config.joins_after_reading:
         return PairedTextCollator(20, classes=classes)
     return TextCollator(20, paired=name in PAIRED, classes=classes)

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.models.protocols import Encoder
+from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.pooling import Pool
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Nested, Packed
@@ -35,6 +36,19 @@ class Pooled(nn.Module):
         """Return the weight of each token, or of each sentence of a document, in its vector: see `layers.pooling`."""
         encoded: Packed = self.encoder(inputs)
         return self.pool.weights(encoded.values, encoded.layout)
+
+
+class LetteredEncoder(nn.Module):
+    """An encoder of tokens whose embeddings get the vectors of their letters, the level below words."""
+
+    def __init__(self, encoder: nn.Module, letters: LetterVectors) -> None:
+        super().__init__()
+        self.encoder, self.letters = encoder, letters
+
+    def forward(self, text: Packed) -> Packed:
+        """Encode packed tokens that have letters."""
+        encoded: Packed = self.encoder(self.letters(text))
+        return encoded
 
 
 class HierarchicalEncoder(nn.Module):

@@ -71,6 +71,11 @@ class ClassifierModel(Section):
         return isinstance(self.encoder, HierarchicalEncoderTable)
 
     @property
+    def reads_letters(self) -> bool:
+        """Whether the encoder reads the letters of words."""
+        return isinstance(self.encoder, HierarchicalEncoderTable) and self.encoder.letters is not None
+
+    @property
     def pooled_by(self) -> AnyPool:
         """Name or table of the pool, by default the usual one of the encoder."""
         usual: dict[str, PoolName] = {"recurrent": "max", "hierarchical": "attention", "language": "last"}

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from heedful.config.model.letters import AnyLetters
 from heedful.config.model.pools import AnyPool
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
 from heedful.config.section import Layers, Positions, Section, Share, Width
@@ -71,6 +72,11 @@ class HierarchicalEncoderTable(Section):
         RecurrentEncoderTable(width=50, embedding=200)
     )
     """Encoder of the words of a sentence."""
+    letters: AnyLetters | None = None
+    """Reader of the letters of each word, whose vector is added to the embedding of the word's first piece.
+
+    By default letters are not read.
+    """
     word_pool: AnyPool = "attention"
     """Pool of the words of a sentence: a name, or a table of attention with a learned query."""
     sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)

@@ -41,7 +41,8 @@ def least_parameters(
         case ConvolutionalDecoderTable():
             return model.layers * model.kernel * model.width**2
         case HierarchicalEncoderTable():
-            return least_parameters(model.words) + least_parameters(model.sentences)
+            letters = model.letters.width * model.letters.embedding if model.letters else 0
+            return letters + least_parameters(model.words) + least_parameters(model.sentences)
         case MixedModel():
             return sum(table.layers * table.width**2 for table in model.sides)
         case LanguageModelTable():

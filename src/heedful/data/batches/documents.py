@@ -11,6 +11,7 @@ from heedful.data.batch_layout import Lengths, StaticShape, layout_of
 from heedful.data.batches.texts import Cut, TextBatch, kept_pieces, labels_of
 from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.plan import Counts, Indices
+from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import END
 from heedful.packed import Nested, Packed
@@ -24,6 +25,7 @@ class DocumentCollator:
     max_sentence: int  # the most words of a sentence: a longer one continues in another
     cut: Cut = "end"
     classes: int = 0  # the number of classes where a document has several labels, else 0
+    letters: bool = False  # whether the letters of words are read
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
         """Return the tokens of some documents as they are read, end markers included."""
@@ -38,10 +40,22 @@ class DocumentCollator:
         pieces, _ = gather(stores, "text", indices)
         with_end = outline.lengths + 1
         values = np.full(with_end.sum(), END, np.int64)
-        values[places_of(np.cumsum(with_end) - with_end, outline.lengths)] = pieces[outline.stays]
-        words = Packed(torch.from_numpy(values), layout_of(with_end, int(with_end.max(initial=1))))
+        places = places_of(np.cumsum(with_end) - with_end, outline.lengths)
+        values[places] = pieces[outline.stays]
+        letters = self._letters(stores, indices, outline.stays, places, len(values)) if self.letters else None
+        words = Packed(torch.from_numpy(values), layout_of(with_end, int(with_end.max(initial=1))), letters=letters)
         text = Nested(words, layout_of(outline.sentences, int(outline.sentences.max(initial=1))))
         return TextBatch(text, labels_of(stores, indices, len(indices), self.classes), len(indices), len(values))
+
+    def _letters(
+        self, stores: Sequence[TokenStore], indices: Indices, stays: NDArray[np.bool_], places: Lengths, tokens: int
+    ) -> Packed:
+        """Return the letters of the words that stay; end markers have none."""
+        letters, _ = gather(stores, "letters", indices)
+        spelled, _ = gather(stores, "spelled", indices)
+        counts = np.zeros(tokens, np.int64)
+        counts[places] = spelled[stays]
+        return pack_letters(letters[np.repeat(stays, spelled)], counts)
 
     def _outline(self, stores: Sequence[TokenStore], indices: Indices) -> "_Outline":
         spans, counts = gather(stores, "sentences", indices)

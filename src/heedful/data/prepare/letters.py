@@ -1,13 +1,21 @@
-"""Letters of words as numbers, without a vocabulary: every model reads every letter.
+"""Letters of words: as numbers in stores, and packed in batches.
+
+There is no vocabulary of letters, so that every model reads every letter.
 
 A letter is a Unicode character. Those below U+0800 (Latin, Greek, Cyrillic, Hebrew, Arabic and more) have a number of
 their own; all others share as many numbers, by remainder, as in Clark et al. 2022, 3.1. Long words keep their first and
 last letters, which carry most of what letters say of a word.
 """
 
-from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
+import torch
+
+from heedful.data.batch_layout import Lengths, StaticShape, layouts
+from heedful.packed import Packed
+
+SPELLING: Final = 1  # raise it when a word would have other numbers
 LETTERS: Final = 4096  # numbers
 LONGEST_WORD: Final = 16  # letters
 _OWN: Final = 0x800
@@ -20,7 +28,14 @@ def letters_of(word: str) -> list[int]:
     return [code if code < _OWN else _OWN + code % _OWN for code in map(ord, kept)]
 
 
-def spell(words: Iterable[str]) -> tuple[list[int], Sequence[int]]:
-    """Return the letters of words, one after the other, and how many each word has."""
-    spelled = [letters_of(word) for word in words]
-    return [letter for letters in spelled for letter in letters], [len(letters) for letters in spelled]
+def pack_letters(letters: Lengths, counts_N: Lengths, static: bool = False, multiple: int = 1) -> Packed:
+    """Pack the letters of tokens, given how many each token of a batch has; dummies may follow.
+
+    If batches have a static shape, so have their letters: enough for words that all have the most letters.
+    """
+    tokens = len(counts_N)
+    shape = StaticShape.around(LONGEST_WORD * tokens, tokens, LONGEST_WORD) if static else None
+    (layout,) = layouts([counts_N], shape, multiple)
+    values = np.zeros(layout.tokens, np.int64)
+    values[: len(letters)] = letters
+    return Packed(torch.from_numpy(values), layout)

@@ -1,8 +1,8 @@
 """Corpora of texts to token stores: read, tokenized, kept in the cache.
 
 A row is a text, with the streams `text`, `second` where there are pairs, and `label`; or a document, with `text` and
-`sentences`, the number of tokens of each sentence, and `label` where it has one; or a document of running text,
-with its markers.
+`sentences`, the number of tokens of each sentence, `letters` and `spelled` where the letters of words are read, and
+`label` where it has one; or a document of running text, with its markers.
 """
 
 import re
@@ -22,7 +22,8 @@ from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.running_text import read_running_text
 from heedful.data.corpora.sentence_splitting import RULES
 from heedful.data.corpora.texts import Text, classes_of, read_texts
-from heedful.data.prepare.document_pieces import document_of, to_encode
+from heedful.data.prepare.document_pieces import document_of, lettered_streams, to_encode
+from heedful.data.prepare.letters import LETTERS, SPELLING
 from heedful.data.prepare.pair_stores import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
@@ -51,6 +52,7 @@ class TextStores:
     several: bool = False  # labels per text
     documents: bool = False  # whether rows are documents of sentences
     running: bool = False  # whether rows are documents of running text, with their markers
+    letters: bool = False  # whether documents have the letters of their words
 
     def store(self, corpus: AnyCorpus) -> TokenStore:
         """Return the tokenized corpus, from the cache or made now."""
@@ -63,6 +65,7 @@ class TextStores:
                 "labels": [self.labels, self.several],
                 "documents": RULES if self.documents else 0,
                 **({"running": 1} if self.running else {}),
+                **({"letters": SPELLING} if self.letters else {}),
             }
         )
 
@@ -86,6 +89,8 @@ class TextStores:
         types = {"text": id_stream(self.tokenizer.size)}
         if isinstance(corpus, RowTexts) and corpus.second is not None and not self.documents:
             types["second"] = types["text"]
+        if self.letters:
+            types |= {"letters": id_stream(LETTERS), "spelled": _COUNTS}
         return types | ({"sentences": _COUNTS} if self.documents else {}) | ({"label": _COUNTS} if self.labels else {})
 
     def _streams(self, corpus: AnyCorpus, dropped: Counter[str]) -> Iterator[Streams]:
@@ -132,6 +137,8 @@ class TextStores:
         return streams
 
     def _document_streams(self, documents: Sequence[Sequence[str]], words: KnownWords) -> Streams:
+        if self.letters:
+            return lettered_streams(documents, self.tokenizer)
         encoded = iter(words.encode(to_encode(documents, self.tokenizer)))
         sentences = [[next(encoded) for _ in document] for document in documents]
         lengths = [[len(ids) // ID.itemsize for ids in document] for document in sentences]

@@ -31,12 +31,13 @@ def prepare_texts(
     documents: bool = False,
     running: bool = False,
     mask: bool = False,
+    letters: bool = False,
 ) -> Prepared:
     """Train the tokenizer and find the classes, unless they are given, and tokenize training and validation corpora.
 
     `progress` gets a line of text for every longer piece of work. `labelled` says how many labels a text has,
-    `documents` whether rows are documents of sentences, `running` whether they are documents of running text, and
-    `mask` whether the vocabulary needs `<mask>`.
+    `documents` whether rows are documents of sentences, `running` whether they are documents of running text, `mask`
+    whether the vocabulary needs `<mask>`, and `letters` whether documents have the letters of their words.
     """
     data = recipe.data
     for corpus in (*data.train, *data.valid):
@@ -52,7 +53,7 @@ def prepare_texts(
     several, labels = labelled == "several", given.labels if given else ()
     if labelled is not None:
         labels = labels or labels_in(data.train, data, several)
-    work = TextStores(data, tokenizer, contents, progress, labels, several, documents, running)
+    work = TextStores(data, tokenizer, contents, progress, labels, several, documents, running, letters)
     train = tuple(work.store(corpus) for corpus in data.train)
     return Prepared(
         Vocabularies({"text": tokenizer}, labels),

@@ -16,10 +16,11 @@ from heedful.config.model.tagger import TaggerModel
 from heedful.label_schemes import allowed_transitions, scheme_of
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.language import init_language, language_decoder
+from heedful.models.build.letters import build_letters
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
-from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
+from heedful.models.hierarchical import HierarchicalEncoder, LetteredEncoder, Pooled, VectorEncoder
 from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
 from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
@@ -93,7 +94,10 @@ def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
         case RecurrentEncoderTable():
             return lone_encoder(config, weight)
         case HierarchicalEncoderTable():
-            words = Pooled(_encoder(config.words, weight), build_pool(config.word_pool, config.words.memory_width))
+            encoder = _encoder(config.words, weight)
+            if config.letters is not None:
+                encoder = LetteredEncoder(encoder, build_letters(config.letters, config.embedding_width))
+            words = Pooled(encoder, build_pool(config.word_pool, config.words.memory_width))
             stack = encoder_stack(config.sentences, config.words.memory_width)
             return HierarchicalEncoder(words, VectorEncoder(stack))
         case LanguageModelTable():

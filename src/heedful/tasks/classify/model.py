@@ -180,7 +180,8 @@ class TextClassifier(Embeds[Classifier]):
         """Tokenize normalised texts as in training; documents also have the lengths of their sentences."""
         encode = self.vocabularies["text"].encode_batch
         if self._config.nested:
-            return document_store([document_of(text.text, self._form) for text in texts], self.vocabularies["text"])
+            documents = [document_of(text.text, self._form) for text in texts]
+            return document_store(documents, self.vocabularies["text"], self._config.reads_letters)
         streams = {"text": encode([text.text for text in texts])}
         if self.paired:
             streams["second"] = encode([text.second or "" for text in texts])

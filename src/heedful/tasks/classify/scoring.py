@@ -43,7 +43,8 @@ def collator_of(recipe: Recipe, classes: int) -> AnyTextCollator:
     data, model = recipe.data, classifier_model(recipe)
     several = classes if model.labels == "several" else 0
     if isinstance(model.encoder, HierarchicalEncoderTable):
-        return DocumentCollator(data.max_length, model.encoder.max_sentence, data.cut, several)
+        letters = model.encoder.letters is not None
+        return DocumentCollator(data.max_length, model.encoder.max_sentence, data.cut, several, letters)
     if model.joins_after_reading:
         return PairedTextCollator(data.max_length, data.cut, several)
     return TextCollator(data.max_length, data.cut, data.paired, several)

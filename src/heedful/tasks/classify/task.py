@@ -52,6 +52,7 @@ class ClassifyTask:
             given,
             labelled=model.labels,
             documents=model.nested,
+            letters=model.reads_letters,
         )
         say(f"{len(prepared.vocabularies.labels)} classes: {_listed(prepared)}")
         return prepared

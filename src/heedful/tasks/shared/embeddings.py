@@ -237,8 +237,9 @@ class _Embedding:
         collator: AnyTextCollator = TextCollator(data.max_length, data.cut)
         table = text_encoder(self._model.recipe.model)
         if isinstance(table, HierarchicalEncoderTable):
-            collator = DocumentCollator(data.max_length, table.max_sentence, data.cut)
-            store = document_store([document_of(text, TextForm.of(data)) for text in texts], self._tokenizer)
+            letters = table.letters is not None
+            collator = DocumentCollator(data.max_length, table.max_sentence, data.cut, letters=letters)
+            store = document_store([document_of(text, TextForm.of(data)) for text in texts], self._tokenizer, letters)
         elif isinstance(self._model.network, LanguageModel):
             store = TokenStore.of(text=[encode_running_text(text, self._tokenizer) for text in formed])
         else:

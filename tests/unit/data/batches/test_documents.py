@@ -147,3 +147,24 @@ def test_words_and_documents_must_count_the_same_sentences() -> None:
     message = r"^words of 2 sentences, but documents of 3: both must have the same sentences$"
     with pytest.raises(ValueError, match=message):
         Nested(Packed.of([[5], [6]]), text.sentences)
+
+
+@settings(max_examples=40)
+@given(corpus=corpus, cut=st.sampled_from(CUTS), **settings_of_a_collator)
+def test_letters_stay_with_their_words_however_documents_are_cut(
+    corpus: list[Document], cut: Cut, max_length: int, max_sentence: int
+) -> None:
+    """Word 7 has the letters 7 7 7, word 8 has none, word 9 has 9 9 9, and so on."""
+    words = [[word for sentence in document for word in sentence] for document in corpus]
+    spelled = [[-word % 4 + (word % 4 == 3) * 2 for word in document] for document in words]
+    letters = [
+        [word for word, count in zip(document, counts, strict=True) for _ in range(count)]
+        for document, counts in zip(words, spelled, strict=True)
+    ]
+    store = store_of(corpus, letters=letters, spelled=spelled)
+    batch = DocumentCollator(max_length, max_sentence, cut, letters=True).batch([store], shuffled(len(corpus)))
+    found = nested(batch).words
+    assert found.letters is not None
+    for word, of_word in zip(found.values.tolist(), found.letters.split(), strict=True):
+        count = 0 if word == END else -word % 4 + (word % 4 == 3) * 2
+        assert of_word.tolist() == [word] * count

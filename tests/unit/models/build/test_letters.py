@@ -1,5 +1,6 @@
 """Readers of letters as their tables describe them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,8 +34,8 @@ def test_a_reader_makes_vectors_of_the_width_of_embeddings_in_the_models_precisi
     assert vectors.reader(letters).shape == (3, table["width"])
     set_precision(vectors, torch.bfloat16)
     assert precision_of(vectors) == torch.bfloat16
-    found = vectors(letters, torch.tensor([1, 2, 3]), 5)
-    assert (found.shape, found.dtype) == ((5, 8), torch.bfloat16)
+    text = vectors(replace(Packed.of([[5, 6, 7]]), letters=letters))
+    assert (text.added.shape, text.added.dtype) == ((3, 8), torch.bfloat16)
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,22 @@ def test_a_document_without_a_sentence_has_an_answer_too() -> None:
     assert classifier.weights("<br />") == []
 
 
+@pytest.mark.parametrize("family", ["convolutional", "recurrent"])
+def test_letters_tell_unknown_words_of_a_document_apart(family: str) -> None:
+    letters = {"family": family, "width": 6, "embedding": 4}
+    classifier = made("hierarchical", encoder={**HIERARCHICAL, "letters": letters})
+    texts = [f"The film was {word} . It was great ." for word in ("qwxjz", "zjxwq")]
+    assert len({classifier.vocabularies["text"].encode(text)[3] for text in texts}) == 1, "both words are unknown"
+    one, other = classifier.classify(texts)
+    assert one.probabilities != other.probabilities
+    plain = made("hierarchical").classify(texts)
+    assert plain[0].probabilities == plain[1].probabilities
+    alone = classifier.classify(texts[1])
+    assert list(alone.probabilities.values()) == pytest.approx(list(other.probabilities.values()), abs=1e-5)
+    assert not np.array_equal(*classifier.embed(texts))
+    assert len(classifier.weights(texts[0])) == len(made("hierarchical").weights(texts[0]))
+
+
 def test_several_labels_are_said_where_each_is_more_likely_than_not() -> None:
     classifier = made(labels="several")
     texts = reviews(30)
