@@ -76,7 +76,10 @@ def captions_of(options: argparse.Namespace) -> dict[str, list[list[Caption]]]:
     """The captions of each split, part by part."""
     if not options.tiny:
         return {split: [read_captions(options.data, part) for part in parts] for split, parts in SPLITS.items()}
-    corpora = {part: BuiltinCorpus(builtin="english-spanish", part=part, count=n) for part, n in TINY_CAPTIONS.items()}
+    builtin = {"builtin": "english-spanish"}
+    corpora = {
+        part: BuiltinCorpus.model_validate({**builtin, "part": part, "count": n}) for part, n in TINY_CAPTIONS.items()
+    }
     return {part.replace("valid", "val"): [list(read_pairs(corpus))] for part, corpus in corpora.items()}
 
 
