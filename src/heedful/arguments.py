@@ -9,7 +9,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import SupportsIndex
 
-from heedful.errors import UserError
+from heedful.errors import UserError, option
 
 
 def check_text(text: object, where: str) -> str:
@@ -46,24 +46,24 @@ def check_several(items: object, name: str) -> Iterable[object]:
 def check_whole(name: str, value: object, least: int | None = None) -> int:
     """Return a whole number; refuse anything else, and one that is less than `least`."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise UserError(f"`{name}` is {shortened(value)}, but must be a whole number.")
+        raise UserError(f"{option(name)} is {shortened(value)}, but must be a whole number.")
     number = operator.index(value)
     if least is not None and number < least:
-        raise UserError(f"`{name}` is {number}, but must be {least} or more.")
+        raise UserError(f"{option(name)} is {number}, but must be {least} or more.")
     return number
 
 
 def check_number(name: str, value: object) -> float:
     """Return a number; refuse anything else, and NaN."""
     if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
-        raise UserError(f"`{name}` is {shortened(value)}, but must be a number.")
+        raise UserError(f"{option(name)} is {shortened(value)}, but must be a number.")
     return float(value)
 
 
 def check_flag(name: str, value: object) -> bool:
     """Return True or False; refuse anything else."""
     if not isinstance(value, bool):
-        raise UserError(f"`{name}` is {shortened(value)}, but must be True or False.")
+        raise UserError(f"{option(name)} is {shortened(value)}, but must be True or False.")
     return value
 
 

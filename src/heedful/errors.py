@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Final
 
 _ON_COMMAND_LINE: Final = ContextVar("on_command_line", default=False)
+_FLAGS: Final = {"nbest": "n-best"}  # that are not spelled like their arguments
 
 
 class HeedfulError(Exception):
@@ -98,3 +99,8 @@ def on_command_line() -> Iterator[None]:
 def by_caller(flag: str, argument: str) -> str:
     """Return an option as the caller spells it: `--resume` on the command line, `resume=True` in Python."""
     return flag if _ON_COMMAND_LINE.get() else argument
+
+
+def option(name: str) -> str:
+    """Return an option by the name of its argument, as the caller spells it: `--top-k`, or `top_k` in backquotes."""
+    return by_caller(f"--{_FLAGS.get(name, name.replace('_', '-'))}", f"`{name}`")

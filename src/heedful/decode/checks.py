@@ -6,7 +6,7 @@ from dataclasses import replace
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
-from heedful.errors import UserError
+from heedful.errors import UserError, option
 
 
 def check_queries(
@@ -50,7 +50,7 @@ def _refuse_prompt(query: Query, longest: int | None) -> None:
 
 def _refuse_what_does_not_fit(query: Query, settings: SearchSettings, longest: int | None) -> None:
     room = f"may have at most {query.limit:,} tokens with `</s>`"
-    way_out = " or raise `max_extra`"
+    way_out = f" or raise {option('max_extra')}"
     if query.limit == longest:
         way_out = ", as the model has positions for no more (`model.max_positions`)"
     if len(query.prefix) >= query.limit:
@@ -60,8 +60,8 @@ def _refuse_what_does_not_fit(query: Query, settings: SearchSettings, longest: i
         )
     if settings.min_length >= query.limit:
         raise UserError(
-            f"`min_length` is {settings.min_length:,}, but the target of sentence {query.number + 1:,} {room}: "
-            f"lower `min_length`{way_out}."
+            f"{option('min_length')} is {settings.min_length:,}, but the target of sentence {query.number + 1:,} "
+            f"{room}: lower {option('min_length')}{way_out}."
         )
 
 

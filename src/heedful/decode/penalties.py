@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.errors import UserError
+from heedful.errors import UserError, option
 
 LengthPenalty = Callable[[int], float]  # from a length, `</s>` counted, to a positive divisor
 
@@ -81,4 +81,4 @@ def _power(base: float, exponent: float) -> float:
 
 def _refuse_negative(name: str, value: float) -> None:
     if not 0 <= value < math.inf:
-        raise UserError(f"`{name}` is {value}, but must be 0 or more.")
+        raise UserError(f"{option(name)} is {value}, but must be 0 or more.")

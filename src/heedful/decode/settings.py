@@ -8,7 +8,7 @@ from heedful.config.decode import MOST
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.factories import ConstraintFactory, at_least, never, no_repeat
 from heedful.decode.penalties import Coverage, LengthPenalty, Wu
-from heedful.errors import UserError
+from heedful.errors import UserError, by_caller, option
 
 _SEEDS = 2**64
 
@@ -36,21 +36,30 @@ class Sampling:
             check_number(name, getattr(self, name))
         if not 0 < self.temperature < math.inf:
             raise UserError(
-                f"`temperature` is {self.temperature}, but must be more than 0: greedy search is a `beam` of 1 without "
-                "sampling."
+                f"{option('temperature')} is {self.temperature}, but must be more than 0: greedy search is a "
+                f"{option('beam')} of 1 without sampling."
             )
         if self.top_k < 0:
-            raise UserError(f"`top_k` is {self.top_k}, but must be 1 or more, or 0 for all tokens.")
+            raise UserError(f"{option('top_k')} is {self.top_k}, but must be 1 or more, or 0 for all tokens.")
         if not 0 < self.top_p <= 1:
-            raise UserError(f"`top_p` is {self.top_p}, but must be more than 0 and at most 1, which is all tokens.")
+            raise UserError(
+                f"{option('top_p')} is {self.top_p}, but must be more than 0 and at most 1, which is all tokens."
+            )
         if not 0 <= self.min_p <= 1:
-            raise UserError(f"`min_p` is {self.min_p}, but must be from 0, which is all tokens, to 1.")
+            raise UserError(f"{option('min_p')} is {self.min_p}, but must be from 0, which is all tokens, to 1.")
         if self.samples < 1:
-            raise UserError(f"`samples` is {self.samples}, but must be at least 1.")
+            raise UserError(f"{_samples()} is {self.samples}, but must be at least 1.")
         if self.samples > MOST["beam"]:
-            raise UserError(f"`samples` is {self.samples:,}, but must be at most {MOST['beam']:,}: draw them in parts.")
+            raise UserError(
+                f"{_samples()} is {self.samples:,}, but must be at most {MOST['beam']:,}: draw them in parts."
+            )
         if not 0 <= self.seed < _SEEDS:
-            raise UserError(f"`seed` is {self.seed}, but must be 0 or more, and less than 2^64.")
+            raise UserError(f"{option('seed')} is {self.seed}, but must be 0 or more, and less than 2^64.")
+
+
+def _samples() -> str:
+    """Return how the caller sets the number of samples: the flags of commands differ."""
+    return by_caller("The number of samples", "`samples`")
 
 
 @dataclass(frozen=True)
@@ -76,14 +85,14 @@ class SearchSettings:
     def __post_init__(self) -> None:
         for name, least in (("beam", 1), ("nbest", 1), ("max_extra", 1), ("no_repeat", 0), ("min_length", 0)):
             if getattr(self, name) < least:
-                raise UserError(f"`{name}` is {getattr(self, name)}, but must be at least {least}.")
+                raise UserError(f"{option(name)} is {getattr(self, name)}, but must be at least {least}.")
             if getattr(self, name) > MOST.get(name, math.inf):
-                raise UserError(f"`{name}` is {getattr(self, name):,}, but must be at most {MOST[name]:,}.")
+                raise UserError(f"{option(name)} is {getattr(self, name):,}, but must be at most {MOST[name]:,}.")
         Coverage(self.coverage)  # refuses negative numbers
         if self.sampling is not None and self.beam > 1:
             raise UserError(
-                f"`beam` is {self.beam}, but sampling has no beam: set `beam` to 1, and `samples` to the number of "
-                "targets to draw."
+                f"{option('beam')} is {self.beam}, but sampling has no beam: set {option('beam')} to 1, and "
+                "`samples` to the number of targets to draw."
             )
         if self.nbest > self.beam:
             raise UserError(self._too_many())
@@ -92,10 +101,10 @@ class SearchSettings:
 
     def _too_many(self) -> str:
         if self.sampling is not None:
-            return f"`nbest` is {self.nbest}, but sampling returns all that is drawn: set `samples` instead."
+            return f"{option('nbest')} is {self.nbest}, but sampling returns all that is drawn: set `samples` instead."
         return (
-            f"`nbest` is {self.nbest}, but a beam of {self.beam} finds no more than {self.beam}: "
-            f"set `beam` to {self.nbest} or more."
+            f"{option('nbest')} is {self.nbest}, but a beam of {self.beam} finds no more than {self.beam}: "
+            f"set {option('beam')} to {self.nbest} or more."
         )
 
     @property

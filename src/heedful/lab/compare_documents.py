@@ -44,7 +44,7 @@ _SIGNATURES: Final = {
 
 def are_language_models(models: Sequence[str]) -> bool:
     """Whether the first of some models is a language model: the others must then be so too."""
-    return bool(models) and read_description(Path(models[0]))[0].rules.name == "generate"
+    return bool(models) and read_description(Path(models[0]))[0].rules.scored == "texts"
 
 
 def compare_documents(
@@ -65,7 +65,7 @@ def compare_documents(
     names = _metric_names(metrics)
     recipes = {model: read_description(Path(model))[0] for model in dict.fromkeys([*a, *b])}
     for model, recipe in recipes.items():
-        if recipe.rules.name != "generate":
+        if recipe.rules.scored != "texts":
             raise UserError(
                 f"{model} is a model that {recipe.rules.does}, but {a[0]} is a language model: compare models of one "
                 "task."

@@ -63,7 +63,7 @@ def translate_test_set(
     described = {name: read_description(Path(name)) for name in models}
     recipes = {name: recipe for name, (recipe, _) in described.items()}
     for name, recipe in recipes.items():
-        if recipe.rules.name != "translate":
+        if recipe.rules.scored != "pairs":
             raise UserError(
                 f"{name} is not a translation model, and only translations can be compared: use `heedful evaluate`."
             )

@@ -73,8 +73,12 @@ def _together(recipe: Recipe, start: Recipe, folder: Path) -> Recipe:
 
 
 def adapt(recipe: Recipe, start: Recipe) -> Recipe:
-    """Return a recipe with the start's tokenizer, and with the start's keys of [model] and text form that it omits."""
-    form = {key: getattr(start.data, key) for key in _TEXT_FORM if key not in recipe.data.model_fields_set}
+    """Return a recipe with the start's tokenizer, and with those of the start's other keys that it omits.
+
+    They are those of [model], of the text's form, and of how the task reads text, if the task is the same.
+    """
+    keys = (*_TEXT_FORM, *_start_keys(recipe, start))
+    form = {key: getattr(start.data, key) for key in keys if key not in recipe.data.model_fields_set}
     said = recipe.model if "model" in recipe.model_fields_set else None
     model: AnyModel
     if said is not None and said.family != start.model.family and recipe.rules.on_encoder_of is not None:
@@ -83,6 +87,12 @@ def adapt(recipe: Recipe, start: Recipe) -> Recipe:
         model = merge_tables(start.model, said)
     data = recipe.data.model_copy(update=form)
     return recipe.model_copy(update={"model": model, "data": data, "tokenizer": start.tokenizer})
+
+
+def _start_keys(recipe: Recipe, start: Recipe) -> tuple[str, ...]:
+    """Return the keys of [data] that depend on the task, if the recipe has the start's; it may leave [model] out."""
+    same = "model" not in recipe.model_fields_set or recipe.model.family == start.model.family
+    return start.rules.start_keys if same else ()
 
 
 def other_function(one: Recipe, other: Recipe) -> tuple[str, object, object] | None:
@@ -211,7 +221,9 @@ def _is_free(key: str) -> bool:
 
 def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
     """Yield a line for each key in which the recipe differs from the start, other than those of data and training."""
-    said: list[tuple[str, Section, Section, Iterable[str]]] = [("data", recipe.data, start.data, _TEXT_FORM)]
+    said: list[tuple[str, Section, Section, Iterable[str]]] = [
+        ("data", recipe.data, start.data, (*_TEXT_FORM, *_start_keys(recipe, start)))
+    ]
     if not _other_head(recipe, start):
         said.insert(0, ("model", recipe.model, start.model, type(recipe.model).model_fields))
     for section, ours, theirs, keys in said:

@@ -15,7 +15,7 @@ from heedful.models.networks import LanguageModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent.cells import RecurrentState
-from heedful.packed import Layout
+from heedful.packed import IGNORED, Layout
 from heedful.training.objectives import Sums
 
 
@@ -64,7 +64,8 @@ class TruncatedBackPropagation:
         weight, bias = decoder.output.weight, decoder.output.bias
         loss, likelihood = smoothed_cross_entropy(dropped_NE, weight, bias, batch.labels, self.smoothing)
         if self.penalty is not None:
-            loss = loss + batch.tokens * self.penalty(hidden_NE, dropped_NE, layout)
+            # Counted on the device, as a graph that was captured with one segment is replayed with others.
+            loss = loss + (batch.labels != IGNORED).sum() * self.penalty(hidden_NE, dropped_NE, layout)
         return Sums(loss, likelihood)
 
     def units(self, batch: StreamBatch) -> int:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from heedful.config.train import Adam
 from heedful.data.batches.streams import StreamBatch, Streams
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.layers.embedding import Embedding, Output
@@ -28,7 +29,8 @@ from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
 
 WORDS, WIDTH, STATE = 7, 4, 5
-TEXT = [random.Random(0).randrange(WORDS) for _ in range(24)]  # 23 labels: 8, 8 and 7 in three streams
+LETTERS = random.Random(0)
+TEXT = [LETTERS.randrange(2, WORDS) for _ in range(24)]  # 23 labels: 8, 8 and 7 in three streams
 ROWS = 3
 CUTS = (1, 2, 3, 5, 8, 100)
 kinds = pytest.mark.parametrize("kind", get_args(CellKind))
@@ -141,6 +143,19 @@ def test_smoothing_and_units_are_those_of_all_labels() -> None:
     assert objective.units(batch) == 15
     torch.testing.assert_close(sums.loss / 15, expected)
     torch.testing.assert_close(sums.likelihood / 15, F.cross_entropy(model.output(states), batch.labels))
+
+
+def test_that_another_document_begins_is_not_predicted() -> None:
+    documents = [BEGIN, 4, 5, END, BEGIN, 6, END, BEGIN, 3, 3, END]
+    model, batch = model_of(), Streams.of(documents, 1, 20).segment(0)
+    objective = TruncatedBackPropagation(penalty=ActivationPenalty(2.0, 0.0))
+    states, _ = model.read(batch.inputs)
+    wanted = [place for place in range(10) if documents[place + 1] != BEGIN]
+    expected = F.cross_entropy(model.output(states)[wanted], torch.tensor(documents)[[p + 1 for p in wanted]])
+    sums = objective(LanguageModel(model), batch)
+    assert objective.units(batch) == objective.tokens(batch) == 8
+    torch.testing.assert_close(sums.likelihood / 8, expected)
+    torch.testing.assert_close(sums.loss / 8, expected + 2.0 * states.float().square().mean(), check_dtype=False)
 
 
 def test_other_streams_are_refused_before_a_reset() -> None:

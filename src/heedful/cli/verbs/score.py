@@ -73,7 +73,7 @@ def command(
         from heedful.tasks.generate.model import TextGenerator
         from heedful.tasks.translate.model import load
 
-        language = read_description(Path(model))[0].rules.name == "generate"
+        language = read_description(Path(model))[0].rules.scored == "texts"
         of_pairs = {"--source": source, "--target": target, "--with": others, "--to": to}
         _refuse_idle(of_pairs if language else {"--stride": stride, "--whole": whole}, language, model)
         scores = (

@@ -31,9 +31,11 @@ class TaskRules:
     own_tokenizers: bool = True  # whether tokenizers of the caller's program can be used
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
     running: bool = False  # whether it reads running text in windows, line breaks included
+    scored: Literal["texts", "pairs"] | None = None  # what its models score and are compared by; None: neither
     labels: bool = False  # whether its models have named classes
     words: bool = False  # whether every word of a text has a label of its own
     searches: bool = False  # whether its models generate by a search, with the settings of [decode]
+    start_keys: tuple[str, ...] = ()  # keys of [data] that a recipe takes from its start, besides the text's form
     own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and are refused for others
     unread_keys: tuple[str, ...] = ()  # keys that apply to this task too, and that other tasks accept but do not read
     tokens: str = "tokens"  # name of the tokens that training speed counts

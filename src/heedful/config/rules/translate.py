@@ -64,6 +64,7 @@ TRANSLATE: Final = TaskRules(
     takes=lambda corpus: isinstance(corpus, PAIRS),
     needs="a translator learns from pairs: give `source` and `target`",
     vocabularies=("source", "target"),
+    scored="pairs",
     network_parts=("encoder", "decoder", "output", "next_token_states"),
     searches=True,
     own_keys=("data.max_ratio", "train.scheduled_sampling", "train.validation.translate"),

@@ -19,8 +19,9 @@ from heedful.data.batch_layout import StaticShape, layout_of
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import Indices, generator
 from heedful.data.movable import Movable
+from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.errors import UserError
-from heedful.packed import Packed
+from heedful.packed import IGNORED, Packed
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +29,14 @@ class StreamBatch(Movable):
     """A segment of every stream, packed: row b continues where row b of the segment before ended."""
 
     inputs: Packed
-    labels: Int[Tensor, "N"]  # the token after each input
+    labels: Int[Tensor, "N"]  # the token after each input; IGNORED where that is the `<s>` of another document
     fresh: Bool[Tensor, "B"]  # rows that begin here, with nothing before them
+    target_tokens: int  # the labels that count
 
     @property
     def tokens(self) -> int:
-        """The number of labels."""
-        return self.inputs.layout.tokens
+        """The number of labels that count."""
+        return self.target_tokens
 
     @property
     def sentences(self) -> int:
@@ -59,8 +61,9 @@ class PlannedSegment:
 class Streams:
     """A text in `rows` streams of nearly equal length, cut every `length` tokens. A feed of `data.epochs.loader`.
 
-    Every token but the first is predicted once in an epoch. Where the rows do not divide the text, the first ones are
-    one token longer; only the last segment is shorter, and a row may have nothing left for it.
+    Every token but the first, and but the `<s>` of later documents, is predicted once in an epoch. Where the rows do
+    not divide the text, the first ones are one token longer; only the last segment is shorter, and a row may have
+    nothing left for it.
 
     With a `seed` the streams of an epoch begin at a random place of the text, and one of them reads on from the end of
     the text at its beginning, so that cuts fall elsewhere in every epoch: a pure function of (text, seed, epoch).
@@ -104,10 +107,13 @@ class Streams:
         """Return segment number `index` of every stream, from 0, of streams that begin `shift` tokens later."""
         begins, lengths = self.starts[:-1] + index * self.length, self._lengths(index)
         places = (places_of(begins, lengths) + shift) % (len(self.text) - 1)
+        labels = self.text[places + 1].astype(np.int64)
+        labels[labels == BEGIN] = IGNORED  # that another document begins is not predicted, nor ever generated
         return StreamBatch(
             Packed(torch.from_numpy(self.text[places].astype(np.int64)), layout_of(lengths, int(lengths.max()))),
-            torch.from_numpy(self.text[places + 1].astype(np.int64)),
+            torch.from_numpy(labels),
             torch.full((self.rows,), index == 0),
+            int(np.count_nonzero(labels != IGNORED)),
         )
 
     def _lengths(self, index: int) -> Indices:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypedDict
 from heedful.arguments import check_flag, check_number, check_text, check_texts, check_whole
 from heedful.decode.constraints.factories import penalise_repetition
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.errors import UserError, by_caller, suggestion
+from heedful.errors import UserError, by_caller, option, suggestion
 from heedful.tasks.shared.shown_options import Option, options_of
 
 _TEMPERATURE: Final = 0.8
@@ -102,12 +102,12 @@ def resolve(options: GenerateOptions, batch_tokens: int) -> GenerateRequest:
     if sampling is None and samples > beam:
         searched = f"a beam of {beam} finds no more than {beam}" if beam > 1 else "greedy search finds one text"
         raise UserError(
-            f"{_named('samples')} is {samples}, but {searched}: set {_named('beam')} to {samples} or more, or sample "
-            f"with a {_named('temperature')} above 0."
+            f"{option('samples')} is {samples}, but {searched}: set {option('beam')} to {samples} or more, or sample "
+            f"with a {option('temperature')} above 0."
         )
     penalty = given.get("repetition_penalty", 1.0)
     if not 1 <= penalty < math.inf:
-        raise UserError(f"{_named('repetition_penalty')} is {penalty:g}, but must be 1, which is none, or more.")
+        raise UserError(f"{option('repetition_penalty')} is {penalty:g}, but must be 1, which is none, or more.")
     settings = SearchSettings(
         beam=beam,
         nbest=1 if sampling else samples,
@@ -129,7 +129,7 @@ def _sampling(given: Mapping[str, Any], beam: int) -> Sampling | None:
     temperature = given.get("temperature", 0.0 if beam > 1 else _TEMPERATURE)
     if temperature > 0 and beam > 1:
         raise UserError(
-            f"{_named('temperature')} applies to sampling, but a beam of {beam} searches for the most likely text: "
+            f"{option('temperature')} applies to sampling, but a beam of {beam} searches for the most likely text: "
             "leave out one of the two."
         )
     if temperature != 0:
@@ -137,12 +137,7 @@ def _sampling(given: Mapping[str, Any], beam: int) -> Sampling | None:
         return Sampling(temperature, **chosen)
     idle = next((name for name in _OF_SAMPLING if name in given), None)
     if idle is not None:
-        way_out = f"leave out {_named('beam')}" if beam > 1 else f"set {_named('temperature')} above 0"
-        raise UserError(f"{_named(idle)} applies to sampling: leave it out, or {way_out}.")
+        way_out = f"leave out {option('beam')}" if beam > 1 else f"set {option('temperature')} above 0"
+        raise UserError(f"{option(idle)} applies to sampling: leave it out, or {way_out}.")
     Sampling(seed=given.get("seed", 0))  # refuses what is not a seed
     return None
-
-
-def _named(option: str) -> str:
-    """Return an option as the caller spells it."""
-    return by_caller(f"--{option.replace('_', '-')}", f"`{option}`")

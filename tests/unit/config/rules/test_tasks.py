@@ -193,3 +193,11 @@ def test_a_wrong_value_of_training_is_refused_with_what_it_must_be(rest: str, li
 def test_a_recipe_that_leaves_its_model_to_its_start_is_checked_with_it_later() -> None:
     Path("my.toml").write_text(f'[data]\ntrain = {LABELLED}\n[train]\nstart_from = "m"\nclass_weights = "balanced"\n')
     assert load_recipe("my.toml").train.class_weights == "balanced"
+
+
+# --- what models are compared by --------------------------------------------------------------------------------------
+
+
+def test_translators_score_pairs_and_language_models_texts() -> None:
+    scored = {name: rules.scored for name, rules in TASKS.items() if rules.scored is not None}
+    assert scored == {"translate": "pairs", "generate": "texts"}

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.data.epochs.loader import Feed, Loader, TrainingFeed
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.errors import UserError
-from heedful.packed import Packed
+from heedful.packed import IGNORED, Packed
 
 
 @given(size=st.integers(2, 60), rows=st.integers(1, 9), length=st.integers(1, 70))
@@ -48,6 +49,17 @@ def test_a_text_is_cut_as_the_picture_shows() -> None:
     assert shown == [[["abc", "efg"], ["bcd", "fgh"]], [["d", "h"], ["e", "i"]]]
 
 
+@pytest.mark.parametrize("shift", [0, 4])
+def test_the_beginning_of_another_document_is_read_and_not_predicted(shift: int) -> None:
+    text = [BEGIN, 4, 5, END, BEGIN, 6, END, BEGIN, 7, END]
+    batch = Streams.of(text, 1, 20).segment(0, shift)
+    around = [*text[shift:-1], *text[:shift]]
+    assert batch.inputs.values.tolist() == around
+    after = [IGNORED if token == BEGIN else token for token in text[1:]]
+    assert batch.labels.tolist() == after[shift:] + after[:shift]
+    assert batch.tokens == 7
+
+
 def labelled(batch: StreamBatch) -> Packed:
     return batch.inputs.with_values(batch.labels)
 
@@ -68,7 +80,7 @@ def test_a_loader_serves_every_segment_of_every_epoch_in_order_from_anywhere() -
 
 def test_a_batch_takes_over_another_of_its_shape() -> None:
     first, second = (
-        StreamBatch(Packed.of(rows), torch.tensor(labels), torch.tensor(fresh)).to(torch.device("cpu"))
+        StreamBatch(Packed.of(rows), torch.tensor(labels), torch.tensor(fresh), len(labels)).to(torch.device("cpu"))
         for rows, labels, fresh in (([[1, 2], [3]], [4, 5, 6], [True, True]), ([[7], [8, 9]], [1, 2, 3], [False, True]))
     )
     assert first.inputs.layout.keep.tolist() == [[True, True], [True, False]]

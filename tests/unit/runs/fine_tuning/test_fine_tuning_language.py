@@ -22,8 +22,9 @@ from tests.unit.runs.run_folders import silent
 
 import heedful
 from heedful.config.model.classifier import ClassifierModel
-from heedful.models.bundle import read_description
+from heedful.models.bundle import read_description, write_description
 from heedful.runs.dry_run import dry_run
+from heedful.runs.fine_tuning import read_start
 from heedful.runs.training_run import train
 
 pytestmark = pytest.mark.usefixtures("labelled_texts")
@@ -115,6 +116,51 @@ def test_a_dry_run_counts_the_language_model_the_markers_and_the_head(tmp_path: 
     folder = start(tmp_path, GPT, mask=False)
     taken = sum(tensor.numel() for tensor in weights(folder).values())
     assert dry_run(recipe(values(tmp_path, ON_IT)), console=silent()).parameters == taken + 2 * 8 + 2 * 8 + 2
+
+
+# --- a language model on a language model -----------------------------------------------------------------------------
+
+
+def continued(folder: Path, model: Values | None, **data: Any) -> Values:
+    """A recipe that continues a language model on `t.txt`; what `data` leaves out is left to the start."""
+    (folder / "t.txt").write_text("ant bee cat dog\n" * 20)
+    written = values(folder, model)
+    kept = {key: written["data"][key] for key in ("folder", "batch_tokens")}
+    return written | {"data": {**kept, "train": [{"text": "t.txt", "documents": "file"}], **data}}
+
+
+def begun_open(folder: Path) -> Path:
+    """A language model with open borders that reads windows of 18 tokens."""
+    made = start(folder, GPT, mask=False)
+    described, vocabularies = read_description(made)
+    data = described.data.model_copy(update={"borders": "open", "max_length": 18})
+    write_description(made, described.model_copy(update={"data": data}), vocabularies)
+    return made
+
+
+@pytest.mark.parametrize("model", [None, {"family": "language"}], ids=["without-model", "with-family"])
+def test_a_language_model_keeps_reading_as_its_start_did(tmp_path: Path, model: Values | None) -> None:
+    begun_open(tmp_path)
+    made, _, _ = at_first(continued(tmp_path, model))
+    assert (made.data.borders, made.data.max_length) == ("open", 18)
+    assert read_start(recipe(continued(tmp_path, model))).differences == ()
+
+
+def test_a_recipe_may_read_differently_from_its_start_and_that_is_told(tmp_path: Path) -> None:
+    begun_open(tmp_path)
+    written = continued(tmp_path, {"family": "language"}, borders="closed", max_length=10)
+    made, _, _ = at_first(written)
+    assert (made.data.borders, made.data.max_length) == ("closed", 10)
+    assert read_start(recipe(written)).differences == (
+        '`data.borders` was "open" and is "closed"',
+        "`data.max_length` was 18 and is 10",
+    )
+
+
+def test_a_classifier_does_not_read_as_a_language_model_did(tmp_path: Path) -> None:
+    begun_open(tmp_path)
+    made, _, _ = at_first(values(tmp_path, ON_IT))
+    assert (made.data.borders, made.data.max_length) == ("closed", 12)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 
 from heedful.config.corpora import Corpus
-from heedful.config.reading.describing.examples import EXAMPLES
+from heedful.config.reading.describing.examples import EXAMPLES, TRAINING_CORPORA
 from heedful.config.reading.describing.meanings import brief_meaning, kind_label, meaning_of
 from heedful.config.reading.outline import (
     MARKS,
@@ -100,6 +100,8 @@ class KeyEntry:
     @property
     def example(self) -> str:
         """A value as it is written in a recipe: an example where there is one, the default otherwise."""
+        if self.path == "data.train" and self.tasks and self.tasks[0] in TRAINING_CORPORA:
+            return TRAINING_CORPORA[self.tasks[0]]
         named = (EXAMPLES.get(f"{base.__name__}.{self.key}") for base in self.holder.__mro__)
         own = next((text for text in named if text), None)
         return own or (self.value if self.key in MARKS else toml_value(self.default))

@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
+TRAINING_CORPORA: Final[Mapping[str, str]] = {  # by task, where it is not `Data.train` below
+    "classify": '{ tsv = "reviews.tsv", label = 1, text = 2 }',
+    "fill": '{ text = "train.txt" }',
+    "generate": '{ text = "train.txt", documents = "file" }',
+}
 EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Tables.task": '"translate"',
     "Tables.data": '{ train = { source = "train.en", target = "train.de" } }',

@@ -24,6 +24,19 @@ def test_a_key_is_explained_with_value_default_tasks_and_an_example() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "corpus"),
+    [
+        ("borders", 'train = { text = "train.txt", documents = "file" }'),
+        ("cut", 'train = { tsv = "reviews.tsv", label = 1, text = 2 }'),
+        ("max_ratio", 'train = { source = "train.en", target = "train.de" }'),
+        ("max_length", 'train = { source = "train.en", target = "train.de" }'),
+    ],
+)
+def test_the_example_of_a_key_has_corpora_of_its_task(key: str, corpus: str) -> None:
+    assert f"  example   [data]\n            {corpus}\n            {key} = " in explain(f"data.{key}")
+
+
 def test_a_key_that_differs_by_kind_is_explained_for_each() -> None:
     text = explain("train.schedule.warmup")
     assert '  of        train.schedule.kind = "noam"\n            train.schedule.kind = "inverse_sqrt"\n' in text
