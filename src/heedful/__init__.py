@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from heedful.runs.callbacks import Callback, Checkpoint, Validation
     from heedful.runs.result import Run
     from heedful.runs.train import train
+    from heedful.tasks.answer.answer import Answer, Span
+    from heedful.tasks.answer.model import Reader
     from heedful.tasks.classify.model import Classification, TextClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 limit_spinning()  # before anything imports torch, whose threads would otherwise spin while they wait
 
 __all__ = [
+    "Answer",
     "Callback",
     "Candidate",
     "Checkpoint",
@@ -58,9 +61,11 @@ __all__ = [
     "MaskFiller",
     "Metric",
     "PairScore",
+    "Reader",
     "Recipe",
     "Run",
     "Sampling",
+    "Span",
     "StepMetrics",
     "Stopped",
     "System",
@@ -85,6 +90,7 @@ __all__ = [
     "train",
 ]
 _HOMES = {  # modules that are imported when a name is first used
+    "Answer": "heedful.tasks.answer.answer",
     "Callback": "heedful.runs.callbacks",
     "Candidate": "heedful.tasks.fill.model",
     "Checkpoint": "heedful.runs.callbacks",
@@ -96,9 +102,11 @@ _HOMES = {  # modules that are imported when a name is first used
     "MaskFiller": "heedful.tasks.fill.model",
     "Metric": "heedful.metrics.own_metrics",
     "PairScore": "heedful.tasks.translate.scoring",
+    "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
     "Run": "heedful.runs.result",
     "Sampling": "heedful.decode.settings",
+    "Span": "heedful.tasks.answer.answer",
     "StepMetrics": "heedful.training.trainer",
     "System": "heedful.lab.compare",
     "TaggedSpan": "heedful.tasks.tag.tagging",

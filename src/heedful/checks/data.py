@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
 
 from heedful.checks.classes import find_class_problems, find_forbidden_labels
 from heedful.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
@@ -9,10 +11,13 @@ from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import Finding, Part
 from heedful.checks.rows import labels_of_task
 from heedful.checks.running_text import find_text_problems, find_window_problems
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora import AnyCorpus, QuestionCorpus
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
+from heedful.data.corpora.questions.reading import read_questions
 from heedful.errors import UserError
+
+_AMBIGUOUS: Final = 0.05  # share of answers whose position is guessed
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         found += find_forbidden_labels(by_part, data, most) if labels == "words" else ()
     elif recipe.rules.running:
         found += find_window_problems(recipe, by_part["train"])
+    elif isinstance(by_part["train"][0].corpus, QuestionCorpus):
+        found += _find_answer_problems(by_part["train"], data.folder, most)
     elif not by_part["train"][0].form.paired:
         found += find_text_problems(recipe, by_part["train"])
     return CheckedData(tuple(linted), tuple(found))
@@ -75,6 +82,27 @@ def _sightings(recipe: Recipe, linted: Sequence[LintedCorpus]) -> Iterator[tuple
     yield from find_overlap(valid, train)
     yield from find_overlap(test, train)
     yield from find_overlap(test, valid)
+
+
+def _find_answer_problems(train: Sequence[LintedCorpus], folder: str, most: int | None) -> Iterator[Finding]:
+    """Find answers that occur several times in their text, without a word on which is meant."""
+    for linted in train:
+        questions = [asked for asked in islice(read_questions(linted.corpus, folder), most) if asked.answers]
+        guessed = [asked for asked in questions if asked.ambiguous]
+        if guessed:
+            yield Finding(
+                "warning" if len(guessed) >= _AMBIGUOUS * len(questions) else "note",
+                "ambiguous_answers",
+                linted.part,
+                f"{len(guessed):,} of {len(questions):,} answers occur several times in their text",
+                "The first occurrence is learned: give the position in characters (`start`) where another is meant.",
+                linted.name,
+                ", ".join(linted.corpus.files()),
+                count=len(guessed),
+                of=len(questions),
+                lines=tuple(asked.line for asked in guessed[:5] if asked.line),
+                example=f"{guessed[0].question} {guessed[0].answers[0]}",
+            )
 
 
 def _unreadable(corpus: AnyCorpus, error: UserError) -> Finding:

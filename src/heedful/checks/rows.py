@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from heedful.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, FindingKind
-from heedful.config.corpora import PAIRS, AnyCorpus, PlainTexts
+from heedful.config.corpora import PAIRS, AnyCorpus, PlainTexts, QuestionCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.lines import read_lines
 from heedful.data.corpora.pairs import read_pairs
+from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
 from heedful.data.text_form import TextForm
@@ -57,6 +58,7 @@ _LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_0
 _TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
 _TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # long sentences are cut between words
 _DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
+_QUESTIONS: Final = RowForm("questions", ("text",), _WITHOUT_LENGTHS)  # with their texts
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
 
 
@@ -75,6 +77,8 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
         return _PAIRS
     if isinstance(corpus, PlainTexts):
         return _LINES
+    if isinstance(corpus, QuestionCorpus):
+        return _QUESTIONS
     if running:
         return _DOCUMENTS
     if labels == "words":
@@ -91,6 +95,11 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
         return (Row(source, target, line) for line, (source, target) in pairs)
     if isinstance(corpus, PlainTexts):
         return _lines(corpus, data, form, first)
+    if isinstance(corpus, QuestionCorpus):
+        return (
+            Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)
+            for asked in read_questions(corpus, data.folder)
+        )
     if labels == "words":
         return (
             Row(" ".join(text.words), " ".join(text.labels), text.lines[0] if text.lines else 0)

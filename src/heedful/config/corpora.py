@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, PositiveInt, Tag, model_validator
 
-from heedful.config.section import Section
+from heedful.config.section import Section, Share
 
 # The description completes the loader's message about a value that does not match: "... but must be <description>".
 Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
@@ -139,20 +139,26 @@ class JsonlCorpus(Corpus):
     """Field of the target sentences."""
 
 
-class BuiltinCorpus(Corpus):
+class GeneratedCorpus(Corpus):
+    """Keys of corpora from generators that ship with Heedful."""
+
+    builtin: str
+    """Name of the generator."""
+    part: Literal["train", "valid", "test"] = "train"
+    """Part of what is generated; parts have nothing in common, and "test" combines words as no other part does."""
+    count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
+    """Number of sentence pairs, or of questions."""
+
+    def _untitled(self) -> str:
+        return f"{self.builtin} {self.part}"
+
+
+class BuiltinCorpus(GeneratedCorpus):
     """Sentences from a generator that ships with Heedful."""
 
     frozen_kind = "BuiltinCorpus"
 
     builtin: Literal["english-spanish"]
-    """Name of the generator."""
-    part: Literal["train", "valid", "test"] = "train"
-    """Part of the sentences; parts have no sentence in common."""
-    count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
-    """Number of sentence pairs."""
-
-    def _untitled(self) -> str:
-        return f"{self.builtin} {self.part}"
 
 
 class TextsCorpus(Corpus):
@@ -302,6 +308,44 @@ class PlainTexts(TextsCorpus):
     """How sentences are found: split at punctuation, or one per line."""
 
 
+class JsonlQuestions(TextsCorpus):
+    """Questions about texts, and their answers, in fields of one JSON object per line."""
+
+    frozen_kind = "JsonlQuestions"
+    file_keys = ("jsonl",)
+
+    jsonl: str
+    """File with one JSON object per line."""
+    question: str
+    """Field of the questions."""
+    text: str = "text"
+    """Field of the texts that hold the answers."""
+    answer: str = "answer"
+    """Field of the answer, a stretch of the text, or of a list of acceptable ones; empty where there is none."""
+    start: str = "start"
+    """Field of the first answer's position in the text, in characters; by default where it first occurs."""
+
+
+class SquadQuestions(TextsCorpus):
+    """Questions about texts in the JSON form of SQuAD, version 1.1 or 2.0."""
+
+    frozen_kind = "SquadQuestions"
+    file_keys = ("squad",)
+
+    squad: str
+    """File in SQuAD's form."""
+
+
+class BuiltinQuestions(GeneratedCorpus):
+    """Questions about short reports from a generator that ships with Heedful."""
+
+    frozen_kind = "BuiltinQuestions"
+
+    builtin: Literal["reports"]
+    unanswerable: Share = 0.0
+    """Share of questions that the report does not answer."""
+
+
 def _has_header(table: Corpus) -> bool:
     columns = (getattr(table, key, None) for key in ("source", "target", "text", "second", "label"))
     return bool(getattr(table, "header", False)) or any(isinstance(column, str) for column in columns)
@@ -311,7 +355,12 @@ def _corpus_form(value: Any) -> str:
     def has(key: str) -> bool:
         return key in value if isinstance(value, dict) else hasattr(value, key)
 
-    form = next((form for form in ("tsv", "csv", "jsonl", "conll", "builtin") if has(form)), "")
+    form = next((form for form in ("tsv", "csv", "jsonl", "conll", "builtin", "squad") if has(form)), "")
+    if form == "builtin":
+        name = value["builtin"] if isinstance(value, dict) else value.builtin
+        return "builtin_questions" if name == "reports" else form
+    if form == "jsonl" and any(map(has, ("question", "answer"))):
+        return "jsonl_questions"
     if form in ("tsv", "csv", "jsonl"):
         return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
     if not form and has("label"):
@@ -327,6 +376,7 @@ SPLITS: Final = ("train", "valid", "test")  # keys of [data]
 PAIRS = (TextCorpus, TsvCorpus, CsvCorpus, JsonlCorpus, BuiltinCorpus)
 TEXTS = (TsvTexts, CsvTexts, JsonlTexts, PlainTexts)
 PairCorpus = TextCorpus | TsvCorpus | CsvCorpus | JsonlCorpus | BuiltinCorpus
+QuestionCorpus = JsonlQuestions | SquadQuestions | BuiltinQuestions
 RowTexts = TsvTexts | CsvTexts | JsonlTexts
 TaggedTexts = RowTexts | ConllTexts
 AnyTexts = RowTexts | PlainTexts
@@ -339,8 +389,11 @@ AnyCorpus = Annotated[
     | Annotated[TsvTexts, Tag("tsv_texts")]
     | Annotated[CsvTexts, Tag("csv_texts")]
     | Annotated[JsonlTexts, Tag("jsonl_texts")]
+    | Annotated[PlainTexts, Tag("text")]
     | Annotated[ConllTexts, Tag("conll")]
-    | Annotated[PlainTexts, Tag("text")],
+    | Annotated[JsonlQuestions, Tag("jsonl_questions")]
+    | Annotated[SquadQuestions, Tag("squad")]
+    | Annotated[BuiltinQuestions, Tag("builtin_questions")],
     Discriminator(_corpus_form),
 ]
 Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_tuple)]  # one table, or a list of them

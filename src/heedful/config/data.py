@@ -54,6 +54,11 @@ class Data(Section):
     """
     cut: Cut = "end"
     """Part that is removed from a text to classify that is too long."""
+    stride: Positions | None = None
+    """Tokens by which a reader's window moves over a text that is too long to be read at once; by default half of it.
+
+    Every window is read with the whole question, within `max_length`.
+    """
     max_ratio: Annotated[float, Field(ge=1)] | None = None
     """Maximum ratio of the longer to the shorter side, in tokens; pairs above it are dropped. By default any ratio."""
     temperature: Annotated[float, Field(ge=1)] = 1.0

@@ -15,7 +15,7 @@ class Tables(Section):
     """All tables and keys of a recipe."""
 
     task: str | None = None
-    """What the model is trained for: translate, classify, tag, fill or generate; by default its family's usual task."""
+    """What the model is trained for, such as translate, classify or answer; by default the usual task of its family."""
     data: Data
     """Corpora, their form and the size of batches."""
     tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)

@@ -1,10 +1,13 @@
 """The form of text that a model reads and writes: normalised, lowercased, split by Moses' rules or not."""
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+from unicodedata import combining
 
 from heedful.config.data import Data
 from heedful.errors import UserError
@@ -69,6 +72,38 @@ class TextForm:
         if self.nfc:
             text = unicodedata.normalize("NFC", text)
         return text.lower() if self.lowercase else text
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """A text in a form, and where each of its characters comes from: `[starts[i], ends[i])` of the original."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str, form: TextForm) -> "Aligned":
+        """Bring a text into a form. Characters that only together have a form come from all of theirs."""
+        if form(text) == text:
+            return cls(text, range(len(text)), range(1, len(text) + 1))
+        starts, ends = list[int](), list[int]()
+        for start, end in _units(text, form):
+            size = len(form(text[start:end]))
+            starts += [start] * size
+            ends += [end] * size
+        return cls(form(text), starts, ends)
+
+
+def _units(text: str, form: TextForm) -> Iterator[tuple[int, int]]:
+    """Yield stretches whose forms make up the form of the text: letters with their marks; a whole word where these
+    depend on each other, as Greek sigmas and Korean letters do; nothing depends on what is beyond a space.
+    """
+    for word in re.finditer(r"\s|\S+", text):
+        begins = [place for place in range(*word.span()) if place == word.start() or not combining(text[place])]
+        letters = list(pairwise([*begins, word.end()]))
+        joined = "".join(form(text[start:end]) for start, end in letters)
+        yield from letters if joined == form(word[0]) else [word.span()]
 
 
 def split_words(text: str, language: str) -> str:

@@ -19,6 +19,7 @@ from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import TransformerEncoderTable
+from heedful.config.model.reader import ReaderModel
 from heedful.config.model.tagger import TaggerModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
@@ -158,7 +159,7 @@ def _device_of_values(config: AnyModel, device: torch.device) -> Iterator[torch.
 
 
 def _encoder(config: AnyModel) -> object:
-    return config.encoder if isinstance(config, ClassifierModel | TaggerModel) else config
+    return config.encoder if isinstance(config, ClassifierModel | TaggerModel | ReaderModel) else config
 
 
 def _available(device: torch.device) -> int | None:

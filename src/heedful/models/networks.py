@@ -141,6 +141,23 @@ class WordClassifier(nn.Module):
         return scores_WC
 
 
+class SpanReader(nn.Module):
+    """scores = W D(encoder(question and text)) + b, two per token: that an answer starts there, and that it ends there
+
+    Devlin et al. 2019, 4.2
+    """
+
+    def __init__(self, encoder: nn.Module, dropout: float, output: Linear) -> None:
+        super().__init__()
+        self.encoder, self.drop, self.output = encoder, Dropout(dropout), output
+
+    def forward(self, text: Packed) -> Float[Tensor, "N 2"]:
+        """Score every token as the first and as the last one of an answer."""
+        encoded: Packed = self.encoder(text)
+        scores_N2: Tensor = self.output(self.drop(encoded.values))
+        return scores_N2
+
+
 class MaskedModel(nn.Module):
     """BERT: an encoder that predicts masked tokens, and whether its second text follows the first
 
@@ -171,7 +188,7 @@ class MaskedModel(nn.Module):
         return scores_B2
 
 
-Network = EncoderDecoder | Classifier | WordClassifier | MaskedModel | LanguageModel
+Network = EncoderDecoder | Classifier | WordClassifier | SpanReader | MaskedModel | LanguageModel
 
 
 def reader_of(network: nn.Module) -> nn.Module | None:

@@ -12,8 +12,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from heedful.config.model.any import AnyModel
-from heedful.config.model.size import least_parameters
+from heedful.config.model.any import AnyModel, least_parameters
 from heedful.errors import UserError
 
 _HEADER_SIZE: Final = 8  # bytes of the length of a safetensors header

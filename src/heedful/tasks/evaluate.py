@@ -8,6 +8,7 @@ from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files
 from heedful.errors import UserError
 from heedful.metrics.own_metrics import GivenMetrics, Metrics, check_metrics
+from heedful.tasks.answer.answer import MAX_ANSWER
 from heedful.tasks.loading import load
 from heedful.tasks.protocol import Evaluation, ScoresOutputs, Task
 from heedful.tasks.shared.loaded_model import LoadedModel
@@ -20,6 +21,10 @@ class EvaluationOptions(SearchOptions, total=False):
     """Options of evaluations: those of the search for translations, and those of other tasks."""
 
     stride: Annotated[int | None, Option("Tokens by which the window of a language model moves (default: its length).")]
+    threshold: Annotated[
+        float, Option("How much greater a reader's log P(no answer) must be than its best answer's to give none.", 0.0)
+    ]
+    max_answer: Annotated[int, Option("Maximum tokens of a reader's answer.", MAX_ANSWER)]
 
 
 AnyModel = LoadedModel[Any] | str | PathLike[str]
@@ -64,7 +69,8 @@ def evaluate(
     Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
     `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
-    references: see `heedful.Metric`. The options apply to translators, `stride` to language models.
+    references: see `heedful.Metric`. The options apply to translators, `stride` to language models, `threshold` and
+    `max_answer` to readers.
     """
     if split not in ("valid", "test"):
         raise UserError(f'`split` is {split!r}, but must be "valid" or "test".')

@@ -8,6 +8,7 @@ from heedful.arguments import check_path, check_several
 from heedful.errors import UserError
 from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
+from heedful.tasks.answer.model import Reader
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
@@ -17,7 +18,7 @@ from heedful.tasks.table import find_task
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.translate.model import Translator
 
-AnyLoadedModel = Translator | TextClassifier | Tagger | MaskFiller | TextGenerator
+AnyLoadedModel = Translator | TextClassifier | Tagger | MaskFiller | TextGenerator | Reader
 
 
 @overload
@@ -53,7 +54,7 @@ def load(
     tokenizer: GivenTokenizer | None = None,
 ) -> Any:
     """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, a `Tagger`,
-    a `MaskFiller` or a `TextGenerator`.
+    a `MaskFiller`, a `TextGenerator` or a `Reader`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators that decode together with the first.

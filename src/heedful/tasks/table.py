@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heedful.config.recipe import Recipe
+from heedful.tasks.answer.task import AnswerTask
 from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
@@ -11,7 +12,7 @@ from heedful.tasks.protocol import Task
 from heedful.tasks.tag.task import TagTask
 from heedful.tasks.translate.task import TranslateTask
 
-_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), TagTask(), FillTask(), GenerateTask())
+_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), TagTask(), FillTask(), GenerateTask(), AnswerTask())
 TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
 
 

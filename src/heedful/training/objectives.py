@@ -10,12 +10,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.batches.masked import MaskedBatch
+from heedful.data.batches.questions import QuestionBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.texts import TextBatch
 from heedful.data.tokenize.tokenizer import PAD
-from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
 from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.nn.decoding.spans import log_ends, possible_of_rows
 from heedful.nn.per_sentence import ends_of_sentences
 from heedful.packed import IGNORED, Packed
 
@@ -222,6 +224,40 @@ class LabelSequences(WordLabels):
         assert model.chain is not None, "a tagger without a CRF"
         loss = model.chain.loss(model(batch), batch.labels, batch.words)
         return Sums(loss, loss.detach())
+
+
+class AnswerEnds:
+    """Cross-entropy of the first and of the last token of an answer, their mean for each window
+
+    Devlin et al. 2019, 4.2. With smoothing s, a share s of the target is spread over all possible tokens.
+    """
+
+    def __init__(self, smoothing: float = 0.0) -> None:
+        self.smoothing = smoothing
+
+    def __call__(self, model: SpanReader, batch: QuestionBatch) -> Sums:
+        """Sum the loss over the windows of a micro-batch."""
+        layout, loss, likelihood = batch.text.layout, [], []
+        ends = log_ends(model(batch.text), batch.possible, layout)
+        for logs_BL, places_B in zip(ends, (batch.starts, batch.ends), strict=True):
+            exact = F.nll_loss(logs_BL, places_B, ignore_index=IGNORED, reduction="sum")
+            loss.append(exact + self.smoothing * (self._spread(logs_BL, batch) - exact) if self.smoothing else exact)
+            likelihood.append(exact.detach())
+        return Sums((loss[0] + loss[1]) / 2, (likelihood[0] + likelihood[1]) / 2)
+
+    def _spread(self, logs_BL: Float[Tensor, "B L"], batch: QuestionBatch) -> Float[Tensor, ""]:
+        """Sum over windows the mean of -log P over their possible tokens."""
+        possible_BL = possible_of_rows(batch.possible, batch.text.layout)
+        shares_BL = possible_BL / possible_BL.sum(1, keepdim=True).clamp(min=1)
+        return -(logs_BL.masked_fill(~possible_BL, 0) * shares_BL).sum()
+
+    def units(self, batch: QuestionBatch) -> int:
+        """Return the number of windows."""
+        return batch.sentences
+
+    def tokens(self, batch: QuestionBatch) -> int:
+        """Return the number of tokens, including markers."""
+        return batch.tokens
 
 
 class MaskedTokens:

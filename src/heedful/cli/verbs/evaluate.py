@@ -48,6 +48,16 @@ def command(
             "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
         ),
     ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            help="How much greater a reader's log P(no answer) must be than its best answer's to give none.",
+        ),
+    ] = None,
+    max_answer: Annotated[
+        int | None, typer.Option("--max-answer", metavar="N", min=1, help="Maximum tokens of a reader's answer.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     record: Annotated[
         str | None, typer.Option("--record", metavar="NAME", help="Also write benchmarks/results/NAME.json.")
@@ -70,6 +80,7 @@ def command(
     Taggers: accuracy, and precision, recall and F1 of spans.
     Masked language models: how many masks are filled correctly, and perplexity.
     Language models: perplexity per token and word, bits per byte.
+    Readers: exact match and token F1.
     """
     if others and len(models) > 1:
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
@@ -84,7 +95,8 @@ def command(
     if record:
         result_file(record)
     options: dict[str, object] = {**decoding.given(), **({"raw": True} if raw else {})}
-    options |= {} if stride is None else {"stride": stride}
+    of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer}
+    options |= {name: value for name, value in of_tasks.items() if value is not None}
     asked = {**options, "to": to, "with": others or None}
     rules, tests = find_tests(EvaluationRequest(models, given, split or "test", output, asked))
     results: list[ModelResult] = []

@@ -1,29 +1,38 @@
-"""Every [model] table that a recipe can have."""
+"""Every [model] table that a recipe can have, and a lower bound on the number of its parameters."""
 
-from typing import Annotated, assert_never
+from typing import Annotated, Final, assert_never
 
 from pydantic import Field
 
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
-from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import MixedModel
+from heedful.config.model.reader import ReaderModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.tagger import TaggerModel
-from heedful.config.model.transformer import TransformerModel
+from heedful.config.model.transformer import TransformerModel, TransformerStack
 
 AnyModel = Annotated[
-    TransformerModel | RecurrentModel | MixedModel | ClassifierModel | TaggerModel | BertModel | LanguageModelTable,
+    TransformerModel
+    | RecurrentModel
+    | MixedModel
+    | ClassifierModel
+    | TaggerModel
+    | ReaderModel
+    | BertModel
+    | LanguageModelTable,
     Field(discriminator="family"),
 ]
 AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel | LanguageModelTable
+MOST_PARAMETERS: Final = 100_000_000_000  # more are refused before anything is built: no machine holds them
 
 
 def text_encoder(model: AnyModel) -> AnyEncoder | None:
     """Return the table of the encoder that reads texts, on which another head can be put; None where there is none."""
     match model:
-        case ClassifierModel() | TaggerModel():
+        case ClassifierModel() | TaggerModel() | ReaderModel():
             return model.encoder
         case BertModel() | LanguageModelTable():
             return model
@@ -31,3 +40,48 @@ def text_encoder(model: AnyModel) -> AnyEncoder | None:
             return None
         case _:
             assert_never(model)
+
+
+def check_size(model: AnyModel) -> None:
+    """Refuse a model of more parameters than any machine holds."""
+    least = least_parameters(model)
+    if least > MOST_PARAMETERS:
+        raise ValueError(
+            f"`model` has at least {least:,} parameters, but no machine holds more than {MOST_PARAMETERS:,}: lower its "
+            "layers and widths"
+        )
+
+
+def least_parameters(
+    model: AnyModel | AnyEncoder | RecurrentDecoderTable | ConvolutionalDecoderTable | TransformerStack,
+) -> int:
+    """Return how many parameters the layers have at least, without the vocabulary's embeddings."""
+    match model:
+        case TransformerModel():
+            return _blocks(model, model.layers + (model.decoder_layers or model.layers))
+        case TransformerStack():  # BERT, and an encoder on its own
+            return _blocks(model, model.layers)
+        case RecurrentModel():
+            encoder = model.layers * (model.encoder_width or model.width) ** 2
+            return encoder + (model.decoder_layers or model.layers) * model.width**2
+        case RecurrentEncoderTable() | RecurrentDecoderTable():
+            return model.layers * model.width**2
+        case ConvolutionalDecoderTable():
+            return model.layers * model.kernel * model.width**2
+        case HierarchicalEncoderTable():
+            letters = model.letters.width * model.letters.embedding if model.letters else 0
+            return letters + least_parameters(model.words) + least_parameters(model.sentences)
+        case MixedModel():
+            return sum(table.layers * table.width**2 for table in model.sides)
+        case LanguageModelTable():
+            return least_parameters(model.decoder)
+        case ClassifierModel() | TaggerModel() | ReaderModel():
+            return least_parameters(model.encoder)
+        case _:
+            assert_never(model)
+
+
+def _blocks(stack: TransformerStack, count: int) -> int:
+    """Return the weights of the feed-forward networks, of the outputs of attention, and of learned positions alone."""
+    learned = stack.max_positions if stack.positions == "learned" else 0
+    return count * stack.width * (2 * stack.inner + stack.width) + learned * stack.width

@@ -17,7 +17,7 @@ Table = Mapping[str, Any]
 Overrides = Sequence[str] | Mapping[str, Any]  # "a.b=c", or values by their dotted keys
 
 # The key that a corpus has decides its form; without one, it is two files.
-_CORPUS_FORMS = ("tsv", "csv", "jsonl", "conll", "builtin")
+_CORPUS_FORMS = ("tsv", "csv", "jsonl", "conll", "builtin", "squad")
 _LENGTHS = ("steps", "epochs")  # a run has one of them
 _LONGEST_LABEL = 60
 _SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
-from heedful.config.corpora import AnyCorpus, BuiltinCorpus
+from heedful.config.corpora import AnyCorpus, BuiltinCorpus, BuiltinQuestions
 from heedful.data.corpora.lines import TextFile, check_exists, locate
 from heedful.errors import UserError, counted
 from heedful.files import sha256_of_file
@@ -18,6 +18,7 @@ GENERATORS: Final[Mapping[str, list[str]]] = {
         "e718eca30ea622ddf2fa690ea6832fd3421767971d56dd787634f157f74c9dd5",
         "5c90cf5790c665a896f442556b862abacb89389d23e5c80943bf74bb6d57800f",
     ],
+    "reports": ["1"],
 }
 
 
@@ -40,7 +41,7 @@ def content_key(corpus: AnyCorpus, folder: str = "") -> dict[str, object]:
         "kind": corpus.frozen_kind,
         "options": corpus.options(),
         "files": [[sha256_of_file(file.path), file.path.suffix.lower(), file.member] for file in files],
-        "generator": GENERATORS[corpus.builtin] if isinstance(corpus, BuiltinCorpus) else [],
+        "generator": GENERATORS[corpus.builtin] if isinstance(corpus, BuiltinCorpus | BuiltinQuestions) else [],
     }
 
 

@@ -11,13 +11,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Final, SupportsIndex
 from uuid import uuid4
 
 from heedful.arguments import check_text
-from heedful.config.corpora import JsonlCorpus
+from heedful.config.corpora import JsonlCorpus, JsonlQuestions
 from heedful.config.data import Data
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.cache import cache_folder
@@ -25,6 +26,8 @@ from heedful.errors import UserError, suggestion
 from heedful.files import WRITING_FAULTS, machine_faults, user_faults
 
 _LABEL: Final = "label"
+_ANSWER: Final = "answer"
+_START: Final = "start"
 _FOLDER: Final = "in_memory"  # in the cache
 _SPOOLED: Final = re.compile(rf".*[/\\]{_FOLDER}[/\\]([0-9a-f]{{32}})\.jsonl")
 
@@ -41,6 +44,8 @@ class RowForm:
         """Return the form of the rows that a task learns from."""
         if rules.takes(JsonlCorpus(jsonl="")):
             return cls(("source", "target"))
+        if rules.takes(JsonlQuestions(jsonl="", question="question")):
+            return cls(("question", "text", _ANSWER), (_START,))
         optional = () if rules.words else ("second",)
         return cls(("text", _LABEL), optional) if rules.labels else cls(("text",))
 
@@ -65,6 +70,8 @@ class RowForm:
         if length == len(self.needed):
             return self.needed
         if self.optional and length == len(self.needed) + len(self.optional):
+            if _LABEL not in self.needed:
+                return (*self.needed, *self.optional)
             return (self.needed[0], *self.optional, *self.needed[1:])
         raise UserError(f"{where} has {length} values, but must have {self.words}.")
 
@@ -182,6 +189,10 @@ def _class_names(data: Any) -> Sequence[str] | None:
 
 
 def _checked(field: str, value: object, where: str, words: bool) -> object:
+    if field == _ANSWER:
+        return _answer(value, where)
+    if field == _START:
+        return _start(value, where)
     if words and isinstance(value, list | tuple):
         return [check_text(each, where) for each in value]
     if field != _LABEL or words:
@@ -189,6 +200,20 @@ def _checked(field: str, value: object, where: str, words: bool) -> object:
     if isinstance(value, list | tuple):
         return [_label(each, where) for each in value]
     return _label(value, where)
+
+
+def _answer(value: object, where: str) -> str | list[str] | None:
+    """Return an answer, or a list of acceptable ones; None if there is none."""
+    if isinstance(value, list | tuple):
+        return [check_text(each, where) for each in value]
+    return None if value is None else check_text(value, where)
+
+
+def _start(value: object, where: str) -> int | None:
+    """Return the position of an answer; None if it is not known."""
+    if value is None or (isinstance(value, SupportsIndex) and not isinstance(value, bool)):
+        return None if value is None else index(value)
+    raise UserError(f"{where} is {shortened(value)}, but must be a whole number of characters.")
 
 
 def _label(value: object, where: str) -> str:

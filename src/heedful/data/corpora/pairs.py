@@ -7,12 +7,15 @@ from typing import Final, assert_never
 from heedful.config.corpora import (
     AnyCorpus,
     BuiltinCorpus,
+    BuiltinQuestions,
     ConllTexts,
     CsvCorpus,
     CsvTexts,
     JsonlCorpus,
+    JsonlQuestions,
     JsonlTexts,
     PlainTexts,
+    SquadQuestions,
     TextCorpus,
     TsvCorpus,
     TsvTexts,
@@ -59,6 +62,8 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
             return english_spanish.sentence_pairs(corpus.part, corpus.count)
         case TsvTexts() | CsvTexts() | JsonlTexts() | ConllTexts() | PlainTexts():
             raise TypeError(f"{corpus.title} has texts, not pairs")
+        case JsonlQuestions() | SquadQuestions() | BuiltinQuestions():
+            raise TypeError(f"{corpus.title} has questions, not pairs")
         case _:
             assert_never(corpus)
 

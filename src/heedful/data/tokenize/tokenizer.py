@@ -110,6 +110,20 @@ class Tokenizer:
             raise _failure(error) from error
         return [_without_markers(encoding.ids, self.markers) for encoding in encodings]
 
+    def encode_with_places(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """Return the ids of texts, without markers, and for each piece the characters of the text that it covers.
+
+        A piece that is a part of a character covers all of it; several then cover the same one.
+        """
+        try:
+            encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        except TypeError:
+            refuse_other_than_unicode(texts)
+            raise
+        except BaseException as error:
+            raise _failure(error) from error
+        return [(_without_markers(encoding.ids, self.markers), encoding.offsets) for encoding in encodings]
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids; markers are left out, an unknown token shows as `<unk>`."""
         return self.decode_batch([ids])[0]

@@ -1,4 +1,4 @@
-"""From a recipe's [model] table to a network that reads one sequence: classifiers of texts and words, masked models."""
+"""From a recipe's [model] table to a network that reads one sequence: classifiers, taggers, readers, masked models."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -12,6 +12,7 @@ from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pools import AnyPool
+from heedful.config.model.reader import ReaderModel
 from heedful.config.model.tagger import TaggerModel
 from heedful.label_schemes import allowed_transitions, scheme_of
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
@@ -21,7 +22,7 @@ from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, LetteredEncoder, Pooled, VectorEncoder
-from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, WordClassifier
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
 from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.nn.crf import LinearChain, transition_matrix
@@ -59,6 +60,15 @@ def _allowed(labels: Sequence[str]) -> Tensor | None:
     scheme = scheme_of(labels)
     with torch.device("cpu"):  # even where a network is built for its shapes alone
         return None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
+
+
+def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:
+    """Make a reader with new weights, drawn from torch's global generator."""
+    table, width = config.encoder, config.encoder.memory_width
+    weight = make_table(vocabulary, table.embedding_width)
+    model = SpanReader(_encoder(table, weight), config.dropout, Linear(width, 2))
+    _initialize(model, table)
+    return model
 
 
 def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:

@@ -3,10 +3,10 @@
 import pytest
 from tests.contract.families import FAMILIES, config_of
 
+from heedful.config.model.any import least_parameters
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable
-from heedful.config.model.size import least_parameters
 from heedful.models.build.network import build_model
 
 

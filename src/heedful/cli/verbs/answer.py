@@ -1,0 +1,140 @@
+"""`heedful answer MODEL --question Q --text FILE`: the stretch of a text that answers a question."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli import messages
+from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_input
+from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
+from heedful.cli.output import check_output, line_progress, line_writer
+from heedful.columns import one_column
+from heedful.config.corpora import JsonlQuestions
+from heedful.data.corpora.json_rows import json_object
+from heedful.data.corpora.questions.question import Question, make_question
+from heedful.data.corpora.questions.reading import question_of_row
+from heedful.errors import UserError
+
+if TYPE_CHECKING:
+    from heedful.tasks.answer.model import Answer
+
+_FIELDS = JsonlQuestions(jsonl="", question="question")
+_JSON_LINES = 'one JSON object per line: {"question": "...", "text": "..."}'
+
+
+def command(
+    model: ModelArgument,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help=f"Files of questions and their texts, {_JSON_LINES}; `-`: standard input."),
+    ] = None,
+    question: Annotated[
+        list[str] | None,
+        typer.Option("--question", "-Q", metavar="QUESTION", help="A question about --text; repeatable."),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", "-t", metavar="FILE|TEXT", help="The text: a file, or the text itself; `-`: stdin."),
+    ] = None,
+    n_best: Annotated[int, typer.Option("--n-best", metavar="K", min=1, help="Write the K most likely answers.")] = 1,
+    max_answer: Annotated[
+        int, typer.Option("--max-answer", metavar="N", min=1, help="Maximum tokens of an answer.")
+    ] = 30,
+    threshold: Annotated[
+        float,
+        typer.Option(
+            "--threshold",
+            help="Give no answer where log P(no answer) is greater than the best answer's by more than this.",
+        ),
+    ] = 0.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object per line: answer, position, probability and spans.")
+    ] = False,
+    output: OutputOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+) -> None:
+    """Answer questions about a text with stretches of the text, exactly as they are in it.
+
+    Each line of output is an answer and its probability, separated by a tab; the answer is empty if a model that may
+    find none finds none. With --text alone, questions are read from standard input, one per line; with --question
+    alone, the text is. Without both, questions come with their texts, as JSON lines. A blank line stays blank.
+    """
+    if inputs and (question or text is not None):
+        raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
+    check_output(output)
+    entries = _entries(inputs, question, text)
+    with messages.busy(f"loading {model}"):
+        from heedful.tasks.answer.answer import Choice  # after the quick checks: importing torch takes seconds
+        from heedful.tasks.answer.model import Reader
+
+        choice = Choice(max_answer, threshold, n_best)
+        reader = Reader.load(model, device, precision)
+    with line_writer(output) as write, line_progress("answering", [entry for entry, _ in entries], output) as progress:
+        for entry, about in entries:
+            asked = list[Question | None]()
+            for found in reader.stream_questions(
+                _remembered(_questions(entry, about), asked), choice, ready=entry.ready
+            ):
+                one = asked.pop(0)
+                write("" if one is None or found is None else _line(one, found, as_json))
+                progress(1)
+
+
+def _entries(
+    inputs: Sequence[str] | None, questions: Sequence[str] | None, text: str | None
+) -> list[tuple[InputLines, str | None]]:
+    """Return what to read: lines of questions with the text they are about, or JSON lines, which have their own."""
+    if not questions and text is None:
+        return [(entry, None) for entry in open_inputs(inputs, on_each_line=_JSON_LINES)]
+    if text == "-" and not questions:
+        raise UserError("--text - reads the text from standard input: give the question by --question.")
+    (opened,) = open_inputs(None if text is None else [text])
+    (about,) = as_one_text(opened).lines()
+    if not about.strip():
+        raise UserError(f"{opened.name}: the text is empty: give the text that the question is about.")
+    if not questions:
+        return [(standard_input("one question per line"), about)]
+    for asked in questions:
+        make_question(asked, about, where="--question")
+    return [(InputLines("--question", lambda: questions, count=lambda: len(questions)), about)]
+
+
+def _questions(entry: InputLines, about: str | None) -> Iterator[Question | None]:
+    for number, line in enumerate(entry.lines(), start=1):
+        where = f"{entry.name}, line {number:,}"
+        if not line.strip():
+            yield None
+        elif about is None:
+            yield question_of_row(json_object(line, where), _FIELDS, where, answered=False)
+        else:
+            yield make_question(line, about, where=where)
+
+
+def _remembered(questions: Iterable[Question | None], asked: list[Question | None]) -> Iterator[Question | None]:
+    """Yield questions, and keep them until they are answered."""
+    for question in questions:
+        asked.append(question)
+        yield question
+
+
+def _line(question: Question, found: "Answer", as_json: bool) -> str:
+    if not as_json:
+        if len(found.spans) < 2 or not found.text:
+            return f"{one_column(found.text)}\t{found.probability:.4f}"
+        return "\t".join(f"{one_column(span.text)}\t{span.probability:.4f}" for span in found.spans)
+    none = {} if found.no_answer is None else {"no_answer": found.no_answer}
+    row = {
+        **({"id": question.key} if question.key else {}),
+        "question": question.question,
+        "answer": found.text,
+        "start": found.start,
+        "end": found.end,
+        "probability": found.probability,
+        **none,
+        "spans": [asdict(span) for span in found.spans],
+    }
+    return json.dumps(row, ensure_ascii=False)

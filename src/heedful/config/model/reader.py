@@ -1,0 +1,34 @@
+"""The [model] table of a reader, which answers questions with stretches of a text."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from heedful.config.model.bert import BertModel
+from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.section import Section, Share
+
+
+class ReaderModel(Section):
+    """An encoder, and two scores of every token: that the answer starts there, and that it ends there."""
+
+    family: Literal["reader"]
+    encoder: Annotated[TransformerEncoderTable | RecurrentEncoderTable | BertModel, Field(discriminator="family")] = (
+        TransformerEncoderTable(segments=2)
+    )
+    """Family and shape of the encoder, which reads the question and the text together."""
+    dropout: Share = 0.1
+    """Dropout before the scores."""
+    no_answer: bool = False
+    """Whether a question may have no answer, as in SQuAD 2.0: then the answer is the marker `<s>`."""
+
+    @property
+    def width(self) -> int:
+        """Width of the encoder's states."""
+        return self.encoder.width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of question and text, markers included, and the key that sets it; None without a limit."""
+        end = self.encoder.longest
+        return end and (end[0], f"encoder.{end[1]}")

@@ -1,0 +1,205 @@
+"""A built-in corpus: short reports of invented events, and questions about them: who, what, where, when, how many.
+
+A report tells two to four events in varied words, between sentences that say nothing. Its events have different
+people and different things, but often share the deed, the place or the time, so that an answer is found only by
+whoever connects the question with the right event.
+
+The parts are split by combination. About one name-thing, one name-place and one thing-place pair in twelve is held
+out: it never occurs in an event of "train" or "valid", and every event of "test" has at least one. Every word is
+trained on; which words go together is not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from itertools import islice
+from random import Random
+from typing import Final, TypeVar
+from zlib import crc32
+
+from heedful.data.builtin.reports_words import (
+    ASKED,
+    DEEDS,
+    FILLERS,
+    NAMES,
+    NUMBERS,
+    PLACES,
+    SURNAMES,
+    THINGS,
+    TIMES,
+    TOLD,
+    WOMEN,
+    Deed,
+    Phrase,
+)
+from heedful.errors import UserError
+
+PARTS: Final = ("train", "valid", "test")
+_HELD_OUT_ONE_IN: Final = 12  # pairs
+_VALID_ONE_IN: Final = 10  # reports, of those without a held-out pair
+_QUESTIONS: Final = 3  # about each report
+
+Row = tuple[str, str, tuple[str, ...], int | None]  # question, text, answers, and where the first one starts
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Who did what to how many things, where and when."""
+
+    first: str
+    surname: str
+    deed: Deed
+    number: str
+    thing: str
+    place: Phrase
+    time: Phrase
+
+    @property
+    def who(self) -> str:
+        """First name and surname."""
+        return f"{self.first} {self.surname}"
+
+    def words(self) -> Mapping[str, str]:
+        """Return the parts of the event by the names that they have in sentences and questions."""
+        return {
+            "who": self.who,
+            "they": "she" if self.first in WOMEN else "he",
+            "did": self.deed.past,
+            "do": self.deed.base,
+            "done": self.deed.participle,
+            "number": self.number,
+            "things": self.thing,
+            "place": self.place.whole,
+            "time": self.time.whole,
+        }
+
+
+def report_questions(part: str, count: int, unanswerable: float = 0.0, seed: int = 0) -> Iterator[Row]:
+    """Yield `count` questions of one part: the same for the same arguments, everywhere.
+
+    A longer draw begins with the shorter one. A share of `unanswerable` questions combine parts of different events, so
+    that the report has no answer to them.
+    """
+    if part not in PARTS:
+        raise UserError(f"reports has no part `{part}`. Its parts are train, valid and test.")
+    return islice(_rows(part, unanswerable, seed), count)
+
+
+def _rows(part: str, unanswerable: float, seed: int) -> Iterator[Row]:
+    draw = _Draw(f"reports {part} {seed}")
+    while True:
+        events = draw.events(part == "test")
+        text, places = _tell(events, draw)
+        if part != "test" and (crc32(text.encode()) % _VALID_ONE_IN == 0) != (part == "valid"):
+            continue
+        kinds = draw.several([*ASKED], _QUESTIONS)
+        for kind in kinds:
+            number = draw.below(len(events))
+            if unanswerable and draw.share() < unanswerable:
+                other = events[(number + 1) % len(events)]
+                yield _ask_in_vain(events[number], other, kind, draw), text, (), None
+            else:
+                start, end = places[number][kind]
+                yield _ask(events[number], kind, draw), text, (text[start:end],), start
+
+
+def is_held_out(one: str, other: str) -> bool:
+    """Decide, by a hash that no platform or process changes, whether a pair of words belongs to the test part."""
+    return _hash(one, other) % _HELD_OUT_ONE_IN == 0
+
+
+@cache
+def _hash(one: str, other: str) -> int:
+    return int.from_bytes(blake2b(f"reports {one} {other}".encode(), digest_size=8).digest(), "big")
+
+
+def holds_held_out(event: Event) -> bool:
+    """Whether an event has a held-out pair of its name, its thing and its place."""
+    name, thing, place = event.first, event.thing, event.place.core
+    return is_held_out(name, thing) or is_held_out(name, place) or is_held_out(thing, place)
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+class _Draw:
+    """Random choices that are the same in every version of Python: all come from `Random.random`."""
+
+    def __init__(self, seed: str) -> None:
+        self.share = Random(seed).random
+
+    def below(self, count: int) -> int:
+        return int(self.share() * count)
+
+    def one(self, items: Sequence[Item]) -> Item:
+        return items[self.below(len(items))]
+
+    def several(self, items: Sequence[Item], count: int) -> list[Item]:
+        """Draw different items."""
+        left = list(items)
+        return [left.pop(self.below(len(left))) for _ in range(count)]
+
+    def events(self, held_out: bool) -> list[Event]:
+        """Draw the events of a report, all with a held-out pair or all without."""
+        count = 2 + self.below(3)
+        deeds, places, times = self.several(DEEDS, 2), self.several(PLACES, count), self.several(TIMES, count)
+        events: list[Event] = []
+        while len(events) < count:
+            shared = bool(events) and self.below(4) == 0
+            event = Event(
+                self.one(NAMES),
+                self.one(SURNAMES),
+                self.one(deeds),
+                self.one(NUMBERS),
+                self.one(THINGS),
+                events[0].place if shared else self.one(places if not held_out else PLACES),
+                self.one(times),
+            )
+            taken = any(event.first == other.first or event.thing == other.thing for other in events)
+            if not taken and holds_held_out(event) == held_out:
+                events.append(event)
+        return events
+
+
+# --- telling and asking -----------------------------------------------------------------------------------------------
+
+
+def _tell(events: Sequence[Event], draw: _Draw) -> tuple[str, list[Mapping[str, tuple[int, int]]]]:
+    """Return the text of a report, and for each event where it answers each kind of question."""
+    text, places = "", []
+    for event in events:
+        if draw.below(3) == 0:
+            text += f"{draw.one(FILLERS)} "
+        sentence, spans = _fill(draw.one(TOLD), event)
+        places.append({kind: (len(text) + start, len(text) + end) for kind, (start, end) in spans.items()})
+        text += f"{sentence} "
+    return text.rstrip(), places
+
+
+def _fill(pattern: str, event: Event) -> tuple[str, dict[str, tuple[int, int]]]:
+    """Put an event into a pattern; remember where the answers are."""
+    sentence, spans, words = "", dict[str, tuple[int, int]](), event.words()
+    for piece in pattern.replace("}", "{").split("{"):
+        kind = {"things": "what"}.get(piece, piece)
+        if piece not in words:
+            sentence += piece
+            continue
+        core = {"place": event.place.core, "time": event.time.core}.get(piece, words[piece])
+        end = len(sentence) + len(words[piece])
+        spans.setdefault(kind, (end - len(core), end))
+        sentence += words[piece]
+    return sentence[0].upper() + sentence[1:], spans
+
+
+def _ask(event: Event, kind: str, draw: _Draw) -> str:
+    return draw.one(ASKED[kind]).format_map(event.words())
+
+
+def _ask_in_vain(event: Event, other: Event, kind: str, draw: _Draw) -> str:
+    """Ask about something that did not happen: one event's person with another's thing, or a thing in no event."""
+    words = {**event.words(), **{key: other.words()[key] for key in ("things", "place")}}
+    if kind in ("who", "what"):  # these may not name the thing, or the person: both change
+        words |= {"who": "Agnes Stone", "things": "golden rings"}
+    return draw.one(ASKED[kind]).format_map(words)

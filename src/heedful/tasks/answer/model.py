@@ -1,0 +1,170 @@
+"""A trained reader: a question and a text in, a stretch of the text out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Self, Unpack, overload
+
+from heedful.arguments import check_path, check_text, check_texts, check_whole
+from heedful.config.rules.answer import ANSWER, reader_model
+from heedful.config.rules.task_rules import TaskRules
+from heedful.data.corpora.in_memory import read_rows
+from heedful.data.corpora.questions.question import Question, make_question
+from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
+from heedful.data.text_form import TextForm
+from heedful.errors import UserError
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
+from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.networks import SpanReader
+from heedful.tasks.answer.answer import MAX_ANSWER, Answer, AnswerOptions, Choice
+from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
+from heedful.tasks.answer.scoring import Reading, choose_answer, read_windows
+from heedful.tasks.shared.embeddings import Embeds
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.shown_options import show_options
+from heedful.tasks.shared.streaming import answer_stream
+
+_CHUNK = 100  # questions that are answered together
+
+
+class Reader(Embeds[SpanReader]):
+    """A trained reader with its recipe and its tokenizer.
+
+    It runs on the device and in the precision that `load` chose. A text that is too long to be read at once is read in
+    overlapping windows, and the best stretch of all windows is the answer.
+    """
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load a reader as `heedful.load` does; refuse any other model."""
+        return cls(read_reader(check_path("path", path), Placement.of(device, precision)))
+
+    def __init__(self, bundle: Bundle[SpanReader]) -> None:
+        super().__init__(bundle)
+        self._form = TextForm.of(bundle.recipe.data)
+
+    @property
+    def no_answer(self) -> bool:
+        """Whether the model may find that a text has no answer."""
+        return reader_model(self.recipe).no_answer
+
+    @overload
+    def answer(self, questions: str, texts: str, **options: Unpack[AnswerOptions]) -> Answer: ...  # type: ignore[overload-overlap]
+    @overload
+    def answer(
+        self, questions: Iterable[str], texts: str | Iterable[str], **options: Unpack[AnswerOptions]
+    ) -> list[Answer]: ...
+    @show_options(AnswerOptions)
+    def answer(
+        self, questions: str | Iterable[str], texts: str | Iterable[str], **options: Unpack[AnswerOptions]
+    ) -> Answer | list[Answer]:
+        """Answer a question about a text, or several questions: about one text, or each about its own."""
+        choice = Choice(**options)
+        if isinstance(questions, str):
+            if not isinstance(texts, str):
+                raise UserError("`questions` is one question, so `texts` must be one text.")
+            asked = [
+                make_question(check_text(questions, "`questions`"), check_text(texts, "`texts`"), where="`answer`")
+            ]
+            return self._answered(asked, choice)[0]
+        several = check_texts(questions, "questions")
+        about = [check_text(texts, "`texts`")] * len(several) if isinstance(texts, str) else check_texts(texts)
+        if len(about) != len(several):
+            raise UserError(f"There are {len(several):,} questions but {len(about):,} texts: each needs one.")
+        rows = [
+            make_question(question, text, where=f"questions, line {number:,}")
+            for number, (question, text) in enumerate(zip(several, about, strict=True), start=1)
+        ]
+        return list(filter(None, self.stream_questions(rows, choice)))
+
+    def stream_questions(
+        self,
+        questions: Iterable[Question | None],
+        choice: Choice = Choice(),  # noqa: B008 - it never changes
+        *,
+        chunk: int = _CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+    ) -> Iterator[Answer | None]:
+        """Answer a stream of questions in order, `chunk` of them at a time; None, for a blank line, stays None.
+
+        Fewer are taken when `ready` says that the next one has not arrived yet.
+        """
+        check_whole("chunk", chunk, least=1)
+
+        def answered(part: Sequence[Question | None], first: int) -> list[Answer | None]:
+            found = iter(self._answered([question for question in part if question is not None], choice))
+            return [None if question is None else next(found) for question in part]
+
+        return answer_stream(questions, answered, chunk=chunk, ready=ready)
+
+    def _answered(self, questions: Sequence[Question], choice: Choice) -> list[Answer]:
+        for question in questions:
+            self._form.check_text(question.text, question.where)
+        pieced, readings = self.read(questions, choice)
+        return self.choose(questions, pieced, readings, choice)
+
+    def evaluate(
+        self,
+        data: object,
+        *,
+        name: str = "data",
+        progress: Callable[[int], None] = lambda ready: None,
+        metrics: GivenMetrics | None = None,
+        max_answer: int = MAX_ANSWER,
+        threshold: float = 0.0,
+    ) -> AnswerEvaluation:
+        """Answer questions and compare with their answers: exact match and F1.
+
+        `data` are questions with texts and answers in any form that `heedful.train` takes: tuples, dictionaries,
+        columns, frames. `name` is their name in messages; `progress` is called with the number of questions finished
+        since the last call. `metrics` are functions of your own by name, which get the answers found and the lists of
+        acceptable answers: see `heedful.Metric`. `max_answer` and `threshold` are options of `answer`.
+        """
+        own = check_metrics(metrics, self.recipe.rules)
+        questions = [
+            question_of_fields(row, f"{name}, row {number:,}")
+            for number, row in enumerate(read_rows(data, ANSWER, name), start=1)
+        ]
+        choice = Choice(max_answer, threshold)
+        return evaluate_reader(self, questions, choice, name=name, progress=progress).with_metrics(own)
+
+    def read(
+        self,
+        questions: Sequence[Question],
+        choice: Choice,
+        advance: Callable[[int], None] = lambda finished: None,
+    ) -> tuple[list[PiecedQuestion], list[Reading]]:
+        """Return questions as pieces, and what the network finds in their windows."""
+        pieced = piece_questions(questions, self.vocabularies["text"], self._form)
+        with evaluation_mode(self.network):
+            return pieced, read_windows(self.bundle, pieced, choice, advance)
+
+    def choose(
+        self,
+        questions: Sequence[Question],
+        pieced: Sequence[PiecedQuestion],
+        readings: Sequence[Reading],
+        choice: Choice,
+    ) -> list[Answer]:
+        """Return the answers to questions that were read."""
+        found = zip(readings, questions, pieced, strict=True)
+        return [choose_answer(reading, question, pieces, choice, self.no_answer) for reading, question, pieces in found]
+
+    def _own_facts(self) -> Iterator[str]:
+        yield "may find no answer" if self.no_answer else "always answers"
+
+
+def question_of_fields(row: dict[str, object], where: str) -> Question:
+    """Return the question of a checked row in memory."""
+    said, start = row["answer"], row.get("start")
+    answers = tuple(said) if isinstance(said, list) else (str(said),) if said is not None else ()
+    assert start is None or isinstance(start, int)
+    return make_question(str(row["question"]), str(row["text"]), answers, start, where)
+
+
+def read_reader(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[SpanReader]:
+    """Read a reader from its folder and place it; `rules` are those of the task that it was trained for."""
+    bundle = read_bundle(folder, SpanReader, rules)
+    placement.put(bundle.model)
+    return bundle
