@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def report_rows(count: int, seed: int = 0, unanswerable: bool = False) -> list[d
     return rows
 
 
-def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
+def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return path
 

@@ -92,7 +92,7 @@ def test_neighbours_and_what_fills_a_shape_cannot_change_scores_or_loss(encoder:
     exact(model)
     alone = [batch_of(row) for row in range(4)]
     scores = torch.cat([model(batch.text) for batch in alone])
-    loss = sum(objective(model, batch).loss for batch in alone)
+    loss = torch.stack([objective(model, batch).loss for batch in alone]).sum()
     for batch in (batch_of(), batch_of(static=SHAPE), batch_of(multiple=64)):
         assert torch.allclose(model(batch.text)[: len(scores)], scores, rtol=1e-10, atol=1e-12)
         assert torch.allclose(objective(model, batch).loss, loss, rtol=1e-6)

@@ -1,6 +1,7 @@
 """A folder with everything that the pages' examples name: text files, recipes, and tiny models trained once."""
 
 import gzip
+import json
 import random
 import shutil
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from rich.console import Console
 from tests.docs.blocks import ROOT
 
 import heedful
+from heedful.data.builtin.reports import report_questions
 
 WORDS = {"a": "ein", "dog": "Hund", "man": "Mann", "runs": "rennt", "reads": "liest", "small": "kleiner", "the": "der"}
 OPINIONS = {"pos": ("great", "lovely"), "neg": ("dull", "awful")}
@@ -165,6 +167,10 @@ def _write_texts(home: Path) -> None:
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
     _write(home / "texts.txt", ["The film was great.", "", "The plot was dull."])
     _write(home / "prompts.txt", ["the man", "a dog"])
+    rows = report_questions("train", 200)
+    asked = [{"question": question, "text": text, "answer": answers} for question, text, answers, _ in rows]
+    _write(home / "questions.jsonl", [json.dumps(row) for row in asked])
+    _write(home / "report.txt", ["Clara found the map in the cave.", "Emil was at home."])
     _write(home / "news.txt", _sentences(2, "news"))
     for name in ("train", "valid"):
         documents = ["\n".join(f"{line}." for line in _sentences(6, f"{name}{number}")) for number in range(12)]

@@ -389,8 +389,8 @@ AnyCorpus = Annotated[
     | Annotated[TsvTexts, Tag("tsv_texts")]
     | Annotated[CsvTexts, Tag("csv_texts")]
     | Annotated[JsonlTexts, Tag("jsonl_texts")]
-    | Annotated[PlainTexts, Tag("text")]
     | Annotated[ConllTexts, Tag("conll")]
+    | Annotated[PlainTexts, Tag("text")]
     | Annotated[JsonlQuestions, Tag("jsonl_questions")]
     | Annotated[SquadQuestions, Tag("squad")]
     | Annotated[BuiltinQuestions, Tag("builtin_questions")],

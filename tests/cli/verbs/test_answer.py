@@ -125,7 +125,7 @@ def test_other_verbs_know_a_reader(model: Path, capsys: Capture) -> None:
     shown = capsys.readouterr().out
     assert "exact match" in shown
     assert "token F1" in shown
-    assert run(["classify", str(model), "x"]) == 2
+    assert run(["classify", str(model), "--text", "x"]) == 2
     assert "is a model that answers questions about texts: use `heedful answer`." in capsys.readouterr().err
     assert run(["evaluate", str(model), "--stride", "3"]) == 2
     assert "--stride is for language models, which" in capsys.readouterr().err

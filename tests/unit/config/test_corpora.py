@@ -9,12 +9,16 @@ from heedful.config.corpora import (
     TEXTS,
     AnyCorpus,
     BuiltinCorpus,
+    BuiltinQuestions,
     ConllTexts,
     Corpus,
     CsvCorpus,
     CsvTexts,
+    JsonlQuestions,
     JsonlTexts,
     PlainTexts,
+    QuestionCorpus,
+    SquadQuestions,
     TextCorpus,
     TsvCorpus,
 )
@@ -28,6 +32,9 @@ CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (JsonlTexts(jsonl="a.jsonl", text="x", label="y"), ("a.jsonl",), "a.jsonl"),
     (PlainTexts(text="a.txt"), ("a.txt",), "a.txt"),
     (BuiltinCorpus(builtin="english-spanish", part="valid"), (), "english-spanish valid"),
+    (JsonlQuestions(jsonl="a.jsonl", question="q"), ("a.jsonl",), "a.jsonl"),
+    (SquadQuestions(squad="a.json"), ("a.json",), "a.json"),
+    (BuiltinQuestions(builtin="reports", part="test"), (), "reports test"),
 ]
 
 
@@ -39,7 +46,7 @@ def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str
 
 
 def test_every_form_has_a_frozen_kind_of_its_own() -> None:
-    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS, ConllTexts)]
+    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS, ConllTexts, *get_args(QuestionCorpus))]
     assert len(kinds) == len(set(kinds)) == len(get_args(get_args(AnyCorpus)[0]))
 
 

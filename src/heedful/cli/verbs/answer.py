@@ -19,7 +19,7 @@ from heedful.data.corpora.questions.reading import question_of_row
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.tasks.answer.model import Answer
+    from heedful.tasks.answer.answer import Answer
 
 _FIELDS = JsonlQuestions(jsonl="", question="question")
 _JSON_LINES = 'one JSON object per line: {"question": "...", "text": "..."}'

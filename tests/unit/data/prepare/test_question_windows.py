@@ -1,6 +1,7 @@
 """Windows of texts: no answer is lost or shifted, whatever the characters, the tokenizer and the form of the text."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from pydantic import TypeAdapter
@@ -73,7 +74,7 @@ def test_windows_cover_the_text_and_hold_every_short_answer_at_its_place(stride:
             room = max_length - MARKERS - len(windowing.question(pieced.question))
             assert (windows[0].begin, windows[-1].end) == (0, length)
             assert all(window.end - window.begin == min(room, length) for window in windows)
-            assert all(one.begin < other.begin <= one.end for one, other in zip(windows, windows[1:], strict=False))
+            assert all(one.begin < other.begin <= one.end for one, other in pairwise(windows))
             for window in windows:
                 inside = window.begin <= first and first + len(answer.split()) <= window.end
                 assert (window.answer is not None) == inside

@@ -1,6 +1,7 @@
 """Questions as token stores: every window is a row, and what cannot be learned is dropped with a word or refused."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
 
 
-def prepared(folder: Path, *rows: dict[str, object], model: dict[str, Any] | None = None, **data: object) -> Any:
+def prepared(folder: Path, *rows: Mapping[str, object], model: dict[str, Any] | None = None, **data: object) -> Any:
     write_rows(folder / "train.jsonl", [*rows])
     write_rows(folder / "valid.jsonl", report_rows(3))
     said: list[str] = []

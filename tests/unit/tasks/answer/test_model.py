@@ -149,7 +149,7 @@ def test_each_mistake_is_told(reader: Reader, arguments: tuple[object, object], 
 )
 def test_each_wrong_option_is_told(reader: Reader, options: dict[str, object], told: str) -> None:
     with pytest.raises(UserError, match=f"^{re.escape(told)}$"):
-        reader.answer("Who ?", TEXT, **options)  # type: ignore[arg-type]
+        reader.answer("Who ?", TEXT, **options)  # type: ignore[call-overload]
 
 
 def test_a_text_beyond_the_longest_line_is_refused(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
 @pytest.mark.parametrize(
     ("path", "tasks"),
     [
-        ("train.steps", {"translate", "classify", "tag", "fill", "generate"}),
+        ("train.steps", {"translate", "classify", "tag", "fill", "generate", "answer"}),
         ("train.masking.share", {"fill"}),
         ("train.class_weights", {"classify"}),
         ("decode.beam", {"translate"}),
