@@ -20,6 +20,10 @@ batch_tokens = 256
 max_length = 32
 """
 _OPINIONS: Final = ["The film was great. The cast was funny.", "The ending was dull.", "The story was odd, but great!"]
+_PAIRS: Final = {
+    "classify": ["The soup was fine.", "The lamp was fine."],
+    "seconds": ["I ask about the tea.", "I ask about the cook."],
+}
 
 _CONTINUED: Final = {
     "generate": ["The dog", "A bird likes the", "The girl hears"],
@@ -52,10 +56,51 @@ family = "classifier"
 encoder = { family = "recurrent", cell = "lstm", width = 8, embedding = 8, layers = 2, dropout = 0.0 }
 pool = "attention"
 """,
-        {
-            "classify": ["The soup was fine.", "The lamp was fine."],
-            "seconds": ["I ask about the tea.", "I ask about the cook."],
-        },
+        _PAIRS,
+        steps=60,
+    ),
+    "classifier-parallel-pairs": Golden(
+        _TEXTS.format(name="pairs", second=", second = 3"),
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "classifier"
+encoder = { family = "transformer", width = 8, heads = 2, layers = 1, inner = 16, dropout = 0.0 }
+join = "parallel"
+pooler = true
+""",
+        _PAIRS,
+        steps=60,
+    ),
+    "classifier-alternating-pairs": Golden(
+        _TEXTS.format(name="pairs", second=", second = 3"),
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "classifier"
+encoder = { family = "recurrent", width = 6, embedding = 8, dropout = 0.0 }
+join = "alternating"
+""",
+        _PAIRS,
+        steps=60,
+    ),
+    "classifier-attention-pools": Golden(
+        _TEXTS.format(name="reviews", second=""),
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "classifier"
+pool = { alignment = "deep", distribution = "learned_entmax" }
+[model.encoder]
+family = "hierarchical"
+words = { family = "recurrent", width = 6, embedding = 8, dropout = 0.0 }
+word_pool = { alignment = "area", distribution = "entmax", alpha = 1.3, area = 2 }
+sentences = { width = 6, dropout = 0.0 }
+""",
+        {"classify": _OPINIONS, "seconds": None},
         steps=60,
     ),
     "classifier-hierarchical": Golden(
