@@ -200,6 +200,7 @@ CLASSIFIERS: dict[str, Options] = {
     "bert": {"encoder": _TINY | {"family": "bert"}, "pooler": True},
     "pairs": {"encoder": _TINY | {"segments": 2}},
     "bert-pairs": {"encoder": _TINY | {"family": "bert"}, "pooler": True, "pool": "mean"},
+    "gpt-pairs": {"encoder": {"family": "language", "decoder": {"family": "transformer", **_TINY}}},
     "gru-pairs": {"encoder": {"family": "recurrent", "width": 8}, "pool": "attention"},
     "parallel": {"encoder": _TINY, "join": "parallel", "pooler": True},
     "alternating": {"encoder": _TINY | {"positions": "learned"}, "join": "alternating"},
@@ -213,7 +214,7 @@ CLASSIFIERS: dict[str, Options] = {
     "hierarchical-several": {"encoder": {"family": "hierarchical", "words": _WORDS}, "labels": "several"},
 }
 JOINED = ("parallel", "alternating", "bert-parallel", "gru-alternating")  # of these those with co-attention
-PAIRED = ("pairs", "bert-pairs", "gru-pairs", *JOINED)  # and all that read two texts
+PAIRED = ("pairs", "bert-pairs", "gru-pairs", "gpt-pairs", *JOINED)  # and all that read two texts
 TAGGERS: dict[str, Options] = {
     "transformer": {"encoder": _TINY},
     "transformer-crf": {"encoder": _TINY | {"norm": "pre", "positions": "rope"}, "crf": True},
@@ -234,6 +235,8 @@ def classifier_of(name: str, dropout: float) -> ClassifierModel:
     if encoder["family"] == "hierarchical":
         parts = {part: {**encoder.get(part, {"width": 6}), "dropout": dropout} for part in ("words", "sentences")}
         encoder |= parts
+    elif encoder["family"] == "language":
+        encoder["decoder"] = {**encoder["decoder"], "dropout": dropout, "dropout_attention": dropout}
     else:
         encoder |= {"dropout": dropout} | ({"dropout_attention": dropout} if encoder["family"] == "bert" else {})
     options = {"family": "classifier", **CLASSIFIERS[name], "encoder": encoder, "dropout": dropout}

@@ -136,6 +136,33 @@ labels = "several"
         },
         steps=150,
     ),
+    "classifier-gpt-pairs": Golden(
+        _TEXTS.format(name="pairs", second=", second = 3"),
+        """
+[tokenizer]
+kind = "byte_bpe"
+size = 300
+[model]
+family = "classifier"
+[model.encoder]
+family = "language"
+[model.encoder.decoder]
+family = "transformer"
+width = 8
+heads = 2
+layers = 2
+inner = 16
+max_positions = 64
+dropout = 0.0
+dropout_attention = 0.0
+""",
+        {
+            "classify": ["The soup was fine.", "The lamp was fine."],
+            "seconds": ["I ask about the tea.", "I ask about the cook."],
+        },
+        steps=400,
+        lr=0.01,
+    ),
     "bert": Golden(
         _RUNNING,
         """
