@@ -47,7 +47,7 @@ class LetteredEncoder(nn.Module):
 
     def forward(self, text: Packed) -> Packed:
         """Encode packed tokens that have letters."""
-        encoded: Packed = self.encoder(self.letters.add_to(text))
+        encoded: Packed = self.encoder(self.letters(text))
         return encoded
 
 

@@ -84,20 +84,10 @@ def test_words_without_letters_are_zeros_even_if_all_are(reader: str) -> None:
 def test_tokens_get_the_vectors_of_their_letters_and_others_none() -> None:
     vectors = LetterVectors(convolutional(), 4, 6).double()
     letters = Packed.of([[1, 2], [], [3], [4, 5]])  # of three tokens, and a dummy
-    text = vectors.add_to(replace(Packed.of([[8, 9, 7]]), letters=letters))
+    text = vectors(replace(Packed.of([[8, 9, 7]]), letters=letters))
     assert text.added.shape == (3, 6)
     torch.testing.assert_close(text.added, vectors.project(vectors.reader(Packed.of([[1, 2], [], [3]]))))
     assert not text.added[1].any()
-
-
-def test_vectors_of_words_are_put_on_their_places_and_dummies_nowhere() -> None:
-    vectors = LetterVectors(convolutional(), 4, 6).double()
-    letters = Packed.of([[1, 2], [3], [4, 5], [6]])  # two words, a dummy, and one more of the letters alone
-    found = vectors(letters, torch.tensor([2, 5, 0]), 7)
-    assert found.shape == (7, 6)
-    expected = vectors.project(vectors.reader(letters))
-    torch.testing.assert_close(found[[2, 5]], expected[:2])
-    assert not found[[0, 1, 3, 4, 6]].any()
 
 
 def test_an_even_kernel_is_refused() -> None:

@@ -6,7 +6,7 @@ The recurrent reader is `nn.recurrent.letters`. Both read packed letters, with a
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Embedding
@@ -48,23 +48,17 @@ def _shifted(x_NE: Float[Tensor, "N E"], layout: Layout, by: int) -> Float[Tenso
 
 
 class LetterVectors(nn.Module):
-    """x_i = W reader(letters of word i), which is added to the embedding of the first piece of word i"""
+    """x_i = W reader(letters of token i), which is added to the embedding of token i; 0 where a token has no letters
+
+    The letters of a word are those of its first piece; the other pieces have none.
+    """
 
     def __init__(self, reader: nn.Module, reader_width: int, width: int) -> None:
         super().__init__()
         self.reader, self.project = reader, Linear(reader_width, width, bias=False)
 
-    def forward(self, letters: Packed, places_W: Int[Tensor, "W"], tokens: int) -> Float[Tensor, "N E"]:
-        """Return a vector for each of the tokens: that of a word at its place, and zeros elsewhere.
-
-        Words at place 0 are dummies: the first token of a batch is a marker, not a word. Letters may have more dummies.
-        """
-        x_WE: Tensor = self.project(self.reader(letters)[: len(places_W)])
-        x_WE = x_WE.masked_fill((places_W == 0).unsqueeze(1), 0)
-        return x_WE.new_zeros(tokens, x_WE.shape[1]).index_add(0, places_W, x_WE)
-
-    def add_to(self, text: Packed) -> Packed:
-        """Return a text whose tokens have letters, with a vector for each token: zeros for those without letters."""
+    def forward(self, text: Packed) -> Packed:
+        """Return the text with a vector for each of its tokens. Letters may have more rows, of dummies."""
         assert text.letters is not None, "a text without letters"
         x_NE: Tensor = self.project(self.reader(text.letters))
         return replace(text, added=x_NE[: text.layout.tokens])

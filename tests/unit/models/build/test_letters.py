@@ -34,7 +34,7 @@ def test_a_reader_makes_vectors_of_the_width_of_embeddings_in_the_models_precisi
     assert vectors.reader(letters).shape == (3, table["width"])
     set_precision(vectors, torch.bfloat16)
     assert precision_of(vectors) == torch.bfloat16
-    text = vectors.add_to(replace(Packed.of([[5, 6, 7]]), letters=letters))
+    text = vectors(replace(Packed.of([[5, 6, 7]]), letters=letters))
     assert (text.added.shape, text.added.dtype) == ((3, 8), torch.bfloat16)
 
 
