@@ -74,7 +74,8 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
 
 def _sightings(recipe: Recipe, linted: Sequence[LintedCorpus]) -> Iterator[tuple[LintedCorpus, Sighting]]:
     """Yield what was seen in each corpus, in several of a part, and in two parts."""
-    cuts = not getattr(recipe.model, "nested", False)  # a model of sentences has limits of its own
+    # Words are counted in whole rows, but sentences and the texts that co-attention joins have limits of their own.
+    cuts = not getattr(recipe.model, "nested", False) and not getattr(recipe.model, "joins_after_reading", False)
     yield from ((read, seen) for read in linted for seen in read.sightings if cuts or seen.kind != "cut")
     train, valid, test = ([read for read in linted if read.part == part] for part in ("train", "valid", "test"))
     for corpora in (train, valid, test):
