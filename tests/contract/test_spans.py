@@ -28,6 +28,7 @@ from heedful.training.objectives import AnswerEnds
 ENCODERS: Mapping[str, Mapping[str, Any]] = {
     "transformer": TRANSFORMER,
     "without-segments": {**TRANSFORMER, "segments": 0, "positions": "rope", "norm": "pre"},
+    "marked-matches": {**TRANSFORMER, "segments": 3},
     "recurrent": RECURRENT,
     "bert": {**BERT, "dropout": 0.0, "dropout_attention": 0.0},
 }
@@ -49,6 +50,7 @@ def encoder(request: pytest.FixtureRequest) -> str:
 def model_of(encoder: str) -> SpanReader:
     torch.manual_seed(2)
     table = {"family": "reader", "encoder": {**ENCODERS[encoder], "dropout": 0.0}, "dropout": 0.0}
+    table["mark_matches"] = ENCODERS[encoder].get("segments") == 3
     return build_reader(TypeAdapter(ReaderModel).validate_python(table), WORDS)
 
 
@@ -122,7 +124,7 @@ def test_a_reader_trained_in_two_halves_has_the_bits_of_a_whole_run_and_answers_
 
     def run(steps: int, name: str, resume: bool = False) -> Path:
         settings = {"steps": steps, "schedule": {"kind": "constant", "lr": 0.01}, "validation": {"metric": "loss"}}
-        model = {"encoder": ENCODERS[encoder]}
+        model = {"encoder": ENCODERS[encoder], "mark_matches": ENCODERS[encoder].get("segments") == 3}
         recipe = reader_recipe(tmp_path, model, train=settings, data={"max_length": 9, "stride": 2})
         return train(recipe, tmp_path / name, resume=resume, console=Console(file=StringIO()))
 

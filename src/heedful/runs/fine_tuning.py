@@ -26,7 +26,7 @@ from heedful.models.weights import set_weights, shapes_of
 SHAPELESS: Final = (
     "family", "heads", "activation", "norm", "positions", "embedding_scale", "alignment", "wiring", "cell",
     "reverse_source", "input_feeding", "pool", "word_pool", "labels", "norm_kind", "rope_base", "feedback",
-    "join",
+    "join", "mark_matches",
 )  # fmt: skip
 _FREE: Final = ("preset", "backend", "temperature", "variational")  # besides all dropout: no weight depends on them
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # keys of [data]

@@ -22,6 +22,12 @@ class ReaderModel(Section):
     no_answer: bool = False
     """Whether a question may have no answer, as in SQuAD 2.0: then the answer is the marker `<s>`."""
 
+    mark_matches: bool = False
+    """Whether tokens of the text that also occur in the question have a segment of their own (Chen et al. 2017, 3.2).
+
+    It needs `encoder.segments = 3`. A small model without pre-training learns far sooner with it.
+    """
+
     @property
     def width(self) -> int:
         """Width of the encoder's states."""

@@ -28,6 +28,11 @@ def _check(recipe: Tables) -> None:
             "`model.encoder.segments` must be 2 to tell the question from the text, or 0 to tell them apart by their "
             "markers alone, but is 1"
         )
+    if model.mark_matches and getattr(model.encoder, "segments", 0) < 3:
+        raise ValueError(
+            "`model.mark_matches` needs `model.encoder.segments = 3`: for the question, for the text, and for what "
+            "both have in common"
+        )
     for split in SPLITS:
         for corpus in getattr(data, split):
             if isinstance(corpus, BuiltinQuestions) and corpus.unanswerable and not model.no_answer:

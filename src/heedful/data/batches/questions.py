@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.batch_layout import StaticShape, layouts
@@ -40,6 +41,8 @@ class QuestionBatch(Movable):
 class QuestionCollator:
     """Makes batches of questions about windows, which were cut to fit when they were prepared."""
 
+    mark_matches: bool = False  # whether tokens of the text that are in the question too have a segment of their own
+
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
         """Return the tokens of some windows as they are read, markers included."""
         return (lengths_of(stores, "question", indices) + lengths_of(stores, "text", indices) + MARKERS,)
@@ -60,6 +63,8 @@ class QuestionCollator:
         values[in_question], values[in_text] = questions, texts
         segments = np.zeros(layout.tokens, np.int64)
         segments[places_of(starts + asked + 2, read + 1)] = 1
+        if self.mark_matches:
+            segments[in_text[_in_question(questions, asked, texts, read)]] = 2
         possible = np.zeros(layout.tokens, np.bool_)
         possible[starts] = possible[in_text] = True
         ends_of = self._answers(stores, indices, asked, layout.sentences)
@@ -79,6 +84,12 @@ class QuestionCollator:
         has = np.flatnonzero(lengths)
         found[:, has] = values.reshape(-1, 2).T + asked[has] + 2
         return [np.ascontiguousarray(row) for row in found]
+
+
+def _in_question(questions: Indices, asked: Indices, texts: Indices, read: Indices) -> NDArray[np.bool_]:
+    """Return which tokens of texts, end to end, occur in the question of their row."""
+    rows = np.arange(len(asked)) << 32  # above every id
+    return np.isin(texts + np.repeat(rows, read), questions + np.repeat(rows, asked))
 
 
 class QuestionFeed(RowFeed[QuestionBatch]):

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from heedful.config.recipe import Recipe
+from heedful.config.rules.answer import reader_model
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
 from heedful.data.corpora.questions.question import Question
@@ -41,7 +42,7 @@ def read_windows(
     """Read every window of questions; the model must be in `eval` mode. `advance` counts finished questions."""
     recipe = bundle.recipe
     streams, owners = window_streams(questions, windowing_of(recipe))
-    store, collator = TokenStore(streams), QuestionCollator()
+    store, collator = TokenStore(streams), collator_of(recipe)
     plan = batches_by_length(collator.costs([store], np.arange(len(store))), batch_tokens=recipe.data.batch_tokens)
     readings = [Reading() for _ in questions]
     left = np.bincount([number for number, _ in owners], minlength=len(questions))
@@ -99,6 +100,11 @@ def choose_answer(
         return Answer("", None, None, none or 0.0, spans, none)
     best = spans[0]
     return Answer(best.text, best.start, best.end, best.probability, spans, none)
+
+
+def collator_of(recipe: Recipe) -> QuestionCollator:
+    """Return the collator that makes the model's input."""
+    return QuestionCollator(reader_model(recipe).mark_matches)
 
 
 def windowing_of(recipe: Recipe) -> Windowing:

@@ -13,7 +13,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.rules.answer import ANSWER, reader_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.questions import QuestionCollator, QuestionFeed
+from heedful.data.batches.questions import QuestionFeed
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.questions import prepare_questions
@@ -23,6 +23,7 @@ from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
 from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
 from heedful.tasks.answer.model import Reader, read_reader
+from heedful.tasks.answer.scoring import collator_of
 from heedful.tasks.answer.validation import ReaderValidator
 from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
@@ -49,7 +50,7 @@ class AnswerTask:
         return QuestionFeed(
             prepared.train,
             prepared.weights,
-            QuestionCollator(),
+            collator_of(recipe),
             recipe.train.seed,
             data.batch_tokens,
             max(1, data.batch_tokens // SHORTEST_TEXT),
@@ -69,7 +70,7 @@ class AnswerTask:
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of an epoch, as the model reads them."""
-        collator = QuestionCollator()
+        collator = collator_of(recipe)
         stores = zip(prepared.train, prepared.weights, strict=True)
         return float(sum(weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in stores))
 

@@ -33,5 +33,14 @@ def test_what_a_row_is_to_predict_are_the_tokens_of_its_answer() -> None:
     assert torch.equal(batch.to(torch.device("cpu")).ends, batch.ends)
 
 
+def test_tokens_of_the_text_that_the_question_has_too_can_be_marked() -> None:
+    store = TokenStore.of(question=[[5, 6], [7]], text=[[6, 9, 5, 7], [7, 5]], answer=[[1, 1], []])
+    batch = QuestionCollator(mark_matches=True).batch([store], np.arange(2))
+    segments = batch.text.segments
+    assert segments is not None
+    rows = [row.tolist() for row in batch.text.with_values(segments).split()]
+    assert rows == [[0, 0, 0, 0, 2, 1, 2, 1, 1], [0, 0, 0, 2, 1, 1]]
+
+
 def test_costs_count_the_markers() -> None:
     assert QuestionCollator().costs([FIRST, SECOND], np.array([2, 0]))[0].tolist() == [6, 8]
