@@ -185,16 +185,22 @@ def test_the_tokens_of_an_epoch_are_those_that_speed_counts(
 # --- what is minimised ------------------------------------------------------------------------------------------------
 
 
+def minimised(made: Recipe, of: Prepared) -> OneLabel:
+    objective = TASK.objective(made, of)
+    assert isinstance(objective, OneLabel)
+    return objective
+
+
 def weights(tokenizer: Tokenizer, made: Recipe, *train: TokenStore) -> list[float] | None:
-    found = TASK.objective(made, prepared(tokenizer, *train)).weights_C
+    found = minimised(made, prepared(tokenizer, *train)).weights_C
     return None if found is None else found.tolist()
 
 
 def test_one_or_several_labels_have_their_objective(tokenizer: Tokenizer) -> None:
-    one, several = (TASK.objective(recipe(labels=labels), prepared(tokenizer)) for labels in ("one", "several"))
+    one, several = (minimised(recipe(labels=labels), prepared(tokenizer)) for labels in ("one", "several"))
     assert (type(one), type(several)) == (OneLabel, SeveralLabels)
     assert (one.smoothing, one.weights_C) == (0.0, None)
-    smoothed = TASK.objective(recipe(train={"label_smoothing": 0.2}), prepared(tokenizer))
+    smoothed = minimised(recipe(train={"label_smoothing": 0.2}), prepared(tokenizer))
     assert smoothed.smoothing == 0.2
 
 
@@ -210,7 +216,7 @@ def test_balanced_weights_go_by_what_an_epoch_shows(tokenizer: Tokenizer) -> Non
     """Three of the first class, and one of each other that is shown three times: all are shown alike."""
     made = recipe(train={"class_weights": "balanced"})
     stores = store([0], [0], [0]), store([1], [2])
-    found = TASK.objective(made, Prepared(Vocabularies({"text": tokenizer}, LABELS), stores, (1.0, 3.0), ())).weights_C
+    found = minimised(made, Prepared(Vocabularies({"text": tokenizer}, LABELS), stores, (1.0, 3.0), ())).weights_C
     assert found is not None
     assert found.tolist() == pytest.approx([1.0, 1.0, 1.0])
 
