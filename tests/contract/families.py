@@ -220,6 +220,15 @@ TAGGERS: dict[str, Options] = {
     "transformer-crf": {"encoder": _TINY | {"norm": "pre", "positions": "rope"}, "crf": True},
     "bert": {"encoder": _TINY | {"family": "bert"}},
     "gru": {"encoder": {"family": "recurrent", "width": 8}},
+    "bert-letters": {
+        "encoder": _TINY | {"family": "bert"},
+        "letters": {"family": "convolutional", "width": 6, "embedding": 4},
+    },
+    "lstm-letters-crf": {
+        "encoder": {"family": "recurrent", "cell": "lstm", "width": 8},
+        "letters": {"family": "recurrent", "width": 6, "embedding": 4},
+        "crf": True,
+    },
     "lstm-crf": {"encoder": {"family": "recurrent", "cell": "lstm", "width": 8, "layers": 2}, "crf": True},
 }
 MASKED: dict[str, Options] = {
@@ -247,7 +256,10 @@ def tagger_of(name: str, dropout: float) -> TaggerModel:
     """The [model] table of a tagger, with so much dropout."""
     encoder = {"family": "transformer", **TAGGERS[name]["encoder"], "dropout": dropout}
     encoder |= {"dropout_attention": dropout} if encoder["family"] == "bert" else {}
-    return TaggerModel.model_validate({"family": "tagger", **TAGGERS[name], "encoder": encoder, "dropout": dropout})
+    options = {"family": "tagger", **TAGGERS[name], "encoder": encoder, "dropout": dropout}
+    if "letters" in options:
+        options["letters"] = options["letters"] | {"dropout": dropout}
+    return TaggerModel.model_validate(options)
 
 
 def masked_of(name: str, dropout: float) -> BertModel:

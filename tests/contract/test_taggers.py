@@ -32,6 +32,8 @@ TEXTS = TokenStore.of(
     words=[[2, 1, 2], [1, 1], [1, 1, 1, 1, 1, 1], [1]],
     label=[[0, 1, 2], [2, 0], [2, 0, 1, 1, 2, 0], [2]],
     part=[[0], [0], [0], [0]],
+    letters=[[65, 66, 67, 68], [70, 65], [65, 66, 67, 68, 69, 70, 71], [2050]],
+    spelling=[[1, 2, 1], [1, 1], [1, 1, 2, 1, 1, 1], [1]],
 )
 
 
@@ -99,9 +101,28 @@ def test_neighbours_cannot_change_the_scores_of_a_sentence(tagger: str) -> None:
 
 
 def test_scores_of_a_word_depend_on_the_words_around_it(tagger: str) -> None:
-    model, changed = exact_network(tagger), TokenStore.of(text=[[5, 6, 7, 8, 4]], words=[[2, 1, 2]], part=[[0]])
+    model, changed = (
+        exact_network(tagger),
+        TokenStore.of(
+            text=[[5, 6, 7, 8, 4]], words=[[2, 1, 2]], part=[[0]], letters=[[65, 66, 67, 68]], spelling=[[1, 2, 1]]
+        ),
+    )
     (before, after) = (model(TaggedCollator().batch([store], np.array([0]))).detach() for store in (TEXTS, changed))
     assert not torch.allclose(before[0], after[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("tagger", [name for name in TAGGERS if "letters" in name], indirect=True)
+def test_letters_of_a_word_change_its_scores_and_those_of_its_neighbours(tagger: str) -> None:
+    model = exact_network(tagger)
+    letters = TokenStore.of(letters=[[65, 66, 99, 68]]).streams
+    changed = TokenStore(
+        {
+            **{name: TokenStore.of(x=[TEXTS.sentence(name, 0).tolist()]).streams["x"] for name in TEXTS.streams},
+            **letters,
+        }
+    )
+    before, after = (model(TaggedCollator().batch([store], np.array([0]))).detach() for store in (TEXTS, changed))
+    assert not any(torch.allclose(one, two, rtol=1e-6) for one, two in zip(before, after, strict=True))
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Networks: compositions of encoders, decoders, pools and heads."""
 
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -17,6 +18,7 @@ from heedful.models.protocols import Decoder, Encoder, Generator, HasPrecision
 from heedful.nn.crf import LinearChain
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
+from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import FirstPool
 from heedful.nn.per_sentence import ends_of_sentences
@@ -126,16 +128,29 @@ class Classifier(nn.Module):
 class WordClassifier(nn.Module):
     """scores = W D(encoder(text) at the first piece of each word) + b: one label per word, by any encoder.
 
-    The most likely label of each word is chosen by itself or, with a `chain`, together with those of its neighbours.
+    With `letters`, a vector made of the letters of a word is added to the embedding of its first piece. The most likely
+    label of each word is chosen by itself or, with a `chain`, together with those of its neighbours.
     """
 
-    def __init__(self, encoder: nn.Module, dropout: float, output: Linear, chain: LinearChain | None = None) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        dropout: float,
+        output: Linear,
+        chain: LinearChain | None = None,
+        letters: LetterVectors | None = None,
+    ) -> None:
         super().__init__()
-        self.encoder, self.drop, self.output, self.chain = encoder, Dropout(dropout), output, chain
+        self.encoder, self.drop, self.output = encoder, Dropout(dropout), output
+        self.chain, self.letters = chain, letters
 
     def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
         """Score every label of each word."""
-        encoded: Packed = self.encoder(batch.text)
+        text = batch.text
+        if self.letters is not None:
+            assert batch.letters is not None, "a batch without letters"
+            text = replace(text, added=self.letters(batch.letters, batch.places, text.layout.tokens))
+        encoded: Packed = self.encoder(text)
         y_WE = encoded.values.index_select(0, batch.places)
         scores_WC: Tensor = self.output(self.drop(y_WE))
         return scores_WC

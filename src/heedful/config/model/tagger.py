@@ -6,6 +6,7 @@ from pydantic import Field
 
 from heedful.config.model.bert import BertModel
 from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.letters import AnyLetters
 from heedful.config.section import Section, Share
 
 
@@ -19,6 +20,8 @@ class TaggerModel(Section):
     """Family and shape of the encoder."""
     dropout: Share = 0.1
     """Dropout before the linear map."""
+    letters: AnyLetters | None = None
+    """Reader of the letters of words, whose vector is added to the embedding of a word's first piece."""
     crf: bool = False
     """Whether the labels of a sentence are chosen together, by a linear-chain CRF (Lample et al. 2016).
 

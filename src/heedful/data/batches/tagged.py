@@ -14,6 +14,7 @@ from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
+from heedful.data.prepare.letters import LONGEST_WORD
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.packed import IGNORED, Layout, Packed
@@ -35,6 +36,7 @@ class TaggedBatch(Movable):
     sentences: int  # the real ones
     tokens: int  # the real ones, markers included
     real_words: int
+    letters: Packed | None = None  # of each word, where the model reads them; more dummies may follow the words
 
     def labels_of_rows(self) -> list[list[int]]:
         """Return what each real row is to predict: the labels of its words."""
@@ -72,6 +74,7 @@ class TaggedCollator:
         labels = np.full(words.tokens, IGNORED, np.int64)
         if "label" in stores[0].streams:
             labels[: len(sizes)] = gather(stores, "label", indices)[0]
+        letters = self._letters(stores, indices, words, static, multiple) if "letters" in stores[0].streams else None
         return TaggedBatch(
             Packed(torch.from_numpy(values), layout),
             words,
@@ -80,7 +83,22 @@ class TaggedCollator:
             len(indices),
             int(lengths.sum()),
             len(sizes),
+            letters,
         )
+
+    def _letters(
+        self, stores: Sequence[TokenStore], indices: Indices, words: Layout, static: StaticShape | None, multiple: int
+    ) -> Packed:
+        """Return the letters of all words; those that fill up a batch have none."""
+        spelled, _ = gather(stores, "letters", indices)
+        real, _ = gather(stores, "spelling", indices)
+        lengths = np.zeros(words.tokens, np.int64)
+        lengths[: len(real)] = real
+        shape = static and StaticShape.around(LONGEST_WORD * words.tokens, words.tokens, LONGEST_WORD)
+        (layout,) = layouts([lengths], shape, multiple)
+        values = np.zeros(layout.tokens, np.int64)
+        values[: len(spelled)] = spelled
+        return Packed(torch.from_numpy(values), layout)
 
     def _of_words(self, static: StaticShape | None) -> StaticShape | None:
         """Return the common shape of the words of batches whose tokens have a common shape.

@@ -28,17 +28,23 @@ class TaggedText:
     labels: tuple[str, ...] = ()
     lines: tuple[int, ...] = field(default=(), compare=False)  # the line of each word; none where there is no file
     too_long: bool = False  # whether it was longer than a line may be, and is blank for that reason
+    written: tuple[str, ...] = field(default=(), compare=False)  # the words as they were given, where they were changed
 
     @property
     def blank(self) -> bool:
         """Whether there is nothing to read."""
         return not self.words
 
+    @property
+    def spelled(self) -> tuple[str, ...]:
+        """The words as they were given: letters tell capitals where the text of the model is lowercased."""
+        return self.written or self.words
+
     def formed(self, form: TextForm) -> "TaggedText":
         """Return the sentence in the form that a model reads; one that is too long becomes blank."""
         if form.max_line is not None and sum(map(len, self.words)) + len(self.words) - 1 > form.max_line:
             return TaggedText((), too_long=True)
-        return replace(self, words=tuple(map(form, self.words)))
+        return replace(self, words=tuple(map(form, self.words)), written=self.spelled)
 
     def where(self, index: int, name: str) -> str:
         """Return where a word is, in a corpus of this name."""

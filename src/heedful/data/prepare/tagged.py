@@ -1,10 +1,11 @@
 """Corpora of words with labels to token stores: each word in pieces, long sentences cut between words.
 
 A row is a sentence, or a part of a long one, with the streams `text`, the pieces of all words; `words`, the number of
-pieces of each word; `label`, the label of each word; and `part`, the row's number within its sentence.
+pieces of each word; `label`, the label of each word; and `part`, the row's number within its sentence. Where a model
+reads letters, there are `letters`, those of all words, and `spelling`, the number of letters of each word.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -19,6 +20,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged
+from heedful.data.prepare.letters import LETTERS, LONGEST_WORD, letters_of
 from heedful.data.prepare.pair_stores import Contents
 from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
 from heedful.data.prepare.texts import TextSample
@@ -31,7 +33,7 @@ from heedful.errors import UserError, counted
 
 MARKERS: Final = 2  # `<s>` and `</s>`
 _CHUNK: Final = 1024  # sentences that are tokenized together, on all cores
-_COUNTS: Final = StreamType(np.dtype(np.uint32))  # pieces of words, numbers of labels and of parts
+_COUNTS: Final = StreamType(np.dtype(np.uint32))  # pieces of words, numbers of labels, parts and letters
 _ROOM: Final = 400_000  # words that are remembered
 
 Word = tuple[int, ...]  # its pieces
@@ -53,7 +55,8 @@ def prepare_tagged(recipe: Recipe, progress: Say = lambda message: None, given: 
         training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), [contents[corpus] for corpus in data.train])
         tokenizer = training.tokenizer("text", "", lambda: TextSample.of(recipe), progress)
     labels = (given.labels if given else ()) or labels_of_words(data.train, data)
-    work = TaggedStores(data, tokenizer, contents, progress, labels)
+    letters = getattr(recipe.model, "letters", None) is not None
+    work = TaggedStores(data, tokenizer, contents, progress, labels, letters)
     train = tuple(work.store(corpus) for corpus in data.train)
     return Prepared(
         Vocabularies({"text": tokenizer}, labels),
@@ -81,6 +84,7 @@ class TaggedStores:
     contents: Contents
     progress: Say
     labels: tuple[str, ...]
+    letters: bool = False  # whether words are spelled too
 
     def store(self, corpus: AnyCorpus) -> TokenStore:
         """Return the tokenized corpus, from the cache or made now."""
@@ -91,13 +95,15 @@ class TaggedStores:
                 "form": TextForm.of(self.data).key(),
                 "tokenizer": self.tokenizer.fingerprint,
                 "tagged": [self.labels, self.data.max_length],
+                "letters": [LETTERS, LONGEST_WORD] if self.letters else [],
             }
         )
 
         def build(staged: Path) -> None:
             self.progress(f"tokenizing {corpus.title}")
             dropped: Counter[str] = Counter()
-            types = {"text": id_stream(self.tokenizer.size), "words": _COUNTS, "label": _COUNTS, "part": _COUNTS}
+            names = ("words", "label", "part", *(("letters", "spelling") if self.letters else ()))
+            types = {"text": id_stream(self.tokenizer.size), **dict.fromkeys(names, _COUNTS)}
             write_store(staged, key, types, self._streams(corpus, dropped), dropped)
 
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
@@ -125,7 +131,8 @@ class TaggedStores:
         while chunk := list(islice(texts, _CHUNK)):
             dropped["line"] += sum(text.too_long for text in chunk)
             full = [text for text in chunk if not text.blank]
-            yield tagged_streams(full, words, self.data.max_length, label_numbers(full, self.labels, corpus.title))
+            labels = label_numbers(full, self.labels, corpus.title)
+            yield tagged_streams(full, words, self.data.max_length, labels, self.letters)
         dropped["no pieces"] = words.empty
 
 
@@ -168,11 +175,15 @@ def cut_between_words(lengths: Sequence[int], room: int) -> list[int]:
 
 
 def tagged_streams(
-    texts: Sequence[TaggedText], words: WordPieces, max_length: int, labels: Sequence[Sequence[int]] | None = None
+    texts: Sequence[TaggedText],
+    words: WordPieces,
+    max_length: int,
+    labels: Sequence[Sequence[int]] | None = None,
+    letters: bool = False,
 ) -> dict[str, Ragged]:
     """Tokenize sentences, none of them blank, and cut the long ones between words; labels stay with their words."""
     room = max_length - MARKERS
-    rows: dict[str, list[Sequence[int]]] = {"text": [], "words": [], "part": [], **({"label": []} if labels else {})}
+    rows: defaultdict[str, list[Sequence[int]]] = defaultdict(list)
     for number, sentence in enumerate(words.encode([text.words for text in texts])):
         pieces = [word[:room] for word in sentence]
         starts = cut_between_words([len(word) for word in pieces], room)
@@ -182,6 +193,10 @@ def tagged_streams(
             rows["part"].append([part])
             if labels:
                 rows["label"].append(labels[number][start:end])
+            if letters:
+                spelled = [letters_of(word) for word in texts[number].spelled[start:end]]
+                rows["letters"].append([*chain.from_iterable(spelled)])
+                rows["spelling"].append([len(word) for word in spelled])
     return {name: Ragged.of(row) for name, row in rows.items()}
 
 

@@ -48,7 +48,9 @@ def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) ->
     """Make a tagger with new weights, drawn from torch's global generator."""
     table = config.encoder
     weight = make_table(vocabulary, table.embedding_width)
-    model = WordClassifier(_encoder(table, weight), config.dropout, Linear(table.memory_width, len(labels)))
+    letters = None if config.letters is None else build_letters(config.letters, table.embedding_width)
+    output = Linear(table.memory_width, len(labels))
+    model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters)
     _initialize(model, table)
     if config.crf:
         model.chain = LinearChain(len(labels), _allowed(labels))  # it begins with zeros

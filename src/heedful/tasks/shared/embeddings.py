@@ -260,6 +260,8 @@ class _Embedding:
 
 def _reader(network: nn.Module) -> nn.Module:
     """Return the part of a network that reads texts."""
+    if getattr(network, "letters", None) is not None:
+        raise UserError("This model reads the letters of words too, without which its encoder has no vectors of texts.")
     reader = getattr(network, "decoder" if isinstance(network, LanguageModel) else "encoder", None)
     if not isinstance(reader, nn.Module):
         raise UserError("The network of this model is its program's own and has no `encoder`: it has no vectors.")

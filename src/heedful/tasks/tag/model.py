@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.arguments import check_path, check_several, check_text, check_whole
-from heedful.config.rules.tag import TAG
+from heedful.config.rules.tag import TAG, tagger_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
 from heedful.data.corpora.tagged import TaggedText, tagged_text
@@ -114,7 +114,7 @@ class Tagger(Embeds[WordClassifier]):
 
     def formed(self, text: TaggedText) -> TaggedText:
         """Return a sentence as the model reads it: normalised and lowercased if the recipe says so."""
-        return TaggedText(tuple(map(self._form, text.words)), text.labels, text.lines)
+        return TaggedText(tuple(map(self._form, text.words)), text.labels, text.lines, written=text.spelled)
 
     def scores(self, texts: Sequence[TaggedText]) -> list[Float[Tensor, "W C"]]:
         """Return the scores of every label for the words of normalised sentences, none of them blank."""
@@ -125,7 +125,8 @@ class Tagger(Embeds[WordClassifier]):
 
     def store(self, texts: Sequence[TaggedText]) -> TokenStore:
         """Tokenize normalised sentences as in training; a long one becomes several rows."""
-        return TokenStore(tagged_streams(texts, self._words, self.recipe.data.max_length))
+        letters = tagger_model(self.recipe).letters is not None
+        return TokenStore(tagged_streams(texts, self._words, self.recipe.data.max_length, letters=letters))
 
     def _tagged(self, sentences: Sequence[tuple[str, ...]]) -> list[Tagging]:
         scores = self.scores([self.formed(TaggedText(words)) for words in sentences if words])

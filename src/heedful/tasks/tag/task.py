@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from heedful.config.corpora import AnyCorpus
+from heedful.config.model.letters import RecurrentLettersTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.rules.tag import TAG, tagger_model
@@ -63,8 +64,9 @@ class TagTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        encoder = tagger_model(recipe).encoder
-        if not isinstance(encoder, TransformerStack):
+        model = tagger_model(recipe)
+        encoder = model.encoder
+        if not isinstance(encoder, TransformerStack) or isinstance(model.letters, RecurrentLettersTable):
             return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, _SHORTEST, precision)
 

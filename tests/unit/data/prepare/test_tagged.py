@@ -12,6 +12,7 @@ from tests.shared.taggers import tagged_sentences, tagger_recipe, write_conll
 from heedful.config.tokenizer import AnySide, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.corpora.tagged import TaggedText
 from heedful.data.prepare.tagged import WordPieces, cut_between_words, prepare_tagged, sentences_of, tagged_streams
+from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
@@ -88,6 +89,15 @@ def test_labels_stay_with_their_words_when_sentences_are_cut(tokenizers: dict[st
             assert sum(sizes) == len(pieces)
             first += [pieces[sum(sizes[:place])] for place in range(len(sizes))]
         assert first == [word[0] for word in text], "the first piece of each word is never lost"
+
+
+def test_letters_are_those_of_the_word_as_it_was_given(tokenizers: dict[str, Tokenizer]) -> None:
+    text = TaggedText(("The", "Dog", "sees")).formed(TextForm(lowercase=True))
+    store = TokenStore(tagged_streams([text], WordPieces(tokenizers["word"]), 4, [[0, 1, 2]], letters=True))
+    assert [store.sentence("letters", row).tolist() for row in range(2)] == [[*map(ord, "TheDog")], [*map(ord, "sees")]]
+    assert [store.sentence("spelling", row).tolist() for row in range(2)] == [[3, 3], [4]]
+    plain = tokenizers["word"].encode("the dog")
+    assert store.sentence("text", 0).tolist() == plain
 
 
 # --- from files -------------------------------------------------------------------------------------------------------

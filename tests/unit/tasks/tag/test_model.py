@@ -106,6 +106,15 @@ def test_the_loader_returns_it_and_its_name_says_what_it_is(phrases: Path) -> No
     assert model.embed(["the dog"]).shape == (1, 16)
 
 
+def test_a_tagger_that_reads_letters_has_no_vectors_of_texts(tmp_path: Path) -> None:
+    model = Tagger(fresh_tagger(tagger_recipe(tmp_path, {"letters": {"family": "convolutional"}})))
+    assert len(model.tag("the dogs").labels) == 2
+    with pytest.raises(
+        UserError, match=r"^This model reads the letters of words too, without which its encoder has no"
+    ):
+        model.embed(["the dog"])
+
+
 def test_a_tagger_is_trained_on_data_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     rows = [tuple(zip(*sentence, strict=True)) for sentence in tagged_sentences(20)]

@@ -78,6 +78,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "ReaderModel.encoder": '{ family = "transformer", preset = "small", segments = 2 }',
     "ClassifierModel.pool": '"mean"',
     "TaggerModel.encoder": '{ family = "recurrent", cell = "lstm", width = 200 }',
+    "TaggerModel.letters": '{ family = "convolutional", width = 128 }',
     "LanguageModelTable.decoder": '{ family = "transformer", preset = "small" }',
     "TransformerDecoderTable.preset": '"small"',
     "RecurrentDecoderTable.embedding": "400",

@@ -1,0 +1,283 @@
+"""Words of the GUM corpus tagged by the recipes that ship with Heedful: parts of speech, and base noun phrases.
+
+    python -m benchmarks.tagging --data GUM (--wikitext FOLDER | --bert FOLDER) [--parts A,B] [--seeds 1,2,3] [--jobs 4]
+    python -m benchmarks.tagging --data GUM --tiny
+
+GUM holds train.trees.gz, dev.trees.gz and test.trees.gz, one tree per line, of which `benchmarks.tree_columns` makes
+columns. Scores are those of the test sentences; the validation sentences choose the checkpoint. Each part with each
+seed is trained and evaluated in a process of its own, `--jobs` of them side by side.
+
+speech       recipes/gum-pos.toml: from scratch
+speech_bert  recipes/gum-pos-bert.toml: from the BERT in the folder --bert, or from one that is trained first by
+             recipes/bert-wikitext2.toml on WikiText-2's files
+chunks       recipes/gum-chunks.toml: base noun phrases, with a CRF
+cost         speed of training with a CRF divided by that without one, on parts of speech, by a Transformer encoder; one
+             after the other with nothing beside them, whatever --jobs is
+
+Records tagging.json: `accuracy`, `accuracy_bert`, `chunk_f1` (means over seeds) and `crf_cost`; in `details` the values
+of each seed, the baseline (each word's most frequent label) and the speeds. --tiny takes a few sentences and steps on a
+CPU, to see that it works, and records nothing unless --results is given.
+"""
+
+import argparse
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Final, NoReturn
+
+from benchmarks.detailed_results import Detailed, recorded, save
+from benchmarks.side_by_side import Task, run_side_by_side
+from benchmarks.tree_columns import write_columns
+
+from heedful.cli.reports.scores import describe_training
+from heedful.config.corpora import ConllTexts
+from heedful.config.reading.load import load_recipe
+from heedful.data.corpora.tagged import read_tagged
+from heedful.errors import HeedfulError
+from heedful.files import read_json, write_json
+from heedful.metrics.recorded_results import RESULTS, machine
+from heedful.runs.training_run import train
+from heedful.tasks.evaluate import evaluate
+
+NAME: Final = "tagging"
+FOUND: Final = "found.json"  # in a cell's folder: what is known of it
+SPLITS: Final = ("train", "dev", "test")
+RECIPES: Final[Mapping[str, str]] = {"speech": "gum-pos", "speech_bert": "gum-pos-bert", "chunks": "gum-chunks"}
+FIGURES: Final[Mapping[str, tuple[str, str]]] = {  # the figure of each part, and the score that it is
+    "speech": ("accuracy", "accuracy"),
+    "speech_bert": ("accuracy_bert", "accuracy"),
+    "chunks": ("chunk_f1", "f1"),
+}
+COST: Final = "cost"
+PARTS: Final = (*RECIPES, COST)
+BERT: Final = "bert-wikitext2"
+ENCODER: Final = '{ family = "transformer", width = 256, heads = 4, layers = 4, inner = 1024 }'
+SPEED: Final = (  # a recipe whose speed is measured
+    f"model.encoder={ENCODER}", "data.batch_tokens=4096", "train.label_smoothing=0.0", "train.steps=600",
+    "train.log_every=100", "train.validation.every=600",
+)  # fmt: skip
+TINY: Final = (
+    "train.steps=3", "train.device=cpu", "train.precision=float32", "train.log_every=1", "train.validation.every=3",
+    "train.checkpoint_every=3", "data.batch_tokens=512", "train.schedule.warmup=1",
+)  # fmt: skip
+TINY_PART: Final[Mapping[str, tuple[str, ...]]] = {
+    "speech": ("model.encoder.width=8", "model.encoder.embedding=8"),
+    "chunks": ("model.encoder.width=8", "model.encoder.embedding=8"),
+    BERT: ("model.width=16", "model.heads=2", "model.layers=1", "model.inner=16"),
+    COST: ('model.encoder={ family = "transformer", width = 16, heads = 2, layers = 1, inner = 16 }',),
+}
+TINY_SENTENCES: Final = 60
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A part with a seed, in its folder."""
+
+    part: str
+    seed: int
+    options: argparse.Namespace
+
+    @property
+    def folder(self) -> Path:
+        runs: Path = self.options.runs
+        return runs / f"{self.part}-{self.seed}"
+
+    def found(self) -> dict[str, Any] | None:
+        path = self.folder / FOUND
+        known = read_json(path) if path.exists() else None
+        return known if isinstance(known, dict) else None
+
+    def task(self) -> Task:
+        """What trains and evaluates it in a process of its own."""
+        options = self.options
+        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--cell", self.part, "--seeds", str(self.seed)]
+        where = ["--data", str(options.data), "--runs", str(options.runs), *(["--tiny"] if options.tiny else [])]
+        start = ["--bert", str(options.bert)] if options.bert else []
+        sets = [word for setting in options.set for word in ("--set", setting)]
+        return Task(
+            f"{self.part}, seed {self.seed}", [*command, *where, *start, *sets], self.folder.with_suffix(".log")
+        )
+
+    def run(self) -> None:
+        """Train and evaluate, and write down what is known."""
+        known = self._speeds() if self.part == COST else self._scores()
+        write_json(self.folder / FOUND, {**known, "machine": machine()})
+
+    def _scores(self) -> dict[str, Any]:
+        start = [f"train.start_from={self.options.bert}"] if self.part == "speech_bert" else []
+        made = self._train(RECIPES[self.part], "run", start, TINY_PART.get(self.part, ()))
+        (scored,) = evaluate(made).values()
+        return {**{score.name: score.value for score in scored.scores()}, **describe_training(made)}
+
+    def _speeds(self) -> dict[str, Any]:
+        speeds = {}
+        for crf in ("false", "true"):
+            made = self._train("gum-pos", f"crf-{crf}", [*SPEED, f"model.crf={crf}"], TINY_PART[COST])
+            speeds[crf] = describe_training(made)["tokens_s"]
+        return {
+            "crf_cost": speeds["true"] / speeds["false"],
+            "tokens_s": speeds["false"],
+            "tokens_s_crf": speeds["true"],
+        }
+
+    def _train(self, recipe: str, name: str, settings: Sequence[str], tiny: Sequence[str]) -> Path:
+        given = [f"data.folder={columns_of(self.options)}", f"train.seed={self.seed}", *settings]
+        small = [*TINY, *tiny] if self.options.tiny else []
+        run = self.folder / name
+        train(load_recipe(recipe, [*given, *small, *self.options.set]), run, resume=True)
+        return run
+
+
+def columns_of(options: argparse.Namespace) -> Path:
+    """Return the folder of GUM's columns."""
+    runs: Path = options.runs
+    return runs / ("tiny" if options.tiny else "columns")
+
+
+def write_all_columns(options: argparse.Namespace) -> None:
+    """Write the columns of all trees, or with --tiny of a few."""
+    for split in SPLITS:
+        path = write_columns(options.data / f"{split}.trees.gz", columns_of(options))
+        if options.tiny:
+            sentences = path.read_text(encoding="utf-8").split("\n\n")
+            path.write_text("\n\n".join(sentences[:TINY_SENTENCES]), encoding="utf-8")
+
+
+def train_bert(options: argparse.Namespace) -> Path:
+    """Train the BERT that one part starts from, on WikiText-2."""
+    run: Path = options.runs / BERT
+    small = [*TINY, *TINY_PART[BERT], "data.batch_tokens=2048"] if options.tiny else []
+    train(load_recipe(BERT, [f"data.folder={options.wikitext}", *small, *options.set]), run, resume=True)
+    return run
+
+
+def baseline(folder: Path, label: int) -> float:
+    """Return the accuracy of the label that each word has most often in training; unknown words get the commonest."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for text in read_tagged(ConllTexts(conll=str(folder / "train.conll"), label=label)):
+        for word, said in zip(text.words, text.labels, strict=True):
+            counts[word][said] += 1
+            counts[""][said] += 1
+    usual = {word: count.most_common(1)[0][0] for word, count in counts.items()}
+    tests = list(read_tagged(ConllTexts(conll=str(folder / "test.conll"), label=label)))
+    pairs = [pair for text in tests for pair in zip(text.words, text.labels, strict=True)]
+    return mean(usual.get(word, usual[""]) == said for word, said in pairs)
+
+
+# --- what is found ----------------------------------------------------------------------------------------------------
+
+
+def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the figures of a part, and its details."""
+    if part == COST:
+        return {"crf_cost": round(mean(one["crf_cost"] for one in found), 4)}, {part: [dict(one) for one in found]}
+    figure, score = FIGURES[part]
+    values = [one[score] for one in found]
+    figures = {figure: round(mean(values), 4)}
+    if len(values) > 1:
+        figures[f"{figure}_sd"] = round(stdev(values), 4)
+    return figures, {part: [dict(one) for one in found]}
+
+
+def summarise(
+    options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int], failed: Mapping[str, str]
+) -> None:
+    """Print and record what is known of all parts."""
+    before = recorded(NAME, options.results) if options.results else Detailed()
+    figures, details = dict(before.figures), dict(before.details)
+    for part in parts:
+        cells = [Cell(part, seed, options) for seed in seeds_of(part, seeds)]
+        found = [known for cell in cells if (known := cell.found())]
+        if found:
+            new, more = figures_of(part, found)
+            figures, details = {**figures, **new}, {**details, **more}
+            print(f"{part}: " + ", ".join(f"{name} {value:.4f}" for name, value in new.items()), flush=True)
+    details["baseline"] = {"accuracy": round(baseline(columns_of(options), label=2), 4)}
+    if options.results:
+        save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
+
+
+def seeds_of(part: str, seeds: Sequence[int]) -> Sequence[int]:
+    """Return the seeds of a part; a speed is measured once."""
+    return seeds[:1] if part == COST else seeds
+
+
+# --- the program ------------------------------------------------------------------------------------------------------
+
+
+def arguments(given: Sequence[str] | None = None) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="GUM's trees")
+    parser.add_argument("--bert", type=Path, metavar="FOLDER", help="a trained BERT, for speech_bert")
+    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, to train that BERT on")
+    parser.add_argument("--parts", help=f"some of {','.join(PARTS)}; by default all that there is data for")
+    parser.add_argument("--cell", choices=PARTS, help="train and evaluate this one here and now, with the first seed")
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--set", action="append", default=[], help="of every recipe, as `heedful train` has it")
+    parser.add_argument("--jobs", type=int, default=1, help="cells that train side by side")
+    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="of one cell")
+    parser.add_argument("--runs", type=Path, default=Path("runs") / NAME, help="the folder of the run folders")
+    parser.add_argument("--results", type=Path, help="the folder to record in")
+    parser.add_argument("--tiny", action="store_true", help="a few sentences and steps, on a CPU")
+    options = parser.parse_args(given)
+    if not options.tiny and options.results is None:
+        options.results = RESULTS
+    if options.parts is None:
+        has_bert = options.bert is not None or options.wikitext is not None
+        options.parts = ",".join(part for part in PARTS if has_bert or part != "speech_bert")
+    return parser, options
+
+
+def stop(signal_number: int, _: object) -> NoReturn:
+    """End by an exception, so that what was started is ended too."""
+    sys.exit(128 + signal_number)
+
+
+def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
+    """Train and evaluate every cell that is not known yet; return an exit code."""
+    write_all_columns(options)
+    if "speech_bert" in parts and options.bert is None:
+        options.bert = train_bert(options)
+    failed: dict[str, str] = {}
+
+    def ready(task: Task, failure: str | None) -> None:
+        print(f"{task.name}: {failure or 'ready'}", flush=True)
+        if failure is not None:
+            failed[task.name] = failure
+        summarise(options, parts, seeds, failed)
+
+    cells = [Cell(part, seed, options) for part in parts for seed in seeds_of(part, seeds)]
+    waiting = [cell for cell in cells if cell.found() is None]
+    for alone in (False, True):  # a speed is measured with nothing beside it
+        tasks = [cell.task() for cell in waiting if (cell.part == COST) is alone]
+        run_side_by_side(tasks, 1 if alone else options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
+    summarise(options, parts, seeds, failed)
+    return 1 if failed else 0
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser, options = arguments(given)
+    parts, seeds = options.parts.split(","), [int(seed) for seed in options.seeds.split(",")]
+    unknown = next((part for part in parts if part not in PARTS), None)
+    if unknown:
+        parser.error(f"--parts: `{unknown}` is not one of {', '.join(PARTS)}")
+    if "speech_bert" in parts and options.bert is None and options.wikitext is None:
+        parser.error("--bert or --wikitext: say which BERT speech_bert starts from, or leave the part out")
+    try:
+        if options.cell:
+            Cell(options.cell, seeds[0], options).run()
+            return 0
+        signal.signal(signal.SIGTERM, stop)
+        return run(options, parts, seeds)
+    except HeedfulError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
