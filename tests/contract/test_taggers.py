@@ -33,7 +33,7 @@ TEXTS = TokenStore.of(
     label=[[0, 1, 2], [2, 0], [2, 0, 1, 1, 2, 0], [2]],
     part=[[0], [0], [0], [0]],
     letters=[[65, 66, 67, 68], [70, 65], [65, 66, 67, 68, 69, 70, 71], [2050]],
-    spelling=[[1, 2, 1], [1, 1], [1, 1, 2, 1, 1, 1], [1]],
+    spelled=[[1, 2, 1], [1, 1], [1, 1, 2, 1, 1, 1], [1]],
 )
 
 
@@ -104,7 +104,7 @@ def test_scores_of_a_word_depend_on_the_words_around_it(tagger: str) -> None:
     model, changed = (
         exact_network(tagger),
         TokenStore.of(
-            text=[[5, 6, 7, 8, 4]], words=[[2, 1, 2]], part=[[0]], letters=[[65, 66, 67, 68]], spelling=[[1, 2, 1]]
+            text=[[5, 6, 7, 8, 4]], words=[[2, 1, 2]], part=[[0]], letters=[[65, 66, 67, 68]], spelled=[[1, 2, 1]]
         ),
     )
     (before, after) = (model(TaggedCollator().batch([store], np.array([0]))).detach() for store in (TEXTS, changed))

@@ -1,6 +1,5 @@
 """Networks: compositions of encoders, decoders, pools and heads."""
 
-from dataclasses import replace
 from typing import cast
 
 import torch
@@ -146,10 +145,7 @@ class WordClassifier(nn.Module):
 
     def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
         """Score every label of each word."""
-        text = batch.text
-        if self.letters is not None:
-            assert batch.letters is not None, "a batch without letters"
-            text = replace(text, added=self.letters(batch.letters, batch.places, text.layout.tokens))
+        text = batch.text if self.letters is None else self.letters(batch.text)
         encoded: Packed = self.encoder(text)
         y_WE = encoded.values.index_select(0, batch.places)
         scores_WC: Tensor = self.output(self.drop(y_WE))

@@ -14,7 +14,7 @@ from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
-from heedful.data.prepare.letters import LONGEST_WORD
+from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.packed import IGNORED, Layout, Packed
@@ -36,7 +36,6 @@ class TaggedBatch(Movable):
     sentences: int  # the real ones
     tokens: int  # the real ones, markers included
     real_words: int
-    letters: Packed | None = None  # of each word, where the model reads them; more dummies may follow the words
 
     def labels_of_rows(self) -> list[list[int]]:
         """Return what each real row is to predict: the labels of its words."""
@@ -74,31 +73,28 @@ class TaggedCollator:
         labels = np.full(words.tokens, IGNORED, np.int64)
         if "label" in stores[0].streams:
             labels[: len(sizes)] = gather(stores, "label", indices)[0]
-        letters = self._letters(stores, indices, words, static, multiple) if "letters" in stores[0].streams else None
+        letters = (
+            self._letters(stores, indices, places[: len(sizes)], layout.tokens, static is not None, multiple)
+            if "letters" in stores[0].streams
+            else None
+        )
         return TaggedBatch(
-            Packed(torch.from_numpy(values), layout),
+            Packed(torch.from_numpy(values), layout, letters=letters),
             words,
             torch.from_numpy(places),
             torch.from_numpy(labels),
             len(indices),
             int(lengths.sum()),
             len(sizes),
-            letters,
         )
 
     def _letters(
-        self, stores: Sequence[TokenStore], indices: Indices, words: Layout, static: StaticShape | None, multiple: int
+        self, stores: Sequence[TokenStore], indices: Indices, places: Indices, tokens: int, static: bool, multiple: int
     ) -> Packed:
-        """Return the letters of all words; those that fill up a batch have none."""
-        spelled, _ = gather(stores, "letters", indices)
-        real, _ = gather(stores, "spelling", indices)
-        lengths = np.zeros(words.tokens, np.int64)
-        lengths[: len(real)] = real
-        shape = static and StaticShape.around(LONGEST_WORD * words.tokens, words.tokens, LONGEST_WORD)
-        (layout,) = layouts([lengths], shape, multiple)
-        values = np.zeros(layout.tokens, np.int64)
-        values[: len(spelled)] = spelled
-        return Packed(torch.from_numpy(values), layout)
+        """Return the letters of all words, which are those of their first pieces, at these places of a batch."""
+        counts = np.zeros(tokens, np.int64)
+        counts[places] = gather(stores, "spelled", indices)[0]
+        return pack_letters(gather(stores, "letters", indices)[0], counts, static, multiple)
 
     def _of_words(self, static: StaticShape | None) -> StaticShape | None:
         """Return the common shape of the words of batches whose tokens have a common shape.

@@ -2,7 +2,7 @@
 
 A row is a sentence, or a part of a long one, with the streams `text`, the pieces of all words; `words`, the number of
 pieces of each word; `label`, the label of each word; and `part`, the row's number within its sentence. Where a model
-reads letters, there are `letters`, those of all words, and `spelling`, the number of letters of each word.
+reads letters, there are `letters`, those of all words, and `spelled`, the number of letters of each word.
 """
 
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged
-from heedful.data.prepare.letters import LETTERS, LONGEST_WORD, letters_of
+from heedful.data.prepare.letters import SPELLING, letters_of
 from heedful.data.prepare.pair_stores import Contents
 from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
 from heedful.data.prepare.texts import TextSample
@@ -95,14 +95,14 @@ class TaggedStores:
                 "form": TextForm.of(self.data).key(),
                 "tokenizer": self.tokenizer.fingerprint,
                 "tagged": [self.labels, self.data.max_length],
-                "letters": [LETTERS, LONGEST_WORD] if self.letters else [],
+                "letters": SPELLING if self.letters else 0,
             }
         )
 
         def build(staged: Path) -> None:
             self.progress(f"tokenizing {corpus.title}")
             dropped: Counter[str] = Counter()
-            names = ("words", "label", "part", *(("letters", "spelling") if self.letters else ()))
+            names = ("words", "label", "part", *(("letters", "spelled") if self.letters else ()))
             types = {"text": id_stream(self.tokenizer.size), **dict.fromkeys(names, _COUNTS)}
             write_store(staged, key, types, self._streams(corpus, dropped), dropped)
 
@@ -196,7 +196,7 @@ def tagged_streams(
             if letters:
                 spelled = [letters_of(word) for word in texts[number].spelled[start:end]]
                 rows["letters"].append([*chain.from_iterable(spelled)])
-                rows["spelling"].append([len(word) for word in spelled])
+                rows["spelled"].append([len(word) for word in spelled])
     return {name: Ragged.of(row) for name, row in rows.items()}
 
 

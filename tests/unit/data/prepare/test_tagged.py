@@ -95,7 +95,7 @@ def test_letters_are_those_of_the_word_as_it_was_given(tokenizers: dict[str, Tok
     text = TaggedText(("The", "Dog", "sees")).formed(TextForm(lowercase=True))
     store = TokenStore(tagged_streams([text], WordPieces(tokenizers["word"]), 4, [[0, 1, 2]], letters=True))
     assert [store.sentence("letters", row).tolist() for row in range(2)] == [[*map(ord, "TheDog")], [*map(ord, "sees")]]
-    assert [store.sentence("spelling", row).tolist() for row in range(2)] == [[3, 3], [4]]
+    assert [store.sentence("spelled", row).tolist() for row in range(2)] == [[3, 3], [4]]
     plain = tokenizers["word"].encode("the dog")
     assert store.sentence("text", 0).tolist() == plain
 

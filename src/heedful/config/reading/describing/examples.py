@@ -72,6 +72,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "RecurrentEncoderTable.embedding": "128",
     "HierarchicalEncoderTable.words": '{ family = "recurrent", width = 50, embedding = 200 }',
     "HierarchicalEncoderTable.sentences": "{ width = 50 }",
+    "HierarchicalEncoderTable.letters": '{ family = "convolutional", width = 64 }',
     "MixedModel.encoder": '{ family = "transformer", preset = "small" }',
     "MixedModel.decoder": '{ family = "recurrent", width = 256 }',
     "ClassifierModel.encoder": '{ family = "transformer", preset = "small" }',
