@@ -145,7 +145,7 @@ class WordClassifier(nn.Module):
 
     def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
         """Score every label of each word."""
-        text = batch.text if self.letters is None else self.letters.add_to(batch.text)
+        text = batch.text if self.letters is None else self.letters(batch.text)
         encoded: Packed = self.encoder(text)
         y_WE = encoded.values.index_select(0, batch.places)
         scores_WC: Tensor = self.output(self.drop(y_WE))
