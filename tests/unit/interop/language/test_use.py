@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.unit.interop.language.language_folders import prompts
 
+import heedful
 from heedful.cli.main import run
 from heedful.interop.importing import import_model
 from heedful.models.bundle import read_bundle
@@ -52,3 +53,21 @@ def test_training_continues_with_the_imported_weights_and_pieces(
         torch.testing.assert_close(parameter, before, atol=0.02, rtol=0)  # a few small steps away
     lines = [json.loads(line) for line in (tmp_path / "more/metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["loss"] < TextGenerator.load(tmp_path / "ours", device="cpu").evaluate(texts).likelihood.loss
+
+
+def test_a_classifier_starts_from_an_imported_gpt2(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    import_model(whole, tmp_path / "ours")
+    texts = [" ".join(text.split()) for text in prompts(20)]
+    (tmp_path / "train.tsv").write_text("".join(f"{'ab'[n % 2]}\t{text}\n" for n, text in enumerate(texts)))
+    corpus = f'{{ tsv = "{tmp_path}/train.tsv", label = 1, text = 2 }}'
+    (tmp_path / "classes.toml").write_text(
+        f'[data]\ntrain = {corpus}\nbatch_tokens = 192\nmax_length = 48\n[model]\nfamily = "classifier"\n'
+        f'[train]\nstart_from = "{tmp_path}/ours"\nauxiliary = 0.5\nsteps = 2\ndevice = "cpu"\n'
+    )
+    assert run(["train", str(tmp_path / "classes.toml"), "--out", str(tmp_path / "classes")]) == 0
+    model = heedful.TextClassifier.load(tmp_path / "classes")
+    assert set(model.classify(texts[0]).probabilities) == {"a", "b"}
+    assert model.vocabularies["text"].size == TextGenerator.load(tmp_path / "ours").vocabularies["text"].size
