@@ -22,6 +22,8 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
         return _translations(model, asked)
     if "generate" in asked:
         return _continuations(model, asked)
+    if "questions" in asked:
+        return _stretches(model, asked)
     return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
 
 
@@ -116,6 +118,21 @@ def _continuations(model: Any, asked: Mapping[str, Any]) -> Json:
     return {
         "texts": model.generate(asked["generate"], max_tokens=_NEW, temperature=0),
         "evaluated": {key: evaluated[key] for key in ("loss", "perplexity", "word_perplexity", "tokens", "words")},
+    }
+
+
+def _stretches(model: Any, asked: Mapping[str, Any]) -> Json:
+    found = model.answer(asked["questions"], asked["about"], max_answer=4)
+    return {
+        "answered": [
+            {
+                "text": one.text,
+                "start": one.start,
+                "no_answer": one.no_answer,
+                "spans": [{"start": s.start, "end": s.end, "probability": s.probability} for s in one.spans],
+            }
+            for one in found
+        ]
     }
 
 

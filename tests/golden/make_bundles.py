@@ -82,6 +82,9 @@ def _ranked(answered: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
     for said in answered.get("classified", ()):
         yield from pairwise(sorted(said["probabilities"].values()))
         yield from ((share, 0.5) for share in said["probabilities"].values())
+    for one in answered.get("answered", ()):
+        yield from pairwise([span["probability"] for span in one["spans"]])
+        yield from ((span["probability"], one["no_answer"]) for span in one["spans"])
     for filled in answered.get("filled", ()):
         for candidates in filled["masks"]:
             yield from pairwise(one["probability"] for one in candidates)

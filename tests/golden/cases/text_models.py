@@ -163,6 +163,34 @@ dropout_attention = 0.0
         steps=400,
         lr=0.01,
     ),
+    "reader": Golden(
+        """
+[data]
+train = { builtin = "reports", part = "train", count = 600, unanswerable = 0.1 }
+valid = { builtin = "reports", part = "valid", count = 10, unanswerable = 0.2 }
+batch_tokens = 1024
+max_length = 80
+stride = 24
+lowercase = true
+""",
+        """
+[tokenizer]
+kind = "byte_bpe"
+size = 600
+[model]
+family = "reader"
+no_answer = true
+mark_matches = true
+encoder = { family = "transformer", width = 16, heads = 2, layers = 2, inner = 32, segments = 3, dropout = 0.0 }
+""",
+        {
+            "questions": ["Who found keys?", "How many keys did Clara Dale find?", "Where did Emil Holm hide cups?"],
+            "about": "On Monday, Clara Dale found 17 keys in the cave. 🗝️ It was Emil Holm who hid two cups at the "
+            "zoo in June. Nobody was surprised. The café was closed, and the weather was fine. Nothing else happened.",
+        },
+        steps=500,
+        lr=0.01,
+    ),
     "bert": Golden(
         _RUNNING,
         """
