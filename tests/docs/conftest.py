@@ -167,9 +167,9 @@ def _write_texts(home: Path) -> None:
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
     _write(home / "texts.txt", ["The film was great.", "", "The plot was dull."])
     _write(home / "prompts.txt", ["the man", "a dog"])
-    rows = report_questions("train", 200)
-    asked = [{"question": question, "text": text, "answer": answers} for question, text, answers, _ in rows]
-    _write(home / "questions.jsonl", [json.dumps(row) for row in asked])
+    asked = report_questions("train", 200)
+    questions = [{"question": question, "text": text, "answer": answers} for question, text, answers, _ in asked]
+    _write(home / "questions.jsonl", [json.dumps(question) for question in questions])
     _write(home / "report.txt", ["Clara found the map in the cave.", "Emil was at home."])
     _write(home / "news.txt", _sentences(2, "news"))
     for name in ("train", "valid"):
