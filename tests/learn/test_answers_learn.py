@@ -7,8 +7,6 @@ import pytest
 import heedful
 
 pytestmark = pytest.mark.learn
-SHORT = ["data.train.count=30000", "data.batch_tokens=2048", "train.steps=1000", "train.schedule.lr=0.003"]
-SMALL = ["model.encoder.width=64", "model.encoder.layers=2", "model.encoder.inner=128"]
 
 
 def test_a_small_reader_answers_questions_about_unseen_combinations(
@@ -16,7 +14,7 @@ def test_a_small_reader_answers_questions_about_unseen_combinations(
 ) -> None:
     """It learns in two or three minutes on two cores; a reader that picks an event at random is right in a third."""
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
-    run = heedful.train("reports-answers", tmp_path / "run", [*SHORT, *SMALL], quiet=True)
+    run = heedful.train("reports-answers", tmp_path / "run", quiet=True)
     (found,) = heedful.evaluate(run.folder).values()
     scores = {score.name: score.value for score in found.scores()}
     assert scores["exact_match"] >= 0.95
