@@ -16,7 +16,7 @@ from heedful.errors import UserError, counted
 
 UNTAGGED: Final = "XX"  # the tag of a word whose tag is not known
 TOP: Final = "TOP"  # the label of an outermost bracket that has none, as in the Penn Treebank
-TRACE: Final = "-NONE-"  # the tag of what was not said
+TRACE: Final = "-NONE-"  # the tag of a trace: an element without words
 DEEPEST: Final = 200  # levels; a deeper tree is a mistake, and would exhaust Python's stack
 
 _TOKENS: Final = re.compile(r"[()]|[^\s()]+")
@@ -65,11 +65,11 @@ def read_tree(text: str, where: str) -> Tree:
     read: Tree | Leaf | None = None
     for token in _TOKENS.findall(text):
         if read is not None:
-            raise UserError(f"{where} goes on after the end of its tree: write one tree per line.")
+            raise UserError(f"{where} continues after the end of its tree: write one tree per line.")
         match token:
             case "(":
                 if len(opened) == DEEPEST:
-                    raise UserError(f"{where}: its tree has more than {DEEPEST} levels.")
+                    raise UserError(f"{where}: the tree has more than {DEEPEST} levels, the maximum.")
                 opened.append(_Opened(where))
             case ")" if opened:
                 closed = opened.pop().close(outermost=not opened)
@@ -82,7 +82,7 @@ def read_tree(text: str, where: str) -> Tree:
             case _:
                 raise UserError(f"{where} begins with `{token}`, but a tree begins with an opening bracket.")
     if opened:
-        raise UserError(f"{where}: {counted(len(opened), 'bracket')} of its tree not closed.")
+        raise UserError(f"{where}: {counted(len(opened), 'bracket')} not closed: every `(` needs a `)`.")
     if read is None:
         raise UserError(f"{where} has no tree.")
     return Tree(TOP, (read,)) if isinstance(read, Leaf) else read
@@ -119,20 +119,22 @@ class _Opened:
         if not self.children:
             raise UserError(f"{self.where}: the bracket `({self.label})` has neither a word nor other brackets.")
         if not self.label and not outermost:
-            raise UserError(f"{self.where}: a bracket inside of its tree has no label.")
+            raise UserError(f"{self.where}: an inner bracket has no label: write `(NP ...)`.")
         return Tree(self.label or TOP, tuple(self.children))
 
 
 def clean(tree: Tree) -> Tree | None:
-    """Return the tree without traces, what consists of them alone, and functions (NP-SBJ=1 is NP); None if nothing is
-    left."""
+    """Return the tree without traces, constituents of traces only, and function labels (NP-SBJ=1 becomes NP).
+
+    None if nothing is left.
+    """
     children = [child if isinstance(child, Leaf) else clean(child) for child in tree.children]
     kept = tuple(child for child in children if child is not None and getattr(child, "tag", "") != TRACE)
     return Tree(without_function(tree.label), kept) if kept else None
 
 
 def without_function(label: str) -> str:
-    """Return a label without what says its function: everything from the first - or = on, but not all of -LRB-."""
+    """Return a label without its function, which begins at the first - or =; labels such as -LRB- stay whole."""
     return re.split(r"(?<=.)[-=]", label, maxsplit=1)[0] if not label.startswith("-") else label
 
 

@@ -59,22 +59,22 @@ def test_a_sequence_that_is_no_tree_over_the_words_is_none(sequence: str) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(S (NP (NN dog))", "a.trees, line 3: 1 bracket of its tree not closed."),
-        ("((S (NN dog)", "a.trees, line 3: 2 brackets of its tree not closed."),
+        ("(S (NP (NN dog))", "a.trees, line 3: 1 bracket not closed: every `(` needs a `)`."),
+        ("((S (NN dog)", "a.trees, line 3: 2 brackets not closed: every `(` needs a `)`."),
         (
             "(S (NN dog)) )",
-            "a.trees, line 3 goes on after the end of its tree: write one tree per line.",
+            "a.trees, line 3 continues after the end of its tree: write one tree per line.",
         ),
         (")", "a.trees, line 3 begins with `)`, but a tree begins with an opening bracket."),
         ("dog", "a.trees, line 3 begins with `dog`, but a tree begins with an opening bracket."),
         ("", "a.trees, line 3 has no tree."),
         ("(S ())", "a.trees, line 3: the bracket `()` has neither a word nor other brackets."),
         ("(S (NP))", "a.trees, line 3: the bracket `(NP)` has neither a word nor other brackets."),
-        ("(S ((NN dog)))", "a.trees, line 3: a bracket inside of its tree has no label."),
+        ("(S ((NN dog)))", "a.trees, line 3: an inner bracket has no label: write `(NP ...)`."),
         ("(S (NN a dog))", "a.trees, line 3: the word `dog` needs a bracket of its own, with its tag."),
         ("(S (NN dog) barks)", "a.trees, line 3: the word `barks` needs a bracket of its own, with its tag."),
         ("(S dog (NN cat))", "a.trees, line 3: the word `dog` needs a bracket of its own, with its tag."),
-        ("(S " * 201 + "dog" + ")" * 201, "a.trees, line 3: its tree has more than 200 levels."),
+        ("(S " * 201 + "dog" + ")" * 201, "a.trees, line 3: the tree has more than 200 levels, the maximum."),
     ],
 )
 def test_a_text_that_is_no_tree_is_refused_with_its_place(text: str, message: str) -> None:

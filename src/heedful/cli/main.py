@@ -31,7 +31,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
     "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input."),
-    "answer": ("heedful.cli.verbs.answer", "Answer questions about texts with stretches of the text."),
+    "answer": ("heedful.cli.verbs.answer", "Answer questions about a text with spans of the text."),
     "tag": ("heedful.cli.verbs.tag", "Label the words of sentences."),
     "generate": ("heedful.cli.verbs.generate", "Continue texts with a language model."),
     "fill": ("heedful.cli.verbs.fill", "Fill in the masked words of texts."),

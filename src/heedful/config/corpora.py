@@ -321,7 +321,7 @@ class JsonlQuestions(TextsCorpus):
     text: str = "text"
     """Field of the texts that hold the answers."""
     answer: str = "answer"
-    """Field of the answer, a stretch of the text, or of a list of acceptable ones; empty where there is none."""
+    """Field of the answer, a span of the text, or of a list of acceptable ones; empty where there is none."""
     start: str = "start"
     """Field of the first answer's position in the text, in characters; by default where it first occurs."""
 

@@ -1,4 +1,4 @@
-"""`heedful answer MODEL --question Q --text FILE`: the stretch of a text that answers a question."""
+"""`heedful answer MODEL --question Q --text FILE`: the span of a text that answers a question."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,11 +57,11 @@ def command(
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Answer questions about a text with stretches of the text, exactly as they are in it.
+    """Answer questions about a text with spans of the text, copied exactly.
 
-    Each line of output is an answer and its probability, separated by a tab; the answer is empty if a model that may
-    find none finds none. With --text alone, questions are read from standard input, one per line; with --question
-    alone, the text is. Without both, questions come with their texts, as JSON lines. A blank line stays blank.
+    Each line of output is an answer and its probability, separated by a tab; the answer is empty if the model decides
+    that the text has none. With --text alone, questions are read from standard input, one per line; with --question
+    alone, the text is. With neither, each line is a JSON object with a question and its text. A blank line stays blank.
     """
     if inputs and (question or text is not None):
         raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")

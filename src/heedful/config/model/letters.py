@@ -1,4 +1,4 @@
-"""Tables of readers of letters, the level below the words of a tagger."""
+"""Tables of readers of letters, the level below words."""
 
 from typing import Annotated, Literal, Self
 
@@ -11,7 +11,7 @@ class LettersTable(Section):
     """Keys of every reader of letters."""
 
     width: Width = 128
-    """Width of the vector that a word gets from its letters."""
+    """Width of a word's vector made from its letters."""
     embedding: Width = 32
     """Width of the embeddings of letters."""
     dropout: Share = 0.1
@@ -23,17 +23,17 @@ class ConvolutionalLettersTable(LettersTable):
 
     family: Literal["convolutional"]
     kernel: Annotated[int, Field(ge=1, le=31)] = 3
-    """Number of neighbouring letters that are read together; it must be odd."""
+    """Number of neighbouring letters that the convolution reads together; it must be odd."""
 
     @model_validator(mode="after")
     def _has_a_middle(self) -> Self:
         if self.kernel % 2 == 0:
-            raise ValueError(f"`kernel` must be odd, so that a letter is in its middle, but is {self.kernel}")
+            raise ValueError(f"`kernel` must be odd, so that it is centred on a letter, but is {self.kernel}")
         return self
 
 
 class RecurrentLettersTable(LettersTable):
-    """A recurrent layer over the letters of a word in both directions: its last states (Lample et al. 2016)."""
+    """The last states of a recurrent layer that reads the letters of a word in both directions (Lample et al. 2016)."""
 
     family: Literal["recurrent"]
     cell: Literal["gru", "lstm", "tanh", "relu"] = "lstm"

@@ -1,4 +1,4 @@
-"""The [model] table of a reader, which answers questions with stretches of a text."""
+"""The [model] table of a reader, which answers questions with spans of a text."""
 
 from typing import Annotated, Literal
 
@@ -20,12 +20,12 @@ class ReaderModel(Section):
     dropout: Share = 0.1
     """Dropout before the scores."""
     no_answer: bool = False
-    """Whether a question may have no answer, as in SQuAD 2.0: then the answer is the marker `<s>`."""
+    """Whether a question may have no answer, as in SQuAD 2.0; the model then predicts the marker `<s>`."""
 
     mark_matches: bool = False
     """Whether tokens of the text that also occur in the question have a segment of their own (Chen et al. 2017, 3.2).
 
-    It needs `encoder.segments = 3`. A small model without pre-training learns far sooner with it.
+    It needs `encoder.segments = 3`. With it, a small model without pre-training learns much faster.
     """
 
     @property

@@ -25,7 +25,7 @@ class TaggerModel(Section):
     crf: bool = False
     """Whether the labels of a sentence are chosen together, by a linear-chain CRF (Lample et al. 2016).
 
-    With labels of BIO or BIOES, it never chooses a sequence that their rules forbid.
+    With BIO or BIOES labels, it never chooses a forbidden sequence, such as `I-PER` after `O`.
     """
 
     @property

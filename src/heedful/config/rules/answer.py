@@ -30,8 +30,8 @@ def _check(recipe: Tables) -> None:
         )
     if model.mark_matches and getattr(model.encoder, "segments", 0) < 3:
         raise ValueError(
-            "`model.mark_matches` needs `model.encoder.segments = 3`: for the question, for the text, and for what "
-            "both have in common"
+            "`model.mark_matches` needs `model.encoder.segments = 3`: one for the question, one for the text, "
+            "one for tokens of the text that the question has too"
         )
     for split in SPLITS:
         for corpus in getattr(data, split):

@@ -1,4 +1,4 @@
-"""Stretches of a text as answers: the probabilities of where one starts and ends, and the best stretches.
+"""Spans of a text as answers: the probabilities of where one starts and ends, and the best spans.
 
 Shape letter of this file: A  maximum tokens of an answer
 """
@@ -16,7 +16,7 @@ IMPOSSIBLE: Final = -1e30  # finite, so that a row without any possible token ha
 
 
 class Spans(NamedTuple):
-    """The best stretches of each row, best first; where there are fewer, the score is IMPOSSIBLE or less."""
+    """The best spans of each row, best first; where there are fewer, the score is IMPOSSIBLE or less."""
 
     scores: Float[Tensor, "B K"]
     starts: Int[Tensor, "B K"]
@@ -44,7 +44,7 @@ def possible_of_rows(possible_N: Bool[Tensor, "N"], layout: Layout) -> Bool[Tens
 def best_spans(
     starts_BL: Float[Tensor, "B L"], ends_BL: Float[Tensor, "B L"], allowed_BL: Bool[Tensor, "B L"], most: int, k: int
 ) -> Spans:
-    """Return the k stretches with the greatest log P(start) + log P(end), of at most `most` tokens, all allowed."""
+    """Return the k spans with the greatest log P(start) + log P(end), of at most `most` tokens, all allowed."""
     rows, length = starts_BL.shape
     most = min(most, length)
     starts_BL = starts_BL.masked_fill(~allowed_BL, IMPOSSIBLE)

@@ -1,1 +1,1 @@
-"""Answers to questions as stretches of a text: exact match and F1."""
+"""Answers to questions as spans of a text: exact match and F1."""

@@ -11,7 +11,7 @@ MAX_ANSWER: Final = 30  # tokens, as in the program of Devlin et al. 2019
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a text: `text[start:end]`."""
+    """A span of a text: `text[start:end]`."""
 
     text: str
     start: int  # in characters
@@ -21,13 +21,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question: the most likely stretch of the text, or none."""
+    """The answer to a question: the most likely span of the text, or none."""
 
     text: str  # exactly as the text has it; empty where there is no answer
     start: int | None  # in characters; None where there is no answer
     end: int | None
     probability: float  # of this answer, or that there is none
-    spans: tuple[Span, ...]  # the most likely stretches, best first, as many as `n_best` asks for
+    spans: tuple[Span, ...]  # the most likely spans, best first, as many as `n_best` asks for
     no_answer: float | None  # probability that the text has no answer; None for a model that always answers
 
 
@@ -39,7 +39,7 @@ class AnswerOptions(TypedDict, total=False):
         float,
         Option("How much greater log P(no answer) must be than that of the best answer to give none.", 0.0),
     ]
-    n_best: Annotated[int, Option("Number of stretches to return, the most likely first.", 1)]
+    n_best: Annotated[int, Option("Number of spans to return, most likely first.", 1)]
 
 
 @dataclass(frozen=True)

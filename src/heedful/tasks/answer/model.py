@@ -1,4 +1,4 @@
-"""A trained reader: a question and a text in, a stretch of the text out."""
+"""A trained reader: a question and a text in, a span of the text out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -32,7 +32,7 @@ class Reader(Embeds[SpanReader]):
     """A trained reader with its recipe and its tokenizer.
 
     It runs on the device and in the precision that `load` chose. A text that is too long to be read at once is read in
-    overlapping windows, and the best stretch of all windows is the answer.
+    overlapping windows, and the best span of all windows is the answer.
     """
 
     @classmethod

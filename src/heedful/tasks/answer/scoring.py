@@ -1,4 +1,4 @@
-"""Scores of a reader: the best stretches of each question's text, over all of its windows."""
+"""Scores of a reader: the best spans of each question's text, over all of its windows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import IMPOSSIBLE, best_spans, log_ends, possible_of_rows
 from heedful.tasks.answer.answer import Answer, Choice, Span
 
-_SPARE = 4  # stretches per window besides those that are asked for: several may cover the same characters
+_SPARE = 4  # spans per window besides those that are asked for: several may cover the same characters
 
 
 @dataclass
@@ -89,7 +89,7 @@ def _read(model: SpanReader, batch: QuestionBatch, choice: Choice, owners: Seque
 def choose_answer(
     reading: Reading, question: Question, pieced: PiecedQuestion, choice: Choice, no_answer: bool
 ) -> Answer:
-    """Return the best stretch as it is in the text; none where `no_answer` allows it and it is more likely."""
+    """Return the best span as it is in the text; none where `no_answer` allows it and it is more likely."""
     found: dict[tuple[int, int], float] = {}
     for (first, last), score in sorted(reading.spans.items(), key=lambda item: (-item[1], item[0])):
         found.setdefault(pieced.text.characters(first, last), score)

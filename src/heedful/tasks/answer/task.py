@@ -1,4 +1,4 @@
-"""The task of readers: questions about texts, whose answers are stretches of the text."""
+"""The task of readers: questions about texts, whose answers are spans of the text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ from heedful.training.objectives import AnswerEnds
 
 
 class AnswerTask:
-    """Answers questions with stretches of a text."""
+    """Answers questions with spans of a text."""
 
     rules: TaskRules = ANSWER
 

@@ -100,8 +100,8 @@ class TagEvaluation:
         count, first = self.forbidden
         if count:
             yield (
-                f"{counted(count, 'sentence')} with true labels that break the rules, the first at {first}; a span "
-                "begins there, as in seqeval"
+                f"{counted(count, 'sentence')} with true labels that break the rules, the first at {first}; such a "
+                "label is read as the start of a span, as seqeval does"
             )
 
     def to_json(self) -> dict[str, object]:

@@ -18,8 +18,8 @@ REPORTS = {"builtin": "reports"}
     [
         ({"encoder": {**TRANSFORMER, "segments": 1}}, {}, "`model.encoder.segments` must be 2 to tell the question "
          "from the text, or 0 to tell them apart by their markers alone, but is 1"),
-        ({"mark_matches": True}, {}, "`model.mark_matches` needs `model.encoder.segments = 3`: for the question, for "
-         "the text, and for what both have in common"),
+        ({"mark_matches": True}, {}, "`model.mark_matches` needs `model.encoder.segments = 3`: one for the question, "
+         "one for the text, one for tokens of the text that the question has too"),
         ({}, {"train": {**REPORTS, "unanswerable": 0.2}}, "`data.train.unanswerable` makes questions without an "
          "answer, which need `model.no_answer = true`"),
         ({}, {"train": {"builtin": "english-spanish"}}, "`data.train` does not fit `model.family`: a reader learns "

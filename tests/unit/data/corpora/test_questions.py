@@ -58,7 +58,7 @@ def test_questions_about_one_text_are_in_one_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({**ROW, "answer": "the mine"}, "the answer `the mine` does not occur in the text: an answer is a stretch of "
+        ({**ROW, "answer": "the mine"}, "the answer `the mine` does not occur in the text: an answer is a span of "
          "it, letter by letter. Correct it, or leave it empty if the text has none."),
         ({**ROW, "start": 3}, "`start` is 3, where the text has `ra found`, not the answer `the cave`: correct it "
          "(counted in characters from 0), or leave it out to take the first occurrence."),
@@ -67,7 +67,7 @@ def test_questions_about_one_text_are_in_one_part(tmp_path: Path) -> None:
         ({**ROW, "answer": "", "start": 3}, "`start` is 3, but there is no answer: leave it out, or give the answer."),
         ({**ROW, "start": "3"}, "field `start` is text, but must be a whole number of characters."),
         ({**ROW, "answer": 3}, "field `answer` is a number, but an answer is text, or a list of acceptable texts."),
-        ({**ROW, "answer": [3]}, "field `answer` is a list of other things, but an answer is text, or a list of "
+        ({**ROW, "answer": [3]}, "field `answer` is a list of other values, but an answer is text, or a list of "
          "acceptable texts."),
         ({**ROW, "question": " "}, "the question is empty: give one, or remove the row."),
         ({**ROW, "text": "\n"}, "the text is empty: give the text that the question is about, or remove the row."),

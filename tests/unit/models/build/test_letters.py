@@ -41,7 +41,7 @@ def test_a_reader_makes_vectors_of_the_width_of_embeddings_in_the_models_precisi
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"family": "convolutional", "kernel": 4}, "`kernel` must be odd, so that a letter is in its middle, but is 4"),
+        ({"family": "convolutional", "kernel": 4}, "`kernel` must be odd, so that it is centred on a letter, but is 4"),
         ({"family": "recurrent", "width": 25}, "`width` must be even, as each direction gives one half, but is 25"),
     ],
 )

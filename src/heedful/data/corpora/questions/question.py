@@ -1,4 +1,4 @@
-"""A question about a text, whose answer is a stretch of the text."""
+"""A question about a text, whose answer is a span of the text."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -46,7 +46,7 @@ def make_question(
         start = text.find(first)
         if start < 0:
             raise UserError(
-                f"{where}: the answer `{_short(first)}` does not occur in the text: an answer is a stretch of it, "
+                f"{where}: the answer `{_short(first)}` does not occur in the text: an answer is a span of it, "
                 "letter by letter. Correct it, or leave it empty if the text has none."
             )
     elif start < 0 or text[start : start + len(first)] != first:

@@ -65,8 +65,8 @@ def _answers(row: dict[str, object], field: str, where: str) -> tuple[str, ...]:
     for each in values:
         if not isinstance(each, str):
             raise UserError(
-                f"{where}: field `{field}` is {json_kind(value)}{' of other things' if value is values else ''}, but "
-                "an answer is text, or a list of acceptable texts."
+                f"{where}: field `{field}` is {json_kind(value)}{' of other values' if value is values else ''}, "
+                "but an answer is text, or a list of acceptable texts."
             )
     return tuple(checked_text(each, field, where) for each in values)
 
