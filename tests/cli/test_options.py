@@ -13,7 +13,7 @@ import typer.main
 from heedful.cli.options import DecodingOptions, flag, with_option_groups
 from heedful.config.decode import Decode
 from heedful.errors import UserError
-from heedful.tasks.translate.options import DecodeOptions
+from heedful.tasks.shared.sequences.search_options import DecodeOptions
 
 SEARCHING = ("translate", "evaluate", "compare")
 

@@ -25,7 +25,7 @@ from heedful.models.networks import LanguageModel
 from heedful.runs.training_run import train
 from heedful.tasks.generate.evaluation import evaluate_language
 from heedful.tasks.generate.predicted_text import CarriedText, WindowedText
-from heedful.tasks.protocol import show_nothing
+from heedful.tasks.shared.progress import show_nothing
 from heedful.training.truncated import TruncatedBackPropagation
 
 LETTERS = random.Random(0)

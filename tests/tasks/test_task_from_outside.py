@@ -21,7 +21,7 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.tasks.protocol import ShowProgress, show_nothing
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.task import TranslateTask

@@ -13,7 +13,7 @@ from heedful.cli import messages
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.tasks.translate.options import DecodeOptions
+    from heedful.tasks.shared.sequences.search_options import DecodeOptions
 
 # --- single options -----------------------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ from heedful.lab.compare import (
 from heedful.lab.compare_documents import are_language_models, compare_documents
 from heedful.lab.translate_test_set import Messages, translate_test_set
 from heedful.metrics.significance import SAMPLES, SEED
+from heedful.tasks.shared.sequences.search_options import SearchOptions
 from heedful.tasks.shared.shown_options import show_options
-from heedful.tasks.translate.options import SearchOptions
 
 OneRun = System | str | PathLike[str]
 

@@ -19,10 +19,10 @@ from heedful.errors import HeedfulError, UserError, by_caller, suggestion
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, check_lines
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.bundle import read_description
+from heedful.tasks.shared.sequences.search_options import SearchOptions
+from heedful.tasks.shared.sequences.text_codec import TextCodec
 from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator, load
-from heedful.tasks.translate.options import SearchOptions
-from heedful.tasks.translate.text_codec import TextCodec
 
 _MOST: Final = 1_000_000  # words are counted in this many lines of training data
 _TELL_EVERY: Final = 250_000  # lines between two progress messages

@@ -12,9 +12,9 @@ from heedful.tasks.answer.answer import MAX_ANSWER
 from heedful.tasks.loading import load
 from heedful.tasks.protocol import Evaluation, ScoresOutputs, Task
 from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.sequences.search_options import SearchOptions
 from heedful.tasks.shared.shown_options import Option, show_options
 from heedful.tasks.table import find_task
-from heedful.tasks.translate.options import SearchOptions
 
 
 class EvaluationOptions(SearchOptions, total=False):

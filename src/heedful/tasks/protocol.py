@@ -5,7 +5,6 @@ and `heedful.load`; the others are in `tasks.table`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -23,16 +22,10 @@ from heedful.metrics.scores import Score
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.training.objectives import Objective
 
 Validator = Callable[[], Mapping[str, float]]  # all scores; the first decides which model is best
-# Shows the progress of some work ("translating") over a number of items; the function is told how many were finished.
-ShowProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-
-
-def show_nothing(work: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Show no progress."""
-    return nullcontext(lambda finished: None)
 
 
 @runtime_checkable

@@ -15,8 +15,8 @@ from tests.cli.conversation import conversation
 from heedful.cli.main import run
 from heedful.data.tokenize.tokenizer import END, Tokenizer
 from heedful.models.bundle import read_bundle, write_weights
+from heedful.tasks.shared.sequences.text_codec import TextCodec
 from heedful.tasks.translate.model import Translator
-from heedful.tasks.translate.text_codec import TextCodec
 
 Sentences = Callable[[int], list[str]]
 Capture = pytest.CaptureFixture[str]

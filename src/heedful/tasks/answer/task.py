@@ -25,8 +25,8 @@ from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
 from heedful.tasks.answer.model import Reader, read_reader
 from heedful.tasks.answer.scoring import collator_of
 from heedful.tasks.answer.validation import ReaderValidator
-from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.training.objectives import AnswerEnds
 

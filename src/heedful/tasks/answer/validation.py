@@ -15,7 +15,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
 from heedful.tasks.answer.scoring import choose_answer, read_windows
-from heedful.tasks.protocol import ShowProgress, show_nothing
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first
 
 

@@ -32,8 +32,8 @@ from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifi
 from heedful.tasks.classify.model import TextClassifier, read_classifier
 from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
-from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
 from heedful.training.objectives import OneLabel, SeveralLabels, WithLanguageLoss
 

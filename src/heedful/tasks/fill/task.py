@@ -21,8 +21,8 @@ from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.feeds import masked_feed
 from heedful.tasks.fill.model import MaskFiller, read_filler
 from heedful.tasks.fill.validation import MaskedValidator
-from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.training.objectives import MaskedTokens
 

@@ -8,7 +8,7 @@ from heedful.metrics.language.masked_tokens import predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.feeds import evaluation_feed
-from heedful.tasks.protocol import ShowProgress, show_nothing
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first
 
 

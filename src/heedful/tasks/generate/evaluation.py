@@ -16,8 +16,8 @@ from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.predicted_text import predicted_text
-from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 
 
 @dataclass(frozen=True)

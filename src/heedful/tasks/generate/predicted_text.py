@@ -16,7 +16,7 @@ from heedful.data.token_store import TokenStore
 from heedful.errors import UserError, by_caller
 from heedful.metrics.language.perplexity import Likelihood, carried_likelihood, likelihood
 from heedful.models.networks import LanguageModel
-from heedful.tasks.protocol import ShowProgress
+from heedful.tasks.shared.progress import ShowProgress
 from heedful.training.truncated import carrying
 
 _STREAMS: Final = 10  # that a text is read in at once; each begins with nothing before it

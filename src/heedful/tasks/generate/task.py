@@ -23,8 +23,8 @@ from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
 from heedful.tasks.generate.model import TextGenerator, read_generator
 from heedful.tasks.generate.validation import LanguageValidator
-from heedful.tasks.protocol import ShowProgress, show_nothing
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.training.objectives import NextToken
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation

@@ -6,7 +6,7 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.predicted_text import predicted_text
-from heedful.tasks.protocol import ShowProgress, show_nothing
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 END_PIECE: Final = "</s>"
+LONGEST_SCORED: Final = 10_000  # tokens of a side of a pair: time and memory grow with the square of it
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import Score
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.translate.options import SearchOptions
+from heedful.tasks.shared.sequences.search_options import SearchOptions
+from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 from heedful.tasks.translate.scoring import score_tokens
-from heedful.tasks.translate.text_codec import Languages, TextCodec
 from heedful.tasks.translate.translation import Translation
 
 

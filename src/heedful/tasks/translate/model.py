@@ -25,14 +25,14 @@ from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
+from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
-from heedful.tasks.translate.options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.translate.scoring import PairScore, refuse_long_side, score_tokens
-from heedful.tasks.translate.text_codec import Languages, TextCodec
 from heedful.tasks.translate.translation import BLANK
 from heedful.tasks.translate.translation import Translation as Translation
 

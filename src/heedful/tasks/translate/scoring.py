@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
@@ -11,9 +10,7 @@ from heedful.errors import UserError
 from heedful.metrics.language.log_probabilities import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.token_scores import TokenScores
-
-LONGEST_SCORED: Final = 10_000  # tokens of a side: time and memory grow with the square of it
+from heedful.tasks.shared.token_scores import LONGEST_SCORED, TokenScores
 
 
 @dataclass(frozen=True)

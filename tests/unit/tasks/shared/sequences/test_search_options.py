@@ -9,10 +9,10 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.settings import Sampling
 from heedful.errors import UserError
+from heedful.tasks.shared.sequences.search_options import _CHECKS, SearchOptions, resolve
 from heedful.tasks.shared.shown_options import options_of
 from heedful.tasks.translate.alignment import align
 from heedful.tasks.translate.model import Translator
-from heedful.tasks.translate.options import _CHECKS, SearchOptions, resolve
 
 
 def test_what_is_left_out_is_the_recipes() -> None:

@@ -12,7 +12,7 @@ from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.tasks.translate.text_codec import Languages, TextCodec
+from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 
 ENGLISH = "a dog , isn 't it ? <2de>"
 OTHERS = "ein Hund , nicht ? l' été !"

@@ -11,8 +11,8 @@ from heedful.config.reading.describing.meanings import brief_meaning
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.errors import UserError, by_caller, suggestion
+from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.shown_options import Option, options_of
-from heedful.tasks.translate.text_codec import Languages
 
 
 def _of_recipe(key: str) -> Option:

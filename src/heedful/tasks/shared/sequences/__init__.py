@@ -1,0 +1,1 @@
+"""What tasks that map one sequence to another have in common: texts, options of a search, data, validation."""
