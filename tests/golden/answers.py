@@ -24,6 +24,8 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
         return _continuations(model, asked)
     if "questions" in asked:
         return _stretches(model, asked)
+    if "tag" in asked:
+        return _labels(model, asked)
     return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
 
 
@@ -86,6 +88,16 @@ def _classifications(model: Any, asked: Mapping[str, Any]) -> Json:
             for parts in looked
         ],
         "embedded": _few_numbers(model.embed(texts)),
+    }
+
+
+def _labels(model: Any, asked: Mapping[str, Any]) -> Json:
+    said = model.tag(asked["tag"])
+    return {
+        "labels": [*model.labels],
+        "tagged": [
+            {"words": [*each.words], "labels": [*each.labels], "probabilities": [*each.probabilities]} for each in said
+        ],
     }
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from tests.golden.answers import answers
 from tests.golden.cases.golden import Golden
 from tests.golden.cases.text_models import TEXT_MODELS
-from tests.golden.cases.texts import column, reviews, running_text, topic_pairs, topics, translated, tsv
+from tests.golden.cases.texts import column, noun_phrases, reviews, running_text, topic_pairs, topics, translated, tsv
 from tests.golden.cases.translators import TRANSLATORS
 
 import heedful
@@ -42,6 +42,7 @@ def write_texts(folder: Path) -> None:
     for name, labelled in (("reviews", reviews()), ("topics", topics()), ("pairs", topic_pairs())):
         (folder / f"{name}.tsv").write_text(tsv(labelled))
     (folder / "running.txt").write_text(running_text())
+    (folder / "phrases.conll").write_text(noun_phrases())
 
 
 def make(name: str) -> None:
@@ -85,6 +86,8 @@ def _ranked(answered: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
     for one in answered.get("answered", ()):
         yield from pairwise([span["probability"] for span in one["spans"]])
         yield from ((span["probability"], one["no_answer"]) for span in one["spans"])
+    for said in answered.get("tagged", ()):
+        yield from ((share, 0.5) for share in said["probabilities"])
     for filled in answered.get("filled", ()):
         for candidates in filled["masks"]:
             yield from pairwise(one["probability"] for one in candidates)

@@ -19,6 +19,14 @@ valid = { text = "running.txt", part = "0/8" }
 batch_tokens = 256
 max_length = 32
 """
+_PHRASES: Final = """
+[data]
+train = { conll = "phrases.conll", word = 1, label = 2, part = "1-7/8" }
+valid = { conll = "phrases.conll", word = 1, label = 2, part = "0/8" }
+batch_tokens = 256
+max_length = 16
+"""
+_TAGGED: Final = {"tag": ["the dog sees a small fish today .", "a bird likes the strange songs .", "now the girl"]}
 _OPINIONS: Final = ["The film was great. The cast was funny.", "The ending was dull.", "The story was odd, but great!"]
 _PAIRS: Final = {
     "classify": ["The soup was fine.", "The lamp was fine."],
@@ -276,5 +284,32 @@ decoder = { family = "recurrent", cell = "lstm", width = 12, layers = 2, dropout
         _CONTINUED,
         steps=300,
         lr=0.03,
+    ),
+    "tagger-transformer": Golden(
+        _PHRASES,
+        """
+[tokenizer]
+kind = "wordpiece"
+size = 60
+[model]
+family = "tagger"
+encoder = { family = "transformer", width = 8, heads = 2, layers = 1, inner = 16 }
+""",
+        _TAGGED,
+        steps=40,
+    ),
+    "tagger-recurrent-letters-crf": Golden(
+        _PHRASES,
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "tagger"
+encoder = { family = "recurrent", cell = "lstm", width = 6, embedding = 6, dropout = 0.0 }
+letters = { family = "convolutional", width = 6, embedding = 2 }
+crf = true
+""",
+        _TAGGED,
+        steps=40,
     ),
 }

@@ -56,6 +56,19 @@ def topics() -> list[tuple[str, str]]:
     return rows
 
 
+def noun_phrases() -> str:
+    """Sentences in columns, whose noun phrases are marked by BIO; blank lines separate them."""
+    return "\n".join(
+        "".join(
+            f"{word}\t{label}\n"
+            for part, marked in ((who[0], True), (does[0], False), (what[0], True), (when[0], False), (".", False))
+            for place, word in enumerate(part.split())
+            for label in [("I-NP" if place else "B-NP") if marked else "O"]
+        )
+        for who, does, what, when in product(_WHO, _DOES, _WHAT, _WHEN)
+    )
+
+
 def topic_pairs() -> list[tuple[str, str, str]]:
     """Two texts each, and whether they are about the same."""
     things = [(topic, thing) for topic, some in _TOPICS.items() for thing in some]
