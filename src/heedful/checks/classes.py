@@ -165,7 +165,7 @@ def _forbidden(corpus: LintedCorpus, wrong: Sequence[tuple[TaggedText, Forbidden
         "forbidden_labels",
         corpus.part,
         f"sentences whose labels {scheme} forbids: {len(wrong):,} of {len(corpus):,}; the first: {found.reason}",
-        "They are learned as they are, and scores read such a label as the begin of a span: correct them.",
+        "They are learned as they are, and scores read such a label as the start of a span: correct them.",
         corpus.name,
         ", ".join(corpus.corpus.files()),
         count=len(wrong),

@@ -19,6 +19,7 @@ from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import TransformerEncoderTable
+from heedful.config.model.letters import RecurrentLettersTable
 from heedful.config.model.reader import ReaderModel
 from heedful.config.model.tagger import TaggerModel
 from heedful.config.model.transformer import TransformerModel
@@ -137,11 +138,12 @@ def _storage(tensor: Tensor) -> int:
 
 @contextmanager
 def _fake_mode(config: AnyModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
-    """Use fake tensors if the model allows it: recurrent models need the values of sentence lengths.
+    """Use fake tensors if the model allows it: recurrent layers need the values of sentence or word lengths.
 
     Tensors of the objective stay real: the weights of classes.
     """
     possible = device.type == "cpu" and isinstance(_encoder(config), TransformerModel | TransformerEncoderTable)
+    possible = possible and not _reads_letters_one_by_one(config)
     with FakeTensorMode(allow_non_fake_inputs=True) if possible else nullcontext() as mode:
         yield mode
 
@@ -152,7 +154,7 @@ def _device_of_values(config: AnyModel, device: torch.device) -> Iterator[torch.
 
     Operations there save a few percent more or less than on a CPU.
     """
-    bare = device.type == "cpu" and isinstance(_encoder(config), BertModel)
+    bare = device.type == "cpu" and isinstance(_encoder(config), BertModel) and not _reads_letters_one_by_one(config)
     place = torch.device("meta") if bare else device
     with place:
         yield place
@@ -160,6 +162,10 @@ def _device_of_values(config: AnyModel, device: torch.device) -> Iterator[torch.
 
 def _encoder(config: AnyModel) -> object:
     return config.encoder if isinstance(config, ClassifierModel | TaggerModel | ReaderModel) else config
+
+
+def _reads_letters_one_by_one(config: AnyModel) -> bool:
+    return isinstance(config, TaggerModel) and isinstance(config.letters, RecurrentLettersTable)
 
 
 def _available(device: torch.device) -> int | None:

@@ -5,7 +5,7 @@ Lafferty et al. 2001; over the states of a network, Lample et al. 2016, 2.2.
 Shape letters of this file: C  labels
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import torch
@@ -24,7 +24,9 @@ _FORBIDDEN: Final = -1e6  # the score of a forbidden transition in a loss: exp o
 
 
 def transition_matrix(rules: AllowedTransitions) -> Bool[Tensor, "C_plus_1 C_plus_1"]:
-    """Return which transitions are allowed, as `LinearChain` takes them."""
+    """Return which transitions are allowed, as `LinearChain` takes them; sentences of all lengths must have a path."""
+    if not any(start and rules.follow[label][label] and rules.end[label] for label, start in enumerate(rules.start)):
+        raise ValueError("no label may start, continue and end a sentence: some lengths would have no path")
     rows = [[*follow, end] for follow, end in zip(rules.follow, rules.end, strict=True)]
     return torch.tensor([*rows, [*rules.start, True]])
 
@@ -53,11 +55,8 @@ class LinearChain(nn.Module):
 
     def __init__(self, labels: int, allowed: Bool[Tensor, "C_plus_1 C_plus_1"] | None = None) -> None:
         super().__init__()
-        if allowed is not None:
-            if allowed.shape != (labels + 1, labels + 1):
-                raise ValueError(f"transitions of shape {tuple(allowed.shape)} for {labels} labels and the two ends")
-            if not (allowed[:-1, :-1].diag() & allowed[-1, :-1] & allowed[:-1, -1]).any():
-                raise ValueError("no label may start, continue and end a sentence: some lengths would have no path")
+        if allowed is not None and allowed.shape != (labels + 1, labels + 1):
+            raise ValueError(f"transitions of shape {tuple(allowed.shape)} for {labels} labels and the two ends")
         self.start = nn.Parameter(torch.zeros(labels))
         self.transitions = nn.Parameter(torch.zeros(labels, labels))
         self.end = nn.Parameter(torch.zeros(labels))
@@ -244,14 +243,15 @@ class _LogPartition(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, start: Tensor, steps: Tensor, end: Tensor, lengths: Tensor, free: Tensor | None
     ) -> Tensor:
-        ctx.sums, ctx.dtype = _Sums.over(x, start, steps, end, lengths, free), x.dtype
-        return ctx.sums.totals_B.to(x.dtype)
+        sums, ctx.dtype = _Sums.over(x, start, steps, end, lengths, free), x.dtype
+        ctx.save_for_backward(*(getattr(sums, part.name) for part in fields(sums)))
+        return sums.totals_B.to(x.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy_B: Tensor) -> tuple[Tensor | None, ...]:
         dy_B1 = dy_B.unsqueeze(1)
-        p_LBC, pairs_GCC, last_BC = ctx.sums.probabilities(dy_B1.double())
+        p_LBC, pairs_GCC, last_BC = _Sums(*ctx.saved_tensors).probabilities(dy_B1.double())
         gradients = p_LBC * dy_B1, p_LBC[0] * dy_B1, pairs_GCC, last_BC * dy_B1
         return *(gradient.to(ctx.dtype) for gradient in gradients), None, None
 

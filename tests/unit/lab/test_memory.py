@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.shared.sound_corpora import CORPORA, recipe_of, write
+from tests.shared.taggers import tagged_sentences, tagger_recipe, write_conll
 from tests.unit.lab.small_transformers import ACTIVATIONS, CONFIGS, VOCABULARY, config, store
 from torch import Tensor
 
@@ -146,3 +147,23 @@ def test_memory_of_other_tasks_is_that_of_a_real_forward_pass(
     model = build_network(recipe.model, prepared.vocabularies)
     saved = saved_bytes(model, whole.batch(largest_batch(whole).planned), objective)
     assert memory.activations == (saved if task == "classify" else pytest.approx(saved, rel=0.05))
+
+
+@pytest.mark.parametrize("encoder", ["transformer", "bert", "recurrent"])
+@pytest.mark.parametrize("letters", ["convolutional", "recurrent"])
+def test_memory_of_taggers_that_read_letters_is_measured(
+    encoder: str, letters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    for name in ("train", "valid"):
+        write_conll(tmp_path / f"{name}.conll", tagged_sentences(8))
+    shape = {"width": 8} if encoder == "recurrent" else {"width": 8, "heads": 2, "layers": 1, "inner": 8}
+    model = {"encoder": {"family": encoder, **shape}, "letters": {"family": letters, "width": 6}, "crf": True}
+    recipe = tagger_recipe(tmp_path, model)
+    of_task = find_task(recipe)
+    prepared = of_task.prepare(recipe, None, lambda message: None)
+    whole, objective = of_task.feed(recipe, prepared), of_task.objective(recipe, prepared)
+    memory = measure_memory(recipe, prepared.vocabularies, objective, whole, torch.device("cpu"), torch.float32)
+    network = build_network(recipe.model, prepared.vocabularies)
+    saved = saved_bytes(network, whole.batch(largest_batch(whole).planned), objective)
+    assert memory.activations == pytest.approx(saved, rel=0.05)

@@ -60,8 +60,7 @@ def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) ->
 def _allowed(labels: Sequence[str]) -> Tensor | None:
     """Return which label may follow which, where labels mark spans; it depends on their names, so it is no weight."""
     scheme = scheme_of(labels)
-    with torch.device("cpu"):  # even where a network is built for its shapes alone
-        return None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
+    return None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
 
 
 def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:
