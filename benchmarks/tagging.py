@@ -139,12 +139,15 @@ def columns_of(options: argparse.Namespace) -> Path:
 
 
 def write_all_columns(options: argparse.Namespace) -> None:
-    """Write the columns of all trees, or with --tiny of a few."""
+    """Write the columns of all trees; with --tiny of a few, which are training, validation and test data alike."""
+    folder = columns_of(options)
+    if not options.tiny:
+        for split in SPLITS:
+            write_columns(options.data / f"{split}.trees.gz", folder)
+        return
+    sentences = write_columns(options.data / "dev.trees.gz", folder).read_text(encoding="utf-8").split("\n\n")
     for split in SPLITS:
-        path = write_columns(options.data / f"{split}.trees.gz", columns_of(options))
-        if options.tiny:
-            sentences = path.read_text(encoding="utf-8").split("\n\n")
-            path.write_text("\n\n".join(sentences[:TINY_SENTENCES]), encoding="utf-8")
+        (folder / f"{split}.conll").write_text("\n\n".join(sentences[:TINY_SENTENCES]), encoding="utf-8")
 
 
 def train_bert(options: argparse.Namespace) -> Path:

@@ -13,7 +13,12 @@ from heedful.config.reading.toml import toml_document
 PAIRS = {"source": "train.en", "target": "train.de"}
 LABELLED = {"tsv": "train.tsv", "label": 1, "text": 2}
 RUNNING = {"text": "train.txt"}
-CORPORA: dict[str, dict[str, Any]] = {"classifier": LABELLED, "bert": RUNNING, "language": RUNNING}  # else pairs
+CORPORA: dict[str, dict[str, Any]] = {
+    "classifier": LABELLED,
+    "tagger": {"conll": "train.conll"},
+    "bert": RUNNING,
+    "language": RUNNING,
+}  # else pairs
 
 
 @pytest.mark.parametrize("block", blocks_in("toml"), ids=lambda block: block.where)
