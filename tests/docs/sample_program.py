@@ -94,7 +94,15 @@ def use(folder: Path) -> None:
     print(generator.embed(["a"], pool="last").shape)
 
     model = heedful.load(folder)
-    assert_type(model, heedful.Translator | heedful.TextClassifier | heedful.MaskFiller | heedful.TextGenerator)
+    assert_type(
+        model,
+        heedful.Translator
+        | heedful.TextClassifier
+        | heedful.Tagger
+        | heedful.MaskFiller
+        | heedful.TextGenerator
+        | heedful.Reader,
+    )
     if isinstance(model, heedful.MaskFiller):
         print(model.fill("[MASK]").text)
 

@@ -67,13 +67,14 @@ class QuestionCollator:
             segments[in_text[_in_question(questions, asked, texts, read)]] = 2
         possible = np.zeros(layout.tokens, np.bool_)
         possible[starts] = possible[in_text] = True
-        ends_of = self._answers(stores, indices, asked, layout.sentences)
+        first, last = map(torch.from_numpy, self._answers(stores, indices, asked, layout.sentences))
         return QuestionBatch(
             Packed(torch.from_numpy(values), layout, torch.from_numpy(segments)),
             torch.from_numpy(possible),
-            *map(torch.from_numpy, ends_of),
-            sentences=len(indices),
-            tokens=int(lengths.sum()),
+            first,
+            last,
+            len(indices),
+            int(lengths.sum()),
         )
 
     def _answers(self, stores: Sequence[TokenStore], indices: Indices, asked: Indices, rows: int) -> list[Indices]:

@@ -168,7 +168,8 @@ class _Draw:
 
 def _tell(events: Sequence[Event], draw: _Draw) -> tuple[str, list[Mapping[str, tuple[int, int]]]]:
     """Return the text of a report, and for each event where it answers each kind of question."""
-    text, places = "", []
+    text = ""
+    places: list[Mapping[str, tuple[int, int]]] = []
     for event in events:
         if draw.below(3) == 0:
             text += f"{draw.one(FILLERS)} "

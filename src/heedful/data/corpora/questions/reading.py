@@ -61,14 +61,14 @@ def _answers(row: dict[str, object], field: str, where: str) -> tuple[str, ...]:
     if field not in row:
         text_field(row, field, where)  # says that it is missing
     value = row[field]
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    for each in values:
-        if not isinstance(each, str):
-            raise UserError(
-                f"{where}: field `{field}` is {json_kind(value)}{' of other values' if value is values else ''}, "
-                "but an answer is text, or a list of acceptable texts."
-            )
-    return tuple(checked_text(each, field, where) for each in values)
+    values: list[object] = value if isinstance(value, list) else [] if value is None else [value]
+    texts = [each for each in values if isinstance(each, str)]
+    if len(texts) < len(values):
+        raise UserError(
+            f"{where}: field `{field}` is {json_kind(value)}{' of other values' if value is values else ''}, "
+            "but an answer is text, or a list of acceptable texts."
+        )
+    return tuple(checked_text(each, field, where) for each in texts)
 
 
 def _start(row: dict[str, object], field: str, where: str) -> int | None:
