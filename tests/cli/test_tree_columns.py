@@ -60,5 +60,5 @@ def test_parts_without_their_data_are_left_out_by_default(tmp_path: Path) -> Non
 
 def test_a_line_that_is_not_a_tree_is_named(tmp_path: Path) -> None:
     (tmp_path / "dev.trees").write_text("(ROOT (NN a))\n(ROOT (NN a)\n")
-    with pytest.raises(Exception, match=r"dev\.trees, line 2: 1 bracket of its tree not closed"):
+    with pytest.raises(Exception, match=r"dev\.trees, line 2: 1 bracket not closed"):
         write_columns(tmp_path / "dev.trees", tmp_path)
