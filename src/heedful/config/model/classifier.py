@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from heedful.config.model.bert import BertModel
 from heedful.config.model.encoders import (
     HierarchicalEncoderTable,
+    OnEncoder,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
@@ -15,7 +16,7 @@ from heedful.config.model.pools import AnyPool, PoolName
 from heedful.config.section import Section, Share
 
 
-class ClassifierModel(Section):
+class ClassifierModel(OnEncoder, Section):
     """An encoder, a pool that reduces its output to one vector, and a linear map to classes."""
 
     family: Literal["classifier"]
@@ -53,17 +54,6 @@ class ClassifierModel(Section):
     def joins_after_reading(self) -> bool:
         """Whether the texts of a pair are read one by one, and joined by co-attention."""
         return self.join != "sequence"
-
-    @property
-    def width(self) -> int:
-        """Width of the encoder's states."""
-        return self.encoder.width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a text, markers included, and the key that sets it; None where there is no limit."""
-        end = self.encoder.longest
-        return end and (end[0], f"encoder.{end[1]}")
 
     @property
     def nested(self) -> bool:

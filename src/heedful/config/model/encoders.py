@@ -1,6 +1,6 @@
 """Tables of encoders for models that read one sequence: Transformer, recurrent, hierarchical."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -119,3 +119,22 @@ class HierarchicalEncoderTable(Section):
                 f"but that is {end[0]}"
             )
         return self
+
+
+class OnEncoder:
+    """What tables of models with an encoder under a head have in common. It is not a table: it has no keys."""
+
+    if TYPE_CHECKING:
+        encoder: Any
+
+    @property
+    def width(self) -> int:
+        """Width of the encoder's states."""
+        width: int = self.encoder.width
+        return width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of an input, markers included, and the key that sets it; None where there is no limit."""
+        end: tuple[int, str] | None = self.encoder.longest
+        return end and (end[0], f"encoder.{end[1]}")

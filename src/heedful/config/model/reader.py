@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from heedful.config.model.bert import BertModel
-from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.section import Section, Share
 
 
-class ReaderModel(Section):
+class ReaderModel(OnEncoder, Section):
     """An encoder, and two scores of every token: that the answer starts there, and that it ends there."""
 
     family: Literal["reader"]
@@ -27,14 +27,3 @@ class ReaderModel(Section):
 
     It needs `encoder.segments = 3`. With it, a small model without pre-training learns much faster.
     """
-
-    @property
-    def width(self) -> int:
-        """Width of the encoder's states."""
-        return self.encoder.width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of question and text, markers included, and the key that sets it; None without a limit."""
-        end = self.encoder.longest
-        return end and (end[0], f"encoder.{end[1]}")

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from heedful.config.model.bert import BertModel
-from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.letters import AnyLetters
 from heedful.config.section import Section, Share
 
 
-class TaggerModel(Section):
+class TaggerModel(OnEncoder, Section):
     """An encoder, and a linear map from its state at the first piece of each word to the word's label."""
 
     family: Literal["tagger"]
@@ -27,14 +27,3 @@ class TaggerModel(Section):
 
     With BIO or BIOES labels, it never chooses a forbidden sequence, such as `I-PER` after `O`.
     """
-
-    @property
-    def width(self) -> int:
-        """Width of the encoder's states."""
-        return self.encoder.width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a text, markers included, and the key that sets it; None where there is no limit."""
-        end = self.encoder.longest
-        return end and (end[0], f"encoder.{end[1]}")

@@ -3,6 +3,8 @@
 Shape letters of this file: L, A  length and width of the first sequence    M, C  of the second    F  inner width
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -11,7 +13,32 @@ from heedful.nn.alignments.distributions import softmax
 from heedful.nn.layers.linear import Linear
 
 
-class CoAttention(nn.Module):
+class _PoolsBoth(nn.Module, ABC):
+    """Pools two sequences by weights of their tokens, which subclasses compute."""
+
+    def forward(
+        self,
+        a_BLA: Float[Tensor, "B L A"],
+        keep_BL: Bool[Tensor, "B L"],
+        b_BMC: Float[Tensor, "B M C"],
+        keep_BM: Bool[Tensor, "B M"],
+    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B C"]]:
+        """Pool the tokens that `keep` marks in both sequences."""
+        weights_BL, weights_BM = self.weights(a_BLA, keep_BL, b_BMC, keep_BM)
+        return _pool(weights_BL, _zero_padding(a_BLA, keep_BL)), _pool(weights_BM, _zero_padding(b_BMC, keep_BM))
+
+    @abstractmethod
+    def weights(
+        self,
+        a_BLA: Float[Tensor, "B L A"],
+        keep_BL: Bool[Tensor, "B L"],
+        b_BMC: Float[Tensor, "B M C"],
+        keep_BM: Bool[Tensor, "B M"],
+    ) -> tuple[Float[Tensor, "B L"], Float[Tensor, "B M"]]:
+        """Return the weight of each token in the two pooled vectors."""
+
+
+class CoAttention(_PoolsBoth):
     """Parallel co-attention of sequences a and b      Lu et al. 2016, 3.3
 
     C   = tanh(a W_c b^T / sqrt(A))             affinity of each token of a and each token of b
@@ -27,17 +54,6 @@ class CoAttention(nn.Module):
         self.affinity = Linear(width_b, width_a, bias=False)
         self.into_a, self.into_b = Linear(width_a, inner, bias=False), Linear(width_b, inner, bias=False)
         self.score_a, self.score_b = Linear(inner, 1, bias=False), Linear(inner, 1, bias=False)
-
-    def forward(
-        self,
-        a_BLA: Float[Tensor, "B L A"],
-        keep_BL: Bool[Tensor, "B L"],
-        b_BMC: Float[Tensor, "B M C"],
-        keep_BM: Bool[Tensor, "B M"],
-    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B C"]]:
-        """Pool the tokens that `keep` marks in both sequences."""
-        weights_BL, weights_BM = self.weights(a_BLA, keep_BL, b_BMC, keep_BM)
-        return _pool(weights_BL, _zero_padding(a_BLA, keep_BL)), _pool(weights_BM, _zero_padding(b_BMC, keep_BM))
 
     def weights(
         self,
@@ -60,7 +76,7 @@ class CoAttention(nn.Module):
         return weights_BL, weights_BM
 
 
-class AlternatingCoAttention(nn.Module):
+class AlternatingCoAttention(_PoolsBoth):
     """Alternating co-attention of sequences a and b, in three steps      Lu et al. 2016, 3.3
 
     s        = A_1(a; 0)           a summary of a
@@ -78,17 +94,6 @@ class AlternatingCoAttention(nn.Module):
         self.summary = _GuidedAttention(width_a, None, inner)
         self.over_b = _GuidedAttention(width_b, width_a, inner)
         self.over_a = _GuidedAttention(width_a, width_b, inner)
-
-    def forward(
-        self,
-        a_BLA: Float[Tensor, "B L A"],
-        keep_BL: Bool[Tensor, "B L"],
-        b_BMC: Float[Tensor, "B M C"],
-        keep_BM: Bool[Tensor, "B M"],
-    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B C"]]:
-        """Pool the tokens that `keep` marks in both sequences."""
-        weights_BL, weights_BM = self.weights(a_BLA, keep_BL, b_BMC, keep_BM)
-        return _pool(weights_BL, _zero_padding(a_BLA, keep_BL)), _pool(weights_BM, _zero_padding(b_BMC, keep_BM))
 
     def weights(
         self,
