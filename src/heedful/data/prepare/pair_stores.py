@@ -11,6 +11,7 @@ from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
+from heedful.data.prepare.prepared import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_stream, open_store, write_store
 from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
@@ -21,8 +22,6 @@ from heedful.errors import UserError
 _CHUNK = 4096  # pairs that are tokenized together
 _FEW = 12  # chunks for which no other processes are started
 _TELL_EVERY = 64  # chunks
-
-Contents = Mapping[AnyCorpus, Mapping[str, object]]  # what decides which pairs a corpus gives
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, AnyTokenizer, SideName, side_of
 from heedful.data.cache import Say
-from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.pairs import is_blank, read_pairs
-from heedful.data.prepare.pair_stores import Contents, Tokenizing
-from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
+from heedful.data.prepare.pair_stores import Tokenizing
+from heedful.data.prepare.prepared import Contents, Prepared, contents_of, weights_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.cached import TokenizerTraining
 from heedful.data.tokenize.pair_encoder import Filters
@@ -32,10 +31,7 @@ def prepare(
     `progress` is called with a line of text for each longer task.
     """
     data = recipe.data
-    for corpus in (*data.train, *data.valid):
-        check_files(corpus, data.folder)
-    tell_unreadable_tests(data, progress)
-    contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
+    contents = contents_of(data, progress)
     vocabularies = given or _train_tokenizers(data, recipe.tokenizer, contents, progress)
     source, target = vocabularies["source"], vocabularies["target"]
     for corpus in (*data.train, *data.valid, *data.test):

@@ -1,14 +1,18 @@
 """What training needs to know about the data, whatever the task."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
+from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say
-from heedful.data.corpora.files import check_files
+from heedful.data.corpora.files import check_files, content_key
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import HeedfulError
+
+Contents = Mapping[AnyCorpus, Mapping[str, object]]  # what decides which rows a corpus gives
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +23,21 @@ class Prepared:
     train: tuple[TokenStore, ...]  # one per corpus
     weights: tuple[float, ...]  # of the training corpora
     valid: tuple[TokenStore, ...]
+
+    @classmethod
+    def of(cls, vocabularies: Vocabularies, data: Data, store: Callable[[AnyCorpus], TokenStore]) -> Self:
+        """Make the store of every training and validation corpus."""
+        train = tuple(store(corpus) for corpus in data.train)
+        weights = weights_of(data, [len(each) for each in train])
+        return cls(vocabularies, train, weights, tuple(store(corpus) for corpus in data.valid))
+
+
+def contents_of(data: Data, progress: Say) -> Contents:
+    """Check the files of all corpora, and return what decides which rows those of training give."""
+    for corpus in (*data.train, *data.valid):
+        check_files(corpus, data.folder)
+    tell_unreadable_tests(data, progress)
+    return {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
 
 
 def tell_unreadable_tests(data: Data, progress: Say) -> None:

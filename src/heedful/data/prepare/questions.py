@@ -18,11 +18,9 @@ from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.rules.answer import reader_model
 from heedful.data.cache import Say, cache_folder, cached, key_of
-from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions
-from heedful.data.prepare.pair_stores import Contents
-from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
+from heedful.data.prepare.prepared import Contents, Prepared, contents_of
 from heedful.data.prepare.question_windows import PiecedQuestion, Windowing, piece_questions
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, open_store, write_store
@@ -45,10 +43,7 @@ def prepare_questions(
     `progress` gets a line of text for every longer piece of work.
     """
     data = recipe.data
-    for corpus in (*data.train, *data.valid):
-        check_files(corpus, data.folder)
-    tell_unreadable_tests(data, progress)
-    contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
+    contents = contents_of(data, progress)
     if given is not None:
         tokenizer = given["text"]
     else:
@@ -56,13 +51,7 @@ def prepare_questions(
         training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train)
         tokenizer = training.tokenizer("text", "", lambda: QuestionSample.of(recipe), progress)
     work = QuestionStores(data, tokenizer, contents, progress, reader_model(recipe).no_answer)
-    train = tuple(work.store(corpus) for corpus in data.train)
-    return Prepared(
-        Vocabularies({"text": tokenizer}),
-        train=train,
-        weights=weights_of(data, [len(store) for store in train]),
-        valid=tuple(work.store(corpus) for corpus in data.valid),
-    )
+    return Prepared.of(Vocabularies({"text": tokenizer}), data, work.store)
 
 
 @dataclass(frozen=True)

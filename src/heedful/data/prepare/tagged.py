@@ -18,11 +18,9 @@ from heedful.config.corpora import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say, cache_folder, cached, key_of
-from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged
 from heedful.data.prepare.letters import SPELLING, letters_of
-from heedful.data.prepare.pair_stores import Contents
-from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
+from heedful.data.prepare.prepared import Contents, Prepared, contents_of
 from heedful.data.prepare.texts import TextSample
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, open_store, write_store
@@ -45,10 +43,7 @@ def prepare_tagged(recipe: Recipe, progress: Say = lambda message: None, given: 
     `progress` gets a line of text for every longer piece of work.
     """
     data = recipe.data
-    for corpus in (*data.train, *data.valid):
-        check_files(corpus, data.folder)
-    tell_unreadable_tests(data, progress)
-    contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
+    contents = contents_of(data, progress)
     if given is not None:
         tokenizer = given["text"]
     else:
@@ -57,13 +52,7 @@ def prepare_tagged(recipe: Recipe, progress: Say = lambda message: None, given: 
     labels = (given.labels if given else ()) or labels_of_words(data.train, data)
     letters = getattr(recipe.model, "letters", None) is not None
     work = TaggedStores(data, tokenizer, contents, progress, labels, letters)
-    train = tuple(work.store(corpus) for corpus in data.train)
-    return Prepared(
-        Vocabularies({"text": tokenizer}, labels),
-        train=train,
-        weights=weights_of(data, [len(store) for store in train]),
-        valid=tuple(work.store(corpus) for corpus in data.valid),
-    )
+    return Prepared.of(Vocabularies({"text": tokenizer}, labels), data, work.store)
 
 
 def labels_of_words(corpora: Iterable[AnyCorpus], data: Data) -> tuple[str, ...]:

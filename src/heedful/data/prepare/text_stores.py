@@ -24,7 +24,7 @@ from heedful.data.corpora.sentence_splitting import RULES
 from heedful.data.corpora.texts import Text, classes_of, read_texts
 from heedful.data.prepare.document_pieces import document_of, lettered_streams, to_encode
 from heedful.data.prepare.letters import LETTERS, SPELLING
-from heedful.data.prepare.pair_stores import Contents
+from heedful.data.prepare.prepared import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
 from heedful.data.tokenize.known_words import ID, KnownWords

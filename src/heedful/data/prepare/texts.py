@@ -8,11 +8,10 @@ from heedful.config.corpora import TEXTS, PlainTexts, RowTexts
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents
-from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.running_text import read_running_text
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
-from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests, weights_of
+from heedful.data.prepare.prepared import Prepared, contents_of
 from heedful.data.prepare.text_stores import TextStores, labels_in
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.cached import TokenizerTraining
@@ -40,10 +39,7 @@ def prepare_texts(
     whether the vocabulary needs `<mask>`, and `letters` whether documents have the letters of their words.
     """
     data = recipe.data
-    for corpus in (*data.train, *data.valid):
-        check_files(corpus, data.folder)
-    tell_unreadable_tests(data, progress)
-    contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
+    contents = contents_of(data, progress)
     if given is not None:
         tokenizer = given["text"]
     else:
@@ -54,13 +50,7 @@ def prepare_texts(
     if labelled is not None:
         labels = labels or labels_in(data.train, data, several)
     work = TextStores(data, tokenizer, contents, progress, labels, several, documents, running, letters)
-    train = tuple(work.store(corpus) for corpus in data.train)
-    return Prepared(
-        Vocabularies({"text": tokenizer}, labels),
-        train=train,
-        weights=weights_of(data, [len(store) for store in train]),
-        valid=tuple(work.store(corpus) for corpus in data.valid),
-    )
+    return Prepared.of(Vocabularies({"text": tokenizer}, labels), data, work.store)
 
 
 @dataclass(frozen=True)

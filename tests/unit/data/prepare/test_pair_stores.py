@@ -20,7 +20,8 @@ from heedful.config.tokenizer import ByteBpe
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.pairs import Pair, read_pairs
 from heedful.data.prepare import pair_stores as tokenizing
-from heedful.data.prepare.pair_stores import Contents, Tokenizing
+from heedful.data.prepare.pair_stores import Tokenizing
+from heedful.data.prepare.prepared import Contents
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import worker_pool as workers
 from heedful.data.tokenize.pair_encoder import Encoder, Filters

@@ -14,7 +14,7 @@ from heedful.config.data import Data
 from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.sentence_splitting import split_sentences
-from heedful.data.prepare.pair_stores import Contents
+from heedful.data.prepare.prepared import Contents
 from heedful.data.prepare.text_stores import TextStores, counts_of, labels_in
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.known_words import KnownWords
