@@ -13,7 +13,7 @@ PAGES = ["README.md", "CONTRIBUTING.md"] + [
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: its language, empty for commands and their output, and where it starts."""
+    """One fenced block: its language (none: commands and their output; `text`: output alone), and where it starts."""
 
     page: str
     line: int

@@ -54,7 +54,7 @@ def test_a_page_can_be_followed_step_by_step(
             recipe = block.text if "[data]" in block.text else recipe
         elif block.language == "python":
             exec(compile(_statements(block.text), block.where, "exec"), names)
-        else:
+        elif not block.language:
             for command in filter(_is_run, block.commands):
                 recipe = _write_recipe(command, recipe)
                 assert _run(command, monkeypatch) == 0, f"{block.where}: {command}"
@@ -75,6 +75,12 @@ def test_commands_that_need_no_data_just_run(command: str, monkeypatch: pytest.M
 def test_every_exception_is_still_needed() -> None:
     commands = [command.strip() for page in PAGES for b in blocks_of(page) if not b.language for command in b.commands]
     assert not [start for start in NOT_RUN if not any(command.startswith(start) for command in commands)]
+
+
+def test_a_block_without_a_language_holds_commands() -> None:
+    """What a program prints, shown without its command, is in a block of `text`."""
+    commands = [(b.where, line) for page in PAGES for b in blocks_of(page) if not b.language for line in b.commands]
+    assert not [where for where, line in commands if _is_run(line) and "heedful" not in line.split("|")[-1].split()[:1]]
 
 
 def test_most_commands_are_run() -> None:
