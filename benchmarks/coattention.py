@@ -37,7 +37,7 @@ from benchmarks.side_by_side import Task, run_side_by_side
 from numpy.typing import NDArray
 
 from heedful.cli.reports.scores import describe_training
-from heedful.config.corpora import BuiltinCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts

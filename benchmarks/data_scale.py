@@ -101,7 +101,7 @@ def write_text(folder: Path, pairs: int, tenth: int) -> None:
 
 def work(folder: Path) -> None:
     """From text to batches; prints the seconds and counts as JSON."""
-    from heedful.config.corpora import TextCorpus
+    from heedful.config.corpora.pairs import TextCorpus
     from heedful.config.data import Data
     from heedful.config.recipe import Recipe
     from heedful.config.tokenizer import ByteBpe

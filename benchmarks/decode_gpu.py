@@ -20,7 +20,7 @@ import torch
 from benchmarks.gpu_work import FIRST_PIECE, Results, Shape, choose_names, rate
 from torch import Tensor, nn
 
-from heedful.data.corpora.lines import read_lines
+from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries

@@ -33,7 +33,7 @@ from benchmarks.gpt_gpu_peers import PEERS, full_batches, hugging_face, padded_d
 from benchmarks.gpt_gpu_work import FIRST_PIECE, FULL, TINY, Scale, full_text, mixed_documents
 from benchmarks.gpu_work import Results, choose_names, peak_gib, trained_rate, wait
 
-from heedful.config.corpora import PlainTexts
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.rules.generate import language_model

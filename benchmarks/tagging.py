@@ -34,7 +34,7 @@ from benchmarks.side_by_side import Task, run_side_by_side
 from benchmarks.tree_columns import write_columns
 
 from heedful.cli.reports.scores import describe_training
-from heedful.config.corpora import ConllTexts
+from heedful.config.corpora.texts import ConllTexts
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.tagged import read_tagged
 from heedful.errors import HeedfulError

@@ -50,7 +50,7 @@ from benchmarks.train_cpu import FixedFeed, Pair, Silent
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import AlignmentName
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.train import Adam, Constant

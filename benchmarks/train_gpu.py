@@ -39,7 +39,7 @@ from benchmarks.train_gpu_work import (
     to_be_learned,
 )
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.train import AnySchedule, Constant, InverseSqrt, Train, Validation

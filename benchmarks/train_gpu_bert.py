@@ -30,7 +30,7 @@ import torch
 from benchmarks.gpu_work import Results, peak_gib, rate, trained_rate
 from torch import Tensor, nn
 
-from heedful.config.corpora import PlainTexts
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from heedful.data.corpora.lines import locate, read_lines
+from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.trees import TRACE, Leaf, Tree, read_tree
 
 PHRASE: Final = "NP"

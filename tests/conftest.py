@@ -134,7 +134,7 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
 
 
 def _train_reversing(texts: Path, bundle: Path) -> None:
-    from heedful.config.corpora import TextCorpus
+    from heedful.config.corpora.pairs import TextCorpus
     from heedful.config.data import Data
     from heedful.config.decode import Decode
     from heedful.config.model.transformer import TransformerModel

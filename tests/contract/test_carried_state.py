@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 from tests.language_models import CELLS, WORDS, language_model
 
-from heedful.config.corpora import PlainTexts
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe

@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 from tests.contract.families import ALL, FAMILIES, config_of
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words

@@ -11,11 +11,12 @@ import pytest
 from tests.conftest import animal_sentences
 
 import heedful
-from heedful.config.corpora import AnyCorpus, PlainTexts
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE
-from heedful.data.corpora.lines import locate, read_lines
+from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer

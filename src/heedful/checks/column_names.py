@@ -8,7 +8,7 @@ from typing import Final
 
 from heedful.checks.findings import Finding, Part
 from heedful.checks.rows import Row, RowForm, cells_of
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 
 _NAMES: Final = frozenset(
     re.findall(

@@ -21,7 +21,7 @@ from heedful.checks.odd_characters import WIDTH, excerpt, find_odd_characters
 from heedful.checks.rows import Labels, Row, RowForm, form_of, read_rows, split_labels
 from heedful.checks.shifted_lines import blocks, find_shift
 from heedful.checks.swapped_sides import SideWords
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say
 from heedful.data.corpora.pairs import Pair

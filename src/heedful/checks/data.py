@@ -11,7 +11,8 @@ from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import Finding, Part
 from heedful.checks.rows import labels_of_task
 from heedful.checks.running_text import find_text_problems, find_window_problems
-from heedful.config.corpora import AnyCorpus, QuestionCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.questions import QuestionCorpus
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.questions.reading import read_questions

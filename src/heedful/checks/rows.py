@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from heedful.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, FindingKind
-from heedful.config.corpora import PAIRS, AnyCorpus, PlainTexts, QuestionCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import PAIRS
+from heedful.config.corpora.questions import QuestionCorpus
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.lines import read_lines
+from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.corpora.tagged import read_tagged

@@ -9,7 +9,7 @@ import numpy as np
 
 from heedful.checks.corpus_lint import LintedCorpus
 from heedful.checks.findings import Finding
-from heedful.config.corpora import TEXTS, PlainTexts
+from heedful.config.corpora.texts import TEXTS, PlainTexts
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.text_form import TextForm

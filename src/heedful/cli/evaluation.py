@@ -8,7 +8,8 @@ from pathlib import Path
 
 from heedful.cli.messages import note
 from heedful.cli.options import flag
-from heedful.config.corpora import AnyCorpus, TextCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.tasks import refuse_evaluation_option

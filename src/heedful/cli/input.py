@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from typing import Final
 
 from heedful.cli import messages
-from heedful.data.corpora.lines import (
+from heedful.data.corpora.formats.lines import (
     LONGEST,
     TextFile,
     bounded_lines,

@@ -1,6 +1,6 @@
 """Checks across the tables of a recipe that hold for every task; `rules` has those of each task."""
 
-from heedful.config.corpora import SPLITS
+from heedful.config.corpora.any import SPLITS
 from heedful.config.model.any import check_size
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section

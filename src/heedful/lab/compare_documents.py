@@ -12,7 +12,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from heedful.config.corpora import TEXTS, AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.texts import TEXTS
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.running_text import count_words, read_running_text

@@ -8,7 +8,7 @@ from reprlib import repr as shortened
 from typing import Literal, Unpack
 
 from heedful.arguments import check_path, check_texts, check_whole
-from heedful.data.corpora.lines import locate, read_lines
+from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.errors import UserError
 from heedful.lab.compare import (
     DEFAULT_METRICS,

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, Unpack
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.pairs import read_pairs

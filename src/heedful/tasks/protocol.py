@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape

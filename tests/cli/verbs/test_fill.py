@@ -9,7 +9,7 @@ import pytest
 from tests.unit.tasks.masked_models import masked_bundle, week_bundle
 
 from heedful.cli.main import run
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words

@@ -12,7 +12,7 @@ from tests.unit.tasks.text_generators import language_bundle
 
 import heedful
 from heedful.cli.main import run
-from heedful.config.corpora import PlainTexts
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.tokenizer import Words
 from heedful.errors import UserError
 from heedful.tasks.generate.model import TextGenerator

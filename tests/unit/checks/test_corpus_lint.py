@@ -19,7 +19,8 @@ from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import FINDING_KINDS, Finding, FindingKind
 from heedful.checks.odd_characters import PATTERNS, WIDTH, excerpt, find_odd_characters
 from heedful.checks.swapped_sides import SideWords
-from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
 

@@ -4,24 +4,11 @@ from typing import ClassVar, get_args
 
 import pytest
 
-from heedful.config.corpora import (
-    PAIRS,
-    TEXTS,
-    AnyCorpus,
-    BuiltinCorpus,
-    BuiltinQuestions,
-    ConllTexts,
-    Corpus,
-    CsvCorpus,
-    CsvTexts,
-    JsonlQuestions,
-    JsonlTexts,
-    PlainTexts,
-    QuestionCorpus,
-    SquadQuestions,
-    TextCorpus,
-    TsvCorpus,
-)
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.corpus import Corpus
+from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus, CsvCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
+from heedful.config.corpora.texts import TEXTS, ConllTexts, CsvTexts, JsonlTexts, PlainTexts
 
 CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (ConllTexts(conll="a.conll"), ("a.conll",), "a.conll"),

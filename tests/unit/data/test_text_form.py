@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TOO_LONG, TextForm, join_words, split_words

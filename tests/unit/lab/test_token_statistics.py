@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Tokenized
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer

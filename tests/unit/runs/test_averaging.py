@@ -10,7 +10,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 from tests.text_models import classifier_recipe, fresh_classifier, written
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json

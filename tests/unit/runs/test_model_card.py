@@ -7,7 +7,7 @@ import pytest
 from tests.text_models import classifier_recipe, masked_recipe
 from torch import nn
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.runs.model_card import write_card

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from heedful.config.corpora import PlainTexts
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe

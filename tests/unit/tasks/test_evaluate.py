@@ -15,7 +15,7 @@ from tests.text_models import (
 )
 
 import heedful
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.errors import UserError
 from heedful.tasks.table import TASKS
 from heedful.tasks.translate.model import Translator

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import torch
 
-from heedful.config.corpora import PlainTexts
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe

@@ -12,8 +12,8 @@ from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_inp
 from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
 from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.columns import one_column
-from heedful.config.corpora import JsonlQuestions
-from heedful.data.corpora.json_rows import json_object
+from heedful.config.corpora.questions import JsonlQuestions
+from heedful.data.corpora.formats.json_rows import json_object
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.corpora.questions.reading import question_of_row
 from heedful.errors import UserError

@@ -19,7 +19,7 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, progress_bar, sentence_progress, write_result
-from heedful.data.corpora.lines import locate, read_lines
+from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.errors import UserError
 from heedful.files import expand_user
 

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import RecipeArgument, SetOption
-from heedful.config.corpora import SPLITS
+from heedful.config.corpora.any import SPLITS
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.data.corpora.lines import check_exists, locate, read_lines
+from heedful.data.corpora.formats.lines import check_exists, locate, read_lines
 from heedful.errors import UserError, counted
 from heedful.files import expand_user
 

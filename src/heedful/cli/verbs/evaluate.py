@@ -16,7 +16,7 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, progress_bar
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.errors import UserError
 from heedful.files import write_bytes
 

@@ -20,7 +20,7 @@ from heedful.cli.options import (
     WithOption,
 )
 from heedful.cli.output import check_output, line_writer
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import UserError

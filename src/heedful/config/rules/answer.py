@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from heedful.config.corpora import SPLITS, BuiltinQuestions, QuestionCorpus
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.questions import BuiltinQuestions, QuestionCorpus
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.reader import ReaderModel

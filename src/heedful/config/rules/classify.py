@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from heedful.config.corpora import SPLITS, AnyCorpus, RowTexts
+from heedful.config.corpora.any import SPLITS, AnyCorpus
+from heedful.config.corpora.texts import RowTexts
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from heedful.config.corpora import SPLITS, TEXTS, PlainTexts
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.texts import TEXTS, PlainTexts
 from heedful.config.model.bert import BertModel
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.texts import check_longest, check_room, check_texts

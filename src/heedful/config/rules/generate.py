@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora import TEXTS
+from heedful.config.corpora.texts import TEXTS
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.texts import check_longest, check_texts

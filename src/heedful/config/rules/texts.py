@@ -1,6 +1,6 @@
 """Rules for the recipes of all models that read texts."""
 
-from heedful.config.corpora import SPLITS
+from heedful.config.corpora.any import SPLITS
 from heedful.config.tables import Tables
 
 

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from heedful.config.corpora import PAIRS, SPLITS
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.pairs import PAIRS
 from heedful.config.model.mixed import MixedModel, PairModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from heedful.config.corpora import AnyTexts, CsvTexts, JsonlTexts, PlainTexts, RowTexts, TsvTexts
+from heedful.config.corpora.texts import AnyTexts, CsvTexts, JsonlTexts, PlainTexts, RowTexts, TsvTexts
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.lines import read_lines
+from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.corpora.subsets import choose
 from heedful.data.corpora.texts import read_texts

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
-from heedful.config.corpora import AnyCorpus, BuiltinCorpus, BuiltinQuestions
-from heedful.data.corpora.lines import TextFile, check_exists, locate
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus
+from heedful.config.corpora.questions import BuiltinQuestions
+from heedful.data.corpora.formats.lines import TextFile, check_exists, locate
 from heedful.errors import UserError, counted
 from heedful.files import sha256_of_file
 

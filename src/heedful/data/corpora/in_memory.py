@@ -18,7 +18,8 @@ from typing import Any, Final, SupportsIndex
 from uuid import uuid4
 
 from heedful.arguments import check_text
-from heedful.config.corpora import JsonlCorpus, JsonlQuestions
+from heedful.config.corpora.pairs import JsonlCorpus
+from heedful.config.corpora.questions import JsonlQuestions
 from heedful.config.data import Data
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.cache import cache_folder

@@ -4,27 +4,15 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final, assert_never
 
-from heedful.config.corpora import (
-    AnyCorpus,
-    BuiltinCorpus,
-    BuiltinQuestions,
-    ConllTexts,
-    CsvCorpus,
-    CsvTexts,
-    JsonlCorpus,
-    JsonlQuestions,
-    JsonlTexts,
-    PlainTexts,
-    SquadQuestions,
-    TextCorpus,
-    TsvCorpus,
-    TsvTexts,
-)
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
+from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.data.builtin import english_spanish
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.json_rows import json_object, text_field
-from heedful.data.corpora.lines import TextFile, check_exists, read_lines
-from heedful.data.corpora.tables import read_columns
+from heedful.data.corpora.formats.json_rows import json_object, text_field
+from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
+from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.text_form import TOO_LONG, TextForm
 from heedful.errors import UserError
 

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from heedful.config.corpora import AnyTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.texts import AnyTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.data.corpora.documents import between_blank_lines, short_lines, under_titles
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.lines import read_lines
+from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.subsets import choose
 from heedful.data.corpora.texts import read_texts
 from heedful.data.text_form import TextForm

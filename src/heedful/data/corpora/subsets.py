@@ -8,7 +8,7 @@ from hashlib import sha256
 from heapq import nsmallest
 from operator import itemgetter
 
-from heedful.config.corpora import TextsCorpus
+from heedful.config.corpora.texts import TextsCorpus
 from heedful.data.corpora.files import Row
 from heedful.errors import UserError, counted
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from heedful.config.corpora import AnyCorpus, CsvTexts, JsonlTexts, PlainTexts, RowTexts, TsvTexts
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.texts import CsvTexts, JsonlTexts, PlainTexts, RowTexts, TsvTexts
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.json_rows import checked_text, field_of, json_kind, json_object, text_field
-from heedful.data.corpora.lines import TextFile, read_lines
+from heedful.data.corpora.formats.json_rows import checked_text, field_of, json_kind, json_object, text_field
+from heedful.data.corpora.formats.lines import TextFile, read_lines
+from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.pairs import AS_IT_STANDS
 from heedful.data.corpora.subsets import choose
-from heedful.data.corpora.tables import read_columns
 from heedful.data.text_form import TOO_LONG, TextForm
 from heedful.errors import UserError, counted, suggestion
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank

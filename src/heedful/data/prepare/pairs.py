@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, AnyTokenizer, SideName, side_of

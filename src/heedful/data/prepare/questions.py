@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.rules.answer import reader_model

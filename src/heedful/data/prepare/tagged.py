@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say, cache_folder, cached, key_of

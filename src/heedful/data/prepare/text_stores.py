@@ -15,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from heedful.config.corpora import TEXTS, AnyCorpus, PlainTexts, RowTexts
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.texts import TEXTS, PlainTexts, RowTexts
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.documents import read_documents

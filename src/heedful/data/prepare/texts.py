@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.corpora import TEXTS, PlainTexts, RowTexts
+from heedful.config.corpora.texts import TEXTS, PlainTexts, RowTexts
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.documents import read_documents

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.corpora import AnyCorpus, BuiltinCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus
 from heedful.config.data import Data
 from heedful.data.corpora.files import Row
 from heedful.data.corpora.pairs import Pair, read_pairs

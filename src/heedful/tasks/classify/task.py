@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.config.corpora import AnyCorpus, TextCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import SEVERAL_PLACES
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerStack

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.text_stores import TextStores
 from heedful.errors import counted

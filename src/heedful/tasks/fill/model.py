@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.arguments import check_path, check_several, check_texts, check_whole
-from heedful.config.corpora import JsonlTexts
+from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.bert import BertModel
 from heedful.config.rules.fill import FILL, bert_model
 from heedful.config.rules.task_rules import TaskRules

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.fill import FILL, bert_model
 from heedful.config.rules.task_rules import TaskRules

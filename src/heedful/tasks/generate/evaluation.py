@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from heedful.config.corpora import TEXTS, AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.texts import TEXTS
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.prepare.text_stores import TextStores

@@ -8,7 +8,7 @@ from typing import Literal, Self, Unpack, overload
 import torch
 
 from heedful.arguments import check_path, check_text, check_texts
-from heedful.config.corpora import JsonlTexts
+from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.rules.generate import GENERATE, carries_state, language_model
 from heedful.config.rules.task_rules import TaskRules

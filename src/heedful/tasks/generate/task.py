@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.language import RecurrentDecoderTable, TransformerDecoderTable
 from heedful.config.recipe import Recipe
 from heedful.config.rules.generate import GENERATE, carries_state, language_model

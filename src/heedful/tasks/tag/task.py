@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.letters import RecurrentLettersTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heedful.config.corpora import AnyCorpus
+from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, SHIPPED, complaints, load, recipe_file
 
-from heedful.config.corpora import JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.pairs import JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.config.tokenizer import Words
 from heedful.config.train import Linear, Noam

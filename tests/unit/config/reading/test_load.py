@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, SHIPPED, complaints, load, recipe_file
 
-from heedful.config.corpora import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, complaints, load, recipe_file
 
-from heedful.config.corpora import TextCorpus, TsvCorpus
+from heedful.config.corpora.pairs import TextCorpus, TsvCorpus
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train import Linear
 from heedful.errors import UserError

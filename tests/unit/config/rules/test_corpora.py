@@ -3,7 +3,8 @@
 import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, TWO_TEXTS, complaint, load
 
-from heedful.config.corpora import SPLITS, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
 
 
 def test_the_keys_of_a_corpus_say_of_which_form_it_is() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.corpora import AnyTexts, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.texts import AnyTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.data.corpora.documents import read_documents
 from heedful.data.text_form import TextForm
 from heedful.errors import UserError

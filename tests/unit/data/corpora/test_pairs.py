@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.corpora import AnyCorpus, BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.text_form import TextForm

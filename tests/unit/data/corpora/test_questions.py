@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from heedful.config.corpora import AnyCorpus, BuiltinQuestions, JsonlQuestions, SquadQuestions, TsvTexts
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
+from heedful.config.corpora.texts import TsvTexts
 from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.errors import UserError

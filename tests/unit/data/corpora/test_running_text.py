@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.corpora import AnyTexts, CsvTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.texts import AnyTexts, CsvTexts, PlainTexts, TsvTexts
 from heedful.data.corpora.running_text import read_running_text
 from heedful.data.text_form import TextForm
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config.corpora import TsvTexts
+from heedful.config.corpora.texts import TsvTexts
 from heedful.data.corpora.subsets import choose
 from heedful.errors import UserError
 

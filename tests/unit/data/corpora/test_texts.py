@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TextCorpus, TsvTexts
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
 from heedful.data.corpora.files import check_files, content_key
-from heedful.data.corpora.lines import read_lines
+from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.texts import Text, read_texts
 from heedful.data.text_form import TextForm
 from heedful.errors import UserError

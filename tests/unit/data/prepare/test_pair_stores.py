@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.shared.patience import PATIENCE
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.corpora.files import content_key

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from heedful.config.corpora import AnyCorpus, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.data import Data
 from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.corpora.files import content_key

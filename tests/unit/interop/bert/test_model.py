@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import BertForMaskedLM, BertForSequenceClassification
 from transformers import BertModel as TheirBertModel
 
-from heedful.config.corpora import PlainTexts
+from heedful.config.corpora.texts import PlainTexts
 from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.errors import UserError

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.unit.interop.marian_folders import Change, write_marian
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN

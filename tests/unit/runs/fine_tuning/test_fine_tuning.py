@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data, Tokenized
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe, recipe_from_json

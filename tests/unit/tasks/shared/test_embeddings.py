@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from tests.unit.tasks.masked_models import masked_bundle
 
-from heedful.config.corpora import TsvTexts
+from heedful.config.corpora.texts import TsvTexts
 from heedful.config.data import Data
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.recipe import Recipe

@@ -8,7 +8,7 @@ import pytest
 import sacrebleu
 import torch
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data, Tokenized
 from heedful.config.decode import Decode, Evaluate
 from heedful.config.model.transformer import TransformerModel

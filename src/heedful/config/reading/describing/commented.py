@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from heedful.config.corpora import Corpus
+from heedful.config.corpora.corpus import Corpus
 from heedful.config.reading.describing.entries import KeyEntry, applies
 from heedful.config.reading.outline import MARKS
 from heedful.config.reading.toml import toml_item, toml_value

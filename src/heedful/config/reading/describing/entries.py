@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
-from heedful.config.corpora import Corpus
+from heedful.config.corpora.corpus import Corpus
 from heedful.config.reading.describing.examples import EXAMPLES, TRAINING_CORPORA
 from heedful.config.reading.describing.meanings import brief_meaning, kind_label, meaning_of
 from heedful.config.reading.outline import (

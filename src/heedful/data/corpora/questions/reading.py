@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from heedful.config.corpora import AnyCorpus, BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
 from heedful.data.builtin.reports import report_questions
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.json_rows import checked_text, json_kind, json_object, text_field
-from heedful.data.corpora.lines import TextFile, read_lines
+from heedful.data.corpora.formats.json_rows import checked_text, json_kind, json_object, text_field
+from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.corpora.questions.squad import squad_questions
 from heedful.data.corpora.subsets import choose

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from heedful.data.corpora.json_rows import json_kind, text_field
-from heedful.data.corpora.lines import TextFile, read_lines
+from heedful.data.corpora.formats.json_rows import json_kind, text_field
+from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.errors import UserError
 

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from heedful.config.corpora import Corpus
+from heedful.config.corpora.corpus import Corpus
 from heedful.config.reading.describing.entries import all_entries, applies, entries_of
 from heedful.config.reading.describing.examples import EXAMPLES
 from heedful.config.reading.outline import mark_of

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from heedful.config.corpora import TextCorpus
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data, Tokenized
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words

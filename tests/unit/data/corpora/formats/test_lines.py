@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.corpora import lines
-from heedful.data.corpora.lines import TextFile, check_exists, decode_lines, locate, read_lines
+from heedful.data.corpora.formats import lines
+from heedful.data.corpora.formats.lines import TextFile, check_exists, decode_lines, locate, read_lines
 from heedful.errors import MachineError, UserError
 
 

@@ -4,8 +4,9 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from heedful.config.corpora import CsvCorpus, CsvTexts, TsvCorpus, TsvTexts
-from heedful.data.corpora.lines import TextFile, read_lines
+from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
+from heedful.config.corpora.texts import CsvTexts, TsvTexts
+from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.errors import UserError, counted, suggestion
 
 Table = TsvCorpus | CsvCorpus | TsvTexts | CsvTexts

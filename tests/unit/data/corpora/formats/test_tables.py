@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config.corpora import CsvCorpus, CsvTexts, TsvCorpus, TsvTexts
-from heedful.data.corpora.lines import locate
+from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
+from heedful.config.corpora.texts import CsvTexts, TsvTexts
+from heedful.data.corpora.formats.lines import locate
+from heedful.data.corpora.formats.tables import _csv_rows, read_columns
 from heedful.data.corpora.pairs import read_pairs
-from heedful.data.corpora.tables import _csv_rows, read_columns
 from heedful.data.corpora.texts import Text, read_texts
 from heedful.errors import UserError
 

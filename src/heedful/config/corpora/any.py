@@ -1,0 +1,50 @@
+"""Every corpus that a recipe can name, told apart by its keys."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Discriminator, Tag
+
+from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
+from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
+
+
+def _corpus_form(value: Any) -> str:
+    def has(key: str) -> bool:
+        return key in value if isinstance(value, dict) else hasattr(value, key)
+
+    form = next((form for form in ("tsv", "csv", "jsonl", "conll", "builtin", "squad") if has(form)), "")
+    if form == "builtin":
+        name = value["builtin"] if isinstance(value, dict) else value.builtin
+        return "builtin_questions" if name == "reports" else form
+    if form == "jsonl" and any(map(has, ("question", "answer"))):
+        return "jsonl_questions"
+    if form in ("tsv", "csv", "jsonl"):
+        return f"{form}_texts" if any(map(has, ("text", "second", "label"))) else form
+    if not form and has("label"):
+        return "tsv_texts"  # the usual form of texts with labels, so that the message names the missing key
+    return form or ("text" if has("text") else "pairs")
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+SPLITS: Final = ("train", "valid", "test")  # keys of [data]
+AnyCorpus = Annotated[
+    Annotated[TextCorpus, Tag("pairs")]
+    | Annotated[TsvCorpus, Tag("tsv")]
+    | Annotated[CsvCorpus, Tag("csv")]
+    | Annotated[JsonlCorpus, Tag("jsonl")]
+    | Annotated[BuiltinCorpus, Tag("builtin")]
+    | Annotated[TsvTexts, Tag("tsv_texts")]
+    | Annotated[CsvTexts, Tag("csv_texts")]
+    | Annotated[JsonlTexts, Tag("jsonl_texts")]
+    | Annotated[ConllTexts, Tag("conll")]
+    | Annotated[PlainTexts, Tag("text")]
+    | Annotated[JsonlQuestions, Tag("jsonl_questions")]
+    | Annotated[SquadQuestions, Tag("squad")]
+    | Annotated[BuiltinQuestions, Tag("builtin_questions")],
+    Discriminator(_corpus_form),
+]
+Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_tuple)]  # one table, or a list of them

@@ -1,0 +1,1 @@
+"""Forms of files: lines of text, columns of tables, and JSON objects."""
