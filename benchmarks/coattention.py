@@ -1,6 +1,6 @@
 """Is this German caption that of this English one? Co-attention against one sequence with segments.
 
-    python -m benchmarks.coattention --data FOLDER [--cells A,B] [--seeds 1,2,3] [--jobs 9] [--merge]
+    python -m benchmarks.coattention --data FOLDER [--parts A,B] [--seeds 1,2,3] [--jobs 9] [--merge]
     python -m benchmarks.coattention --data FOLDER --prepare      writes the pairs, trains nothing
     python -m benchmarks.coattention --tiny                       tiny models on built-in sentences; records nothing
 
@@ -22,18 +22,15 @@ ready is not trained again.
 """
 
 import argparse
-import signal
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 from benchmarks.caption_pairs import ROWS, Caption, read_captions, write_pairs
+from benchmarks.cells import Cell, known_by_part, make_parser, measure_cells, run_program, show
 from benchmarks.detailed_results import Detailed, recorded, save
-from benchmarks.side_by_side import Task, run_side_by_side
 from numpy.typing import NDArray
 
 from heedful.cli.reports.scores import describe_training
@@ -41,19 +38,16 @@ from heedful.config.corpora.pairs import BuiltinCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts
-from heedful.errors import HeedfulError
 from heedful.files import read_json, write_json
-from heedful.metrics.recorded_results import RESULTS
 from heedful.runs.training_run import train
 from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.loading import load
 
 NAME = "coattention"
-FOUND = "found.json"  # in the folder of a run: what is known of it
 DRAWING: Final = 1  # the seed of the wrong pairs, the same for all cells and seeds
 DREW: Final = "similarities.json"  # written last into the folder of the pairs
 SPLITS: Final = {"train": ["train"], "val": ["val"], "test": ["test_2016_flickr", "test_2017_flickr"]}
-CELLS: Final[Mapping[str, tuple[str, ...]]] = {  # what is set otherwise than in the recipe
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {  # what is set otherwise than in the recipe
     "segments": ("model.join=sequence", "model.encoder.segments=2", "data.max_length=128"),
     "segments_mean": ("model.join=sequence", "model.encoder.segments=2", "data.max_length=128", "model.pool=mean"),
     "parallel": (),
@@ -102,36 +96,22 @@ def pairs_folder(options: argparse.Namespace) -> Path:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Run:
-    """A cell with a seed, and its folder."""
+class Run(Cell):
+    """A way to join two texts, with a seed."""
 
-    cell: str
-    seed: int
-    options: argparse.Namespace
+    program = NAME
+    passed = ()
 
     @property
-    def folder(self) -> Path:
-        runs: Path = self.options.runs
-        return runs / f"{self.cell}-{self.seed}{'-tiny' if self.options.tiny else ''}"
+    def settings(self) -> list[str]:
+        """What is set otherwise than in the recipe."""
+        tiny = TINY if self.options.tiny else ()
+        return [*PARTS[self.part], *tiny, *self.options.set, f"train.seed={self.seed}", "train.threads=1"]
 
-    def found(self) -> dict[str, Any] | None:
-        path = self.folder / FOUND
-        known = read_json(path) if path.exists() else None
-        return known if isinstance(known, dict) and known["settings"] == self._settings() else None
-
-    def task(self) -> Task:
-        """What trains and evaluates it in a process of its own."""
-        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--cell", self.cell, "--seeds", str(self.seed)]
-        where = ["--runs", str(self.options.runs), *(["--tiny"] if self.options.tiny else [])]
-        sets = [word for setting in self.options.set for word in ("--set", setting)]
-        return Task(f"{self.cell}, seed {self.seed}", [*command, *where, *sets], self.folder.with_suffix(".log"))
-
-    def train_and_evaluate(self) -> None:
-        """Train, classify both kinds of test pairs, and write down what is known."""
-        settings = self._settings()
+    def measure(self) -> dict[str, Any]:
+        """Train, and classify both kinds of test pairs."""
         where = f"data.folder={pairs_folder(self.options)}"
-        train(load_recipe("multi30k-pairs", [*settings, where]), self.folder, resume=True)
+        train(load_recipe("multi30k-pairs", [*self.settings, where]), self.folder, resume=True)
         classifier: Any = load(self.folder)
         right = {}
         for kind, corpus in zip(("similar", "random"), classifier.recipe.data.test, strict=True):
@@ -139,12 +119,7 @@ class Run:
             judged = evaluate_classifier(classifier, texts).result
             right[kind] = "".join("1" if one else "0" for one in (judged.true == judged.said).all(axis=1))
         parameters = sum(parameter.numel() for parameter in classifier.network.parameters())
-        known = {"settings": settings, "parameters": parameters, "training": describe_training(self.folder)}
-        write_json(self.folder / FOUND, {**known, "right": right})
-
-    def _settings(self) -> list[str]:
-        tiny = TINY if self.options.tiny else ()
-        return [*CELLS[self.cell], *tiny, *self.options.set, f"train.seed={self.seed}", "train.threads=1"]
+        return {"parameters": parameters, "training": describe_training(self.folder), "right": right}
 
 
 # --- what is found ----------------------------------------------------------------------------------------------------
@@ -203,100 +178,46 @@ def details_of(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-class Board:
-    """All cells that are ready, recorded after each."""
-
-    def __init__(self, options: argparse.Namespace, seeds: Sequence[int], similarities: Mapping[str, float]) -> None:
-        self.options, self.seeds, self.similarities = options, seeds, similarities
-        self.before = recorded(NAME, options.results) if options.merge and not options.tiny else Detailed()
-        self.failed: dict[str, str] = {}
-        self.figures: dict[str, float] = {}
-        self.details: dict[str, Any] = {}
-
-    def take(self) -> None:
-        """Score every cell by those of its seeds that are ready, and record."""
-        ready = {
-            cell: [known for seed in self.seeds if (known := Run(cell, seed, self.options).found())] for cell in CELLS
-        }
-        for cell, runs in ready.items():
-            if runs:
-                self.figures |= figures_of(cell, runs, ready["segments"])
-                self.details[cell] = details_of(runs)
-        if self.figures and not self.options.tiny:
-            figures, details = {**self.before.figures, **self.figures}, {**self.before.details, **self.details}
-            details["similarity_of_swapped_captions"] = dict(self.similarities)
-            save(NAME, Detailed(figures, details, self.failed), self.options.results, self.seeds)
-
-    def show(self) -> None:
-        for key, figure in self.figures.items():
-            print(f"{key:32}{figure:8.4f}")
-        for name, why in self.failed.items():
-            print(f"{name} failed: {why}")
+def take(
+    options: argparse.Namespace, asked: Sequence[Run], seeds: Sequence[int], failed: Mapping[str, str]
+) -> dict[str, float]:
+    """Score every part by those of its seeds that are ready, and record unless the models are tiny."""
+    known = known_by_part(asked)
+    found = {part: figures_of(part, runs, known.get("segments", [])) for part, runs in known.items()}
+    figures = {key: figure for one in found.values() for key, figure in one.items()}
+    if figures and not options.tiny:
+        before = recorded(NAME, options.results) if options.merge else Detailed()
+        details = {**before.details, **{part: details_of(runs) for part, runs in known.items()}}
+        details["similarity_of_swapped_captions"] = prepare(options)
+        save(NAME, Detailed({**before.figures, **figures}, details, failed), options.results, seeds)
+    return figures
 
 
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
-def arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="Multi30k's files")
-    parser.add_argument("--cells", default=",".join(CELLS))
-    parser.add_argument("--cell", choices=CELLS, help="train and evaluate this one here and now, with the first seed")
-    parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--set", action="append", default=[], help="of every cell, as `heedful train` has it")
-    parser.add_argument("--prepare", action="store_true", help="write the pairs, and train nothing")
-    parser.add_argument("--jobs", type=int, default=1, help="cells that train side by side")
-    parser.add_argument("--limit", type=float, default=1800, metavar="SECONDS", help="of one cell with one seed")
-    parser.add_argument("--runs", type=Path, default=Path("runs") / NAME, help="the folder of pairs and run folders")
-    parser.add_argument("--merge", action="store_true", help="keep what is recorded of other cells")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
-    parser.add_argument("--tiny", action="store_true", help="tiny models on built-in sentences; records nothing")
-    return parser, parser.parse_args()
-
-
-def stop(signal_number: int, _: object) -> NoReturn:
-    """End by an exception, so that what was started is ended too."""
-    sys.exit(128 + signal_number)
-
-
-def run(options: argparse.Namespace, cells: Sequence[str], seeds: Sequence[int]) -> int:
-    board = Board(options, seeds, prepare(options))
-    if options.prepare:
-        print(f"{pairs_folder(options)}: " + ", ".join(f"{k} {v:.3f}" for k, v in board.similarities.items()))
-        return 0
-
-    def ready(task: Task, failure: str | None) -> None:
-        print(f"{task.name}: {failure or 'ready'}", flush=True)
-        if failure is not None:
-            board.failed[task.name] = failure
-        board.take()
-
-    board.take()
-    asked = [Run(cell, seed, options) for seed in seeds for cell in cells]
-    tasks = [one.task() for one in asked if one.found() is None]
-    run_side_by_side(tasks, options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
-    board.show()
-    return 1 if board.failed else 0
-
-
-def main() -> None:
-    parser, options = arguments()
-    cells, seeds = options.cells.split(","), [int(seed) for seed in options.seeds.split(",")]
-    unknown = next((cell for cell in cells if cell not in CELLS), None)
-    if unknown:
-        parser.error(f"--cells: `{unknown}` is not one of {', '.join(CELLS)}")
+def check(options: argparse.Namespace, parts: Sequence[str]) -> str | None:
+    """Return what is wrong with the options."""
     if not (options.tiny or options.data or options.cell):
-        parser.error("--data: say where Multi30k's files are, or try the program out with --tiny")
-    try:
-        if options.cell:
-            Run(options.cell, seeds[0], options).train_and_evaluate()
-            return
-        signal.signal(signal.SIGTERM, stop)
-        sys.exit(run(options, cells, seeds))
-    except HeedfulError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+        return "--data: say where Multi30k's files are, or try the program out with --tiny"
+    return None
+
+
+def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
+    """Train and evaluate what is not ready yet; return the exit code."""
+    similarities = prepare(options)
+    if options.prepare:
+        print(f"{pairs_folder(options)}: " + ", ".join(f"{k} {v:.3f}" for k, v in similarities.items()))
+        return 0
+    failed: dict[str, str] = {}
+    asked = [Run(part, seed, options) for seed in seeds for part in parts]
+    measure_cells(asked, options, failed, lambda: take(options, asked, seeds, failed))
+    return show(take(options, asked, seeds, failed), failed)
 
 
 if __name__ == "__main__":
-    main()
+    parser = make_parser(__doc__, NAME, tuple(PARTS))
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="Multi30k's files")
+    parser.add_argument("--prepare", action="store_true", help="write the pairs, and train nothing")
+    parser.add_argument("--merge", action="store_true", help="keep what is recorded of other parts")
+    run_program(parser, tuple(PARTS), Run, run, check)

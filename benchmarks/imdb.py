@@ -26,30 +26,25 @@ accuracy_wikitext_alone, accuracy_reviews_alone, accuracy_scratch).
 """
 
 import argparse
-import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, NoReturn
+from typing import Any
 
+from benchmarks.cells import Cell, known_by_part, make_parser, measure_cells, run_program
 from benchmarks.detailed_results import Detailed, recorded, save
-from benchmarks.side_by_side import Task, run_side_by_side
 
 from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.texts import read_texts
-from heedful.errors import HeedfulError
-from heedful.files import read_json, write_json
-from heedful.metrics.recorded_results import RESULTS, machine
+from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.loading import load
 
 NAME, FEW = "imdb", "bert-few"
-FOUND = "found.json"  # in a chain's folder: what is known of it
 FEW_RATES = (0.0001, 0.0003, 0.001)
 
 Settings = tuple[str, ...]
@@ -86,34 +81,14 @@ SHOWN = {  # in bert-few.json; their last step is tried with several learning ra
 }
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A part with a seed, in its folder."""
+class Chain(Cell):
+    """A part with a seed."""
 
-    part: str
-    seed: int
-    options: argparse.Namespace
+    program = NAME
+    passed = ("data", "wikitext")
 
-    @property
-    def folder(self) -> Path:
-        runs: Path = self.options.runs
-        return runs / f"{self.part}-{self.seed}"
-
-    def found(self) -> dict[str, Any] | None:
-        path = self.folder / FOUND
-        known = read_json(path) if path.exists() else None
-        return known if isinstance(known, dict) else None
-
-    def task(self) -> Task:
-        """What trains and evaluates it in a process of its own."""
-        options = self.options
-        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--chain", self.part, "--seeds", str(self.seed)]
-        where = ["--data", str(options.data), "--wikitext", str(options.wikitext), "--runs", str(options.runs)]
-        sets = [word for setting in options.set for word in ("--set", setting)]
-        return Task(f"{self.part}, seed {self.seed}", [*command, *where, *sets], self.folder.with_suffix(".log"))
-
-    def train_and_evaluate(self) -> None:
-        """Train step after step, classify the test reviews, and write down what is known."""
+    def measure(self) -> dict[str, Any]:
+        """Train step after step, and classify the test reviews."""
         lender, lent = BORROWED.get(self.part, ("", ""))
         start = Chain(lender, self.seed, self.options).folder / lent if lender else None
         steps = CHAINS[self.part]
@@ -128,8 +103,7 @@ class Chain:
         best = max(runs, key=lambda run: valid[run.name])
         accuracy, right = self._accuracy(best, "test")
         minutes[last.recipe] = describe_training(best).get("minutes")
-        known = {"accuracy": accuracy, "valid": valid, "best": best.name, "minutes": minutes, "right": right}
-        write_json(self.folder / FOUND, known)
+        return {"accuracy": accuracy, "valid": valid, "best": best.name, "minutes": minutes, "right": right}
 
     def _train(self, step: Step, start: Path | None, name: str, rate: float | None = None) -> Path:
         data = self.options.data if step.reads == "data" else self.options.wikitext
@@ -197,7 +171,7 @@ def interval(rights: Sequence[str]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def figures_of(part: str, found: Sequence[dict[str, Any]]) -> tuple[dict[str, float], dict[str, Any]]:
+def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, Any]]:
     accuracies = [known["accuracy"] for known in found]
     figures = {f"accuracy_{part}": mean(accuracies)}
     if len(accuracies) > 1:
@@ -216,7 +190,7 @@ class Board:
         self.details: dict[str, dict[str, Any]] = {NAME: {}, FEW: {}}
         self.failed: dict[str, str] = {}
 
-    def add(self, part: str, found: Sequence[dict[str, Any]]) -> None:
+    def add(self, part: str, found: Sequence[Mapping[str, Any]]) -> None:
         name = FEW if part in SHOWN else NAME
         shown = SHOWN.get(part, part)
         figures, details = figures_of(shown, found)
@@ -235,49 +209,29 @@ class Board:
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
-def arguments() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="IMDB's reviews")
-    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for the parts that begin with few")
-    parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--chain", choices=CHAINS, help="train and evaluate this one here and now, with the first seed")
-    parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--set", action="append", default=[], help="of every recipe, as `heedful train` has it")
-    parser.add_argument("--jobs", type=int, default=1, help="chains that train side by side")
-    parser.add_argument("--limit", type=float, default=7200, metavar="SECONDS", help="of one chain with one seed")
-    parser.add_argument("--runs", type=Path, default=Path("runs") / NAME, help="the folder of the run folders")
-    parser.add_argument("--merge", action="store_true", help="keep what is recorded of other parts")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
-    return parser, parser.parse_args()
-
-
-def stop(signal_number: int, _: object) -> NoReturn:
-    """End by an exception, so that what was started is ended too."""
-    sys.exit(128 + signal_number)
+def check(options: argparse.Namespace, parts: Sequence[str]) -> str | None:
+    """Return what is wrong with the options for these parts."""
+    if options.tiny:
+        return "--tiny: this benchmark has no tiny form: leave it out, or take fewer steps with --set train.steps=N"
+    if options.wikitext is None and set(parts) & set(SHOWN):
+        return "--wikitext: say where WikiText-2's files are, or leave the parts that begin with few out"
+    return None
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
+    """Train and evaluate what is not ready yet; return the exit code."""
     chains = [Chain(part, seed, options) for part in parts if part in CHAINS for seed in seeds]
     board = Board(options.results, options.merge, seeds if chains else [])
 
-    def ready(task: Task, failure: str | None) -> None:
-        print(f"{task.name}: {failure or 'ready'}", flush=True)
-        if failure is not None:
-            board.failed[task.name] = failure
-        part = task.name.split(",")[0]
-        found = [known for chain in chains if chain.part == part and (known := chain.found())]
-        if found:
+    def take() -> None:
+        for part, found in known_by_part(chains).items():
             board.add(part, found)
         board.save()
 
-    for part in {chain.part for chain in chains}:
-        known = [found for chain in chains if chain.part == part and (found := chain.found())]
-        if known:
-            board.add(part, known)
     for borrowed in (False, True):  # first those that others go on from
-        waiting = [chain for chain in chains if chain.found() is None and (chain.part in BORROWED) is borrowed]
-        tasks = [chain.task() for chain in waiting]
-        run_side_by_side(tasks, options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
+        some = [chain for chain in chains if (chain.part in BORROWED) is borrowed]
+        measure_cells(some, options, board.failed, take)
+    take()
     if "tfidf" in parts:
         for name, accuracy in tfidf(options.data):
             board.figures[NAME][f"accuracy_tfidf_{name}"] = accuracy
@@ -286,25 +240,9 @@ def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int])
     return 1 if board.failed else 0
 
 
-def main() -> None:
-    parser, options = arguments()
-    parts, seeds = options.parts.split(","), [int(seed) for seed in options.seeds.split(",")]
-    unknown = next((part for part in parts if part not in PARTS), None)
-    if unknown:
-        parser.error(f"--parts: `{unknown}` is not one of {', '.join(PARTS)}")
-    asked = [options.chain] if options.chain else parts
-    if options.wikitext is None and set(asked) & set(SHOWN):
-        parser.error("--wikitext: say where WikiText-2's files are, or leave the parts that begin with few out")
-    try:
-        if options.chain:
-            Chain(options.chain, seeds[0], options).train_and_evaluate()
-            return
-        signal.signal(signal.SIGTERM, stop)
-        sys.exit(run(options, parts, seeds))
-    except HeedfulError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    parser = make_parser(__doc__, NAME, PARTS)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="IMDB's reviews")
+    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for the parts that begin with few")
+    parser.add_argument("--merge", action="store_true", help="keep what is recorded of other parts")
+    run_program(parser, PARTS, Chain, run, check)

@@ -16,35 +16,29 @@ cost         speed of training with a CRF divided by that without one, on parts 
 
 Records tagging.json: `accuracy`, `accuracy_bert`, `chunk_f1` (means over seeds) and `crf_cost`; in `details` the values
 of each seed, the baseline (each word's most frequent label) and the speeds. --tiny takes a few sentences and steps on a
-CPU, to see that it works, and records nothing unless --results is given.
+CPU, to see that it works, and records nothing.
 """
 
 import argparse
-import signal
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
+from benchmarks import cells
 from benchmarks.detailed_results import Detailed, recorded, save
-from benchmarks.side_by_side import Task, run_side_by_side
 from benchmarks.tree_columns import write_columns
 
 from heedful.cli.reports.scores import describe_training
 from heedful.config.corpora.texts import ConllTexts
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.tagged import read_tagged
-from heedful.errors import HeedfulError
-from heedful.files import read_json, write_json
-from heedful.metrics.recorded_results import RESULTS, machine
+from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate
 
 NAME: Final = "tagging"
-FOUND: Final = "found.json"  # in a cell's folder: what is known of it
 SPLITS: Final = ("train", "dev", "test")
 RECIPES: Final[Mapping[str, str]] = {"speech": "gum-pos", "speech_bert": "gum-pos-bert", "chunks": "gum-chunks"}
 FIGURES: Final[Mapping[str, tuple[str, str]]] = {  # the figure of each part, and the score that it is
@@ -73,39 +67,15 @@ TINY_PART: Final[Mapping[str, tuple[str, ...]]] = {
 TINY_SENTENCES: Final = 60
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A part with a seed, in its folder."""
+class Cell(cells.Cell):
+    """A part with a seed."""
 
-    part: str
-    seed: int
-    options: argparse.Namespace
+    program = NAME
+    passed = ("data", "bert")
 
-    @property
-    def folder(self) -> Path:
-        runs: Path = self.options.runs
-        return runs / f"{self.part}-{self.seed}"
-
-    def found(self) -> dict[str, Any] | None:
-        path = self.folder / FOUND
-        known = read_json(path) if path.exists() else None
-        return known if isinstance(known, dict) else None
-
-    def task(self) -> Task:
-        """What trains and evaluates it in a process of its own."""
-        options = self.options
-        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--cell", self.part, "--seeds", str(self.seed)]
-        where = ["--data", str(options.data), "--runs", str(options.runs), *(["--tiny"] if options.tiny else [])]
-        start = ["--bert", str(options.bert)] if options.bert else []
-        sets = [word for setting in options.set for word in ("--set", setting)]
-        return Task(
-            f"{self.part}, seed {self.seed}", [*command, *where, *start, *sets], self.folder.with_suffix(".log")
-        )
-
-    def run(self) -> None:
-        """Train and evaluate, and write down what is known."""
-        known = self._speeds() if self.part == COST else self._scores()
-        write_json(self.folder / FOUND, {**known, "machine": machine()})
+    def measure(self) -> dict[str, Any]:
+        """Train and evaluate."""
+        return {**(self._speeds() if self.part == COST else self._scores()), "machine": machine()}
 
     def _scores(self) -> dict[str, Any]:
         start = [f"train.start_from={self.options.bert}"] if self.part == "speech_bert" else []
@@ -187,21 +157,18 @@ def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> tuple[dict[str,
 
 
 def summarise(
-    options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int], failed: Mapping[str, str]
-) -> None:
-    """Print and record what is known of all parts."""
-    before = recorded(NAME, options.results) if options.results else Detailed()
+    options: argparse.Namespace, asked: Sequence[Cell], seeds: Sequence[int], failed: Mapping[str, str]
+) -> dict[str, float]:
+    """Record what is known of all parts; return the figures."""
+    before = Detailed() if options.tiny else recorded(NAME, options.results)
     figures, details = dict(before.figures), dict(before.details)
-    for part in parts:
-        cells = [Cell(part, seed, options) for seed in seeds_of(part, seeds)]
-        found = [known for cell in cells if (known := cell.found())]
-        if found:
-            new, more = figures_of(part, found)
-            figures, details = {**figures, **new}, {**details, **more}
-            print(f"{part}: " + ", ".join(f"{name} {value:.4f}" for name, value in new.items()), flush=True)
+    for part, found in cells.known_by_part(asked).items():
+        new, more = figures_of(part, found)
+        figures, details = {**figures, **new}, {**details, **more}
     details["baseline"] = {"accuracy": round(baseline(columns_of(options), label=2), 4)}
-    if options.results:
+    if not options.tiny:
         save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
+    return figures
 
 
 def seeds_of(part: str, seeds: Sequence[int]) -> Sequence[int]:
@@ -212,32 +179,11 @@ def seeds_of(part: str, seeds: Sequence[int]) -> Sequence[int]:
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
-def arguments(given: Sequence[str] | None = None) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="GUM's trees")
-    parser.add_argument("--bert", type=Path, metavar="FOLDER", help="a trained BERT, for speech_bert")
-    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, to train that BERT on")
-    parser.add_argument("--parts", help=f"some of {','.join(PARTS)}; by default all that there is data for")
-    parser.add_argument("--cell", choices=PARTS, help="train and evaluate this one here and now, with the first seed")
-    parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--set", action="append", default=[], help="of every recipe, as `heedful train` has it")
-    parser.add_argument("--jobs", type=int, default=1, help="cells that train side by side")
-    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="of one cell")
-    parser.add_argument("--runs", type=Path, default=Path("runs") / NAME, help="the folder of the run folders")
-    parser.add_argument("--results", type=Path, help="the folder to record in")
-    parser.add_argument("--tiny", action="store_true", help="a few sentences and steps, on a CPU")
-    options = parser.parse_args(given)
-    if not options.tiny and options.results is None:
-        options.results = RESULTS
-    if options.parts is None:
-        has_bert = options.bert is not None or options.wikitext is not None
-        options.parts = ",".join(part for part in PARTS if has_bert or part != "speech_bert")
-    return parser, options
-
-
-def stop(signal_number: int, _: object) -> NoReturn:
-    """End by an exception, so that what was started is ended too."""
-    sys.exit(128 + signal_number)
+def check(options: argparse.Namespace, parts: Sequence[str]) -> str | None:
+    """Return what is wrong with the options for these parts."""
+    if "speech_bert" in parts and options.bert is None and options.wikitext is None:
+        return "--bert or --wikitext: say which BERT speech_bert starts from, or leave the part out of --parts"
+    return None
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
@@ -246,41 +192,17 @@ def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int])
     if "speech_bert" in parts and options.bert is None:
         options.bert = train_bert(options)
     failed: dict[str, str] = {}
-
-    def ready(task: Task, failure: str | None) -> None:
-        print(f"{task.name}: {failure or 'ready'}", flush=True)
-        if failure is not None:
-            failed[task.name] = failure
-        summarise(options, parts, seeds, failed)
-
-    cells = [Cell(part, seed, options) for part in parts for seed in seeds_of(part, seeds)]
-    waiting = [cell for cell in cells if cell.found() is None]
+    asked = [Cell(part, seed, options) for part in parts for seed in seeds_of(part, seeds)]
     for alone in (False, True):  # a speed is measured with nothing beside it
-        tasks = [cell.task() for cell in waiting if (cell.part == COST) is alone]
-        run_side_by_side(tasks, 1 if alone else options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
-    summarise(options, parts, seeds, failed)
-    return 1 if failed else 0
-
-
-def main(given: Sequence[str] | None = None) -> int:
-    """Run the program; return its exit code."""
-    parser, options = arguments(given)
-    parts, seeds = options.parts.split(","), [int(seed) for seed in options.seeds.split(",")]
-    unknown = next((part for part in parts if part not in PARTS), None)
-    if unknown:
-        parser.error(f"--parts: `{unknown}` is not one of {', '.join(PARTS)}")
-    if "speech_bert" in parts and options.bert is None and options.wikitext is None:
-        parser.error("--bert or --wikitext: say which BERT speech_bert starts from, or leave the part out")
-    try:
-        if options.cell:
-            Cell(options.cell, seeds[0], options).run()
-            return 0
-        signal.signal(signal.SIGTERM, stop)
-        return run(options, parts, seeds)
-    except HeedfulError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+        options.jobs = 1 if alone else options.jobs
+        some = [cell for cell in asked if (cell.part == COST) is alone]
+        cells.measure_cells(some, options, failed, lambda: summarise(options, asked, seeds, failed))
+    return cells.show(summarise(options, asked, seeds, failed), failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = cells.make_parser(__doc__, NAME, PARTS)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="GUM's trees")
+    parser.add_argument("--bert", type=Path, metavar="FOLDER", help="a trained BERT, for speech_bert")
+    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, to train that BERT on")
+    cells.run_program(parser, PARTS, Cell, run, check)

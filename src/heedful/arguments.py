@@ -9,7 +9,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import SupportsIndex
 
-from heedful.errors import UserError, option
+from heedful.errors import UserError, counted, option
 
 
 def check_text(text: object, where: str) -> str:
@@ -41,6 +41,12 @@ def check_several(items: object, name: str) -> Iterable[object]:
     if isinstance(items, bytes | Mapping) or not isinstance(items, Iterable):
         raise UserError(f"`{name}` is {shortened(items)}, but must be a text or a list of texts.")
     return items
+
+
+def check_one_each(number: int, noun: str, found: int, other: str, hint: str = "") -> None:
+    """Refuse two lists of different lengths: each item of the first, a `noun`, needs one of the second."""
+    if number != found:
+        raise UserError(f"{counted(number, noun)}, but {counted(found, other)}: each {noun} needs one{hint}.")
 
 
 def check_whole(name: str, value: object, least: int | None = None) -> int:

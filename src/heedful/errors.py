@@ -83,7 +83,7 @@ def alternatives(names: Iterable[str]) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Return "1 line" or "2 lines"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{'es' if noun.endswith('x') else 's'}"
 
 
 @contextmanager

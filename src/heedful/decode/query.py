@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.arguments import check_one_each
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.errors import UserError
 from heedful.packed import Packed
 
 Source = Sequence[int] | NDArray[Any] | Tensor
@@ -53,10 +53,8 @@ def text_queries(
 
     A target has at most as many tokens as its source, plus `max_extra`; `</s>` counts in the target alone.
     """
-    if prefixes is not None and len(prefixes) != len(sources):
-        raise UserError(
-            f"There are {len(sources):,} sources but {len(prefixes):,} prefixes: each needs one, which may be empty."
-        )
+    if prefixes is not None:
+        check_one_each(len(sources), "source", len(prefixes), "prefix", ", which may be empty")
     return [
         Query([*source, END], len(source) + max_extra, prefix, number)
         for source, prefix, number in zip(

@@ -10,6 +10,7 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
+from heedful.arguments import check_one_each
 from heedful.errors import UserError, suggestion
 from heedful.metrics.buckets import (
     FREQUENCIES,
@@ -255,10 +256,8 @@ def _check(
         there = "there is only 1 reference" if references else "there are no references"
         raise UserError(f"A comparison needs at least two sentences, but {there}.")
     check_lines([*a, *b], references)
-    if sources is not None and len(sources) != len(references):
-        raise UserError(
-            f"There are {len(sources):,} sources but {len(references):,} references: their numbers must be equal."
-        )
+    if sources is not None:
+        check_one_each(len(sources), "source", len(references), "reference")
 
 
 # --- scores -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from os import PathLike
 from reprlib import repr as shortened
 from typing import Literal, Unpack
 
-from heedful.arguments import check_path, check_texts, check_whole
+from heedful.arguments import check_one_each, check_path, check_texts, check_whole
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.errors import UserError
 from heedful.lab.compare import (
@@ -158,8 +158,8 @@ def _sentences(sources: Sequence[str] | None, references: Sequence[str] | None, 
         return None
     expected = tuple(check_texts(references, "references"))
     read = None if sources is None else tuple(check_texts(sources, "sources"))
-    if read is not None and len(read) != len(expected):
-        raise UserError(f"There are {len(read):,} sources but {len(expected):,} references: each needs one.")
+    if read is not None:
+        check_one_each(len(read), "source", len(expected), "reference")
     if not (to is None or isinstance(to, str)):
         raise UserError("`to` is a list, but a comparison has one target language: give one.")
     return Sentences("the sentences", read, expected, to or "")

@@ -62,7 +62,7 @@ POSITIONS = {"positions": "learned", "max_positions": 4}
             {},
             SearchSettings(),
             {"prefixes": [[]]},
-            "There are 2 sources but 1 prefixes: each needs one, which may be empty.",
+            "2 sources, but 1 prefix: each source needs one, which may be empty.",
         ),
         (
             {},

@@ -299,7 +299,7 @@ ONE = System("one", ("a", "b"))
             ["a", "b"],
             ["x"],
             ["bleu"],
-            "There are 1 sources but 2 references: their numbers must be equal.",
+            "1 source, but 2 references: each source needs one.",
         ),
         ([ONE], [ONE], ["a", "b"], None, ["blue"], "`blue` is not a metric. Did you mean `bleu`?"),
         ([ONE], [ONE], ["a", "b"], None, [], "There is no metric to compare by: choose from bleu, chrf, ter."),

@@ -44,7 +44,7 @@ def test_a_model_translates_the_test_set_of_its_recipe_or_given_sentences(
         ({"references": None}, "`references` is missing: translations without a model are compared with references."),
         ({"references": None, "sources": ["a"]}, "`references` is missing: sentences need references."),
         ({"references": None, "to": "de"}, "`to` is for `sources` and `references`: the corpora of the recipes have "),
-        ({"sources": ["a"]}, "There are 1 sources but 4 references: each needs one."),
+        ({"sources": ["a"]}, "1 source, but 4 references: each source needs one."),
         (
             {"a": "nowhere"},
             "nowhere is neither the folder of a model nor a file of translations: nothing has that name.",

@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, Unpack, overload
 
-from heedful.arguments import check_path, check_text, check_texts, check_whole
+from heedful.arguments import check_one_each, check_path, check_text, check_texts, check_whole
 from heedful.config.rules.answer import ANSWER, reader_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
@@ -70,8 +70,7 @@ class Reader(Embeds[SpanReader]):
             return self._answered(asked, choice)[0]
         several = check_texts(questions, "questions")
         about = [check_text(texts, "`texts`")] * len(several) if isinstance(texts, str) else check_texts(texts)
-        if len(about) != len(several):
-            raise UserError(f"There are {len(several):,} questions but {len(about):,} texts: each needs one.")
+        check_one_each(len(several), "question", len(about), "text")
         rows = [
             make_question(question, text, where=f"questions, line {number:,}")
             for number, (question, text) in enumerate(zip(several, about, strict=True), start=1)

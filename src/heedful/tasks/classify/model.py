@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.arguments import check_path, check_several, check_text, check_texts, check_whole
+from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.rules.classify import CLASSIFY, classifier_model
 from heedful.config.rules.task_rules import TaskRules
@@ -200,8 +200,8 @@ class TextClassifier(Embeds[Classifier]):
             raise UserError("This model reads pairs of texts: give `seconds`, one per text.")
         if seconds is not None and not self.paired:
             raise UserError("This model reads single texts: leave out `seconds`.")
-        if seconds is not None and len(seconds) != len(texts):
-            raise UserError(f"There are {len(texts):,} texts but {len(seconds):,} `seconds`: each needs one.")
+        if seconds is not None:
+            check_one_each(len(texts), "text", len(seconds), "second text")
 
 
 def _seconds(texts: Sequence[Text]) -> list[str] | None:

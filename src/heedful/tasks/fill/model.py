@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.arguments import check_path, check_several, check_texts, check_whole
+from heedful.arguments import check_one_each, check_path, check_several, check_texts, check_whole
 from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.bert import BertModel
 from heedful.config.rules.fill import FILL, bert_model
@@ -98,8 +98,8 @@ class MaskFiller(Embeds[MaskedModel]):
                 f"This model reads single texts (`model.segments` is {self._config.segments}): leave out `second`."
             )
         firsts, seconds = check_texts(text), None if second is None else check_texts(second, "second")
-        if seconds is not None and len(seconds) != len(firsts):
-            raise UserError(f"There are {len(firsts):,} texts but {len(seconds):,} second ones: each needs one.")
+        if seconds is not None:
+            check_one_each(len(firsts), "text", len(seconds), "second text")
         texts = [(one,) for one in firsts] if seconds is None else list(zip(firsts, seconds, strict=True))
         return self._answers(self._questions(texts, [f"texts, line {i:,}" for i in range(1, len(texts) + 1)]), top)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, Unpack
 
+from heedful.arguments import check_one_each
 from heedful.columns import one_line
 from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
@@ -154,8 +155,7 @@ def evaluate(
     If the recipe sets `evaluate.detokenize`, detokenized text is compared. With the option `raw` both sides of the test
     set are ordinary text, and are compared as such.
     """
-    if len(sources) != len(references):
-        raise UserError(f"There are {len(sources):,} sources but {len(references):,} references: each needs one.")
+    check_one_each(len(sources), "source", len(references), "reference")
     if not any(source.strip() for source in sources):
         raise UserError(f"{name} has no sentence to translate.")
     wording, raw = model.wording, options.get("raw", False)

@@ -8,7 +8,7 @@ from typing import Self, Unpack, overload
 import torch
 from torch import nn
 
-from heedful.arguments import check_path, check_several, check_texts, check_whole
+from heedful.arguments import check_one_each, check_path, check_several, check_texts, check_whole
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE
 from heedful.data.corpora.in_memory import read_rows
@@ -188,8 +188,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         The texts are in the form that the model itself reads and writes.
         """
         sources, targets = check_texts(sources, "sources"), check_texts(targets, "targets")
-        if len(sources) != len(targets):
-            raise UserError(f"There are {len(sources):,} sources but {len(targets):,} targets: each needs one.")
+        check_one_each(len(sources), "source", len(targets), "target")
         return self._score_pairs(sources, targets, to, "texts", 1)
 
     def score_stream(

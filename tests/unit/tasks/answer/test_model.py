@@ -129,7 +129,7 @@ def test_what_a_reader_says_of_itself(reader: Reader, doubting: Reader) -> None:
         (("Who ?", "\n"), "`answer`: the text is empty: give the text that the question is about, or remove the row."),
         ((["Who ?", ""], TEXT), "questions, line 2: the question is empty: give one, or remove the row."),
         (("Who ?", [TEXT]), "`questions` is one question, so `texts` must be one text."),
-        ((["Who ?"], [TEXT, TEXT]), "There are 1 questions but 2 texts: each needs one."),
+        ((["Who ?"], [TEXT, TEXT]), "1 question, but 2 texts: each question needs one."),
         ((3, TEXT), "`questions` is 3, but must be a text or a list of texts."),
         (("Who ?", 3), "`questions` is one question, so `texts` must be one text."),
     ],

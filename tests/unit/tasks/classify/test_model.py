@@ -343,7 +343,7 @@ def test_seconds_are_for_models_of_pairs() -> None:
     paired = made(data=PAIRS)
     with pytest.raises(UserError, match=r"^This model reads pairs of texts: give `seconds`, one per text\.$"):
         paired.classify("a")
-    with pytest.raises(UserError, match=r"^There are 2 texts but 1 `seconds`: each needs one\.$"):
+    with pytest.raises(UserError, match=r"^2 texts, but 1 second text: each text needs one\.$"):
         paired.classify(["a", "b"], ["c"])
     with pytest.raises(UserError, match=r"^This model reads pairs of texts: use `stream_texts`\.$"):
         paired.stream(["a"])

@@ -173,7 +173,7 @@ def test_a_text_that_is_too_long_is_refused_by_its_length() -> None:
 def test_other_mistakes(week: MaskFiller) -> None:
     assert refusal(week, "a [MASK]", top=0) == "`top` is 0, but must be 1 or more."
     pairs = MaskFiller(masked_bundle())
-    assert refusal(pairs, ["a [MASK]", "b"], second=["c"]) == ("There are 2 texts but 1 second ones: each needs one.")
+    assert refusal(pairs, ["a [MASK]", "b"], second=["c"]) == ("2 texts, but 1 second text: each text needs one.")
     for text, second in (("a [MASK]", ["b"]), (["a [MASK]"], "b")):
         assert refusal(pairs, text, second=second) == (
             "`text` and `second` must be one text each, or a list of texts each."

@@ -66,7 +66,7 @@ def test_a_pair_with_a_blank_side_counts_in_the_scores_alone(reversing: Translat
 @pytest.mark.parametrize(
     ("sources", "references", "message"),
     [
-        (["ant"], ["ant", "bee"], "There are 1 sources but 2 references: each needs one."),
+        (["ant"], ["ant", "bee"], "1 source, but 2 references: each source needs one."),
         (["", " "], ["ant", "bee"], "corpus has no sentence to translate."),
         ([], [], "corpus has no sentence to translate."),
     ],

@@ -67,7 +67,7 @@ def test_dropout_is_off_while_scoring_and_back_afterwards(untrained: Callable[..
 
 
 def test_unequal_lists_are_refused(reversing: Translator) -> None:
-    with pytest.raises(UserError, match=r"^There are 2 sources but 1 targets: each needs one\.$"):
+    with pytest.raises(UserError, match=r"^2 sources, but 1 target: each source needs one\.$"):
         reversing.score(["ant", "bee"], ["cat"])
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from heedful.arguments import check_one_each
 from heedful.config.recipe import Recipe
 from heedful.data.text_form import TextForm, join_words, split_words
 from heedful.data.tokenize.tokenizer import tag_of
@@ -29,8 +30,7 @@ class TextCodec:
             raise UserError("`raw` is for models of tokenized text, but this one reads ordinary text: leave it out.")
         self.check_lines(texts, name, first)
         languages = [to] * len(texts) if to is None or isinstance(to, str) else to
-        if len(languages) != len(texts):
-            raise UserError(f"There are {len(texts):,} texts but {len(languages):,} target languages: each needs one.")
+        check_one_each(len(texts), "text", len(languages), "target language")
         tagged = [
             self._tagged(text, language, f"{name}, line {number:,}")
             for number, (text, language) in enumerate(zip(texts, languages, strict=True), start=first)
@@ -49,10 +49,7 @@ class TextCodec:
     def encode_prefixes(self, prefix: str | Sequence[str], count: int, first: int) -> list[list[int]]:
         """Return the target pieces that translations start with; refuse text that is not in the vocabulary."""
         texts = [prefix] * count if isinstance(prefix, str) else prefix
-        if len(texts) != count:
-            raise UserError(
-                f"There are {count:,} texts but {len(texts):,} prefixes: each needs one, which may be empty."
-            )
+        check_one_each(count, "text", len(texts), "prefix", ", which may be empty")
         pieces = self._target.encode_batch([self.normalise(text.rstrip()) for text in texts])
         for number, (text, ids) in enumerate(zip(texts, pieces, strict=True), start=first):
             if self._target.unknown in ids:

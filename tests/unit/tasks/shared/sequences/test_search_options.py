@@ -92,7 +92,7 @@ def test_a_prefix_that_cannot_be_tokenized_is_refused(reversing: Translator) -> 
 
 
 def test_each_text_needs_its_prefix(reversing: Translator) -> None:
-    with pytest.raises(UserError, match=r"^There are 2 texts but 1 prefixes: each needs one, which may be empty\.$"):
+    with pytest.raises(UserError, match=r"^2 texts, but 1 prefix: each text needs one, which may be empty\.$"):
         reversing.translate(["ant", "bee"], prefix=["cat"])
 
 

@@ -105,7 +105,7 @@ def test_a_language_for_a_model_without_tags_is_refused() -> None:
 
 
 def test_texts_and_languages_of_other_numbers_are_refused() -> None:
-    message = "There are 2 texts but 1 target languages: each needs one."
+    message = "2 texts, but 1 target language: each text needs one."
     assert refused(wording("de"), ["a", "dog"], ["de"]) == message
 
 
