@@ -1,10 +1,11 @@
 """Trees of a treebank as columns of parts of speech and base noun phrases, and the benchmark that is made of them."""
 
 import gzip
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from benchmarks.tagging import arguments, baseline, figures_of
+from benchmarks.tagging import baseline, check, figures_of
 from benchmarks.tree_columns import main, rows_of, write_columns
 
 from heedful.trees import read_tree
@@ -52,10 +53,13 @@ def test_figures_are_means_over_seeds() -> None:
     assert figures_of("cost", [{"crf_cost": 0.8}])[0] == {"crf_cost": 0.8}
 
 
-def test_parts_without_their_data_are_left_out_by_default(tmp_path: Path) -> None:
-    assert arguments(["--data", str(tmp_path)])[1].parts == "speech,chunks,cost"
-    assert "speech_bert" in arguments(["--data", str(tmp_path), "--bert", "x"])[1].parts
-    assert arguments(["--data", str(tmp_path), "--tiny"])[1].results is None
+def test_a_part_that_starts_from_bert_asks_for_one() -> None:
+    nothing = Namespace(bert=None, wikitext=None)
+    assert check(nothing, ["speech", "chunks", "cost"]) is None
+    assert check(nothing, ["speech_bert"]) == (
+        "--bert or --wikitext: say which BERT speech_bert starts from, or leave the part out of --parts"
+    )
+    assert check(Namespace(bert=Path("bert"), wikitext=None), ["speech_bert"]) is None
 
 
 def test_a_line_that_is_not_a_tree_is_named(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def losses(run: Path) -> list[float]:
     return [line["loss"] for line in lines if line["part"] == "train"]
 
 
+@pytest.mark.wide
 def test_a_task_from_outside_trains_evaluates_saves_loads_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

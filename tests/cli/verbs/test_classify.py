@@ -102,6 +102,7 @@ def test_no_lines_give_no_lines(films: Path, tmp_path: Path, capsys: Capture) ->
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.wide
 def test_each_line_is_answered_before_the_next_is_written(films: Path) -> None:
     command = [sys.executable, "-m", "heedful", "classify", str(films), "--device", "cpu"]
     reader, writer = os.pipe()

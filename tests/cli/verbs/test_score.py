@@ -90,6 +90,7 @@ def test_pairs_from_files_of_two_columns_and_from_texts(
     )
 
 
+@pytest.mark.wide
 def test_each_pair_is_answered_before_the_next_is_written(reversing_folder: Path, reversing: Translator) -> None:
     pairs = [("ant bee", "bee ant"), ("", ""), ("cat", "hen")]
     with conversation("score", str(reversing_folder), "--device", "cpu") as ask:

@@ -118,6 +118,7 @@ def test_a_signal_ends_after_the_step_with_a_checkpoint(
     assert "checkpoint saved. Run the same command with --resume to continue." in errors
 
 
+@pytest.mark.wide
 def test_a_terminal_that_is_hung_up_ends_training_with_a_checkpoint(recipe: Path, tmp_path: Path) -> None:
     """As when a session is dropped: the live line has nowhere to go, and what has been trained is saved."""
     master, slave = pty.openpty()
@@ -143,6 +144,7 @@ def recorded_steps(metrics: Path) -> int:
     return 10 * metrics.read_bytes().count(b'"train"') if metrics.exists() else 0
 
 
+@pytest.mark.wide
 def test_training_goes_on_when_nobody_reads_its_progress(recipe: Path, tmp_path: Path) -> None:
     """`heedful train ... 2>&1 | head -1`"""
     command = [sys.executable, "-m", "heedful", "train", str(recipe), "--out", str(tmp_path / "run")]

@@ -191,7 +191,7 @@ def test_cut_translations_are_counted_at_the_end(reversing_folder: Path, tmp_pat
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("terminal", [pytest.param(False, marks=pytest.mark.wide), True])
 def test_each_line_is_answered_before_the_next_is_written(reversing_folder: Path, terminal: bool) -> None:
     with conversation("translate", str(reversing_folder), "--device", "cpu", terminal=terminal) as ask:
         assert [ask(b"ant bee"), ask(b""), ask(b"cat")] == [b"bee ant", b"", b"cat"]

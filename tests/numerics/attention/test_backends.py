@@ -27,6 +27,7 @@ needs_interpreter = pytest.mark.skipif(
 # Widest difference from a float64 loop over sentences, on the scale of the largest value where that is above one.
 # bfloat16 has 8 bits, so one rounding is up to 2^-9 = 0.002: `padded` computes in float32 on the CPU and rounds once,
 # `explicit` rounds scores, weights and sums.
+WIDE = pytest.mark.wide  # an interpreted kernel is slow; tests of its own run it in `make test`
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 EVERYWHERE = [
@@ -38,7 +39,7 @@ EVERYWHERE = [
         "automatic": (torch.float32,),
     }.items()
     for dtype in dtypes
-] + [pytest.param("short", CPU, torch.float32, id="short-interpreted-float32", marks=needs_interpreter)]
+] + [pytest.param("short", CPU, torch.float32, id="short-interpreted-float32", marks=[needs_interpreter, WIDE])]
 ON_CUDA = [
     pytest.param(name, CUDA, dtype, id=f"{name}-cuda-{dtype}", marks=needs_cuda)
     for name, dtypes in {

@@ -56,7 +56,7 @@ def copied(state: BeamState) -> BeamState:
     [
         (1, 1, 6, 0),
         pytest.param(2, 1, 7, 0, marks=pytest.mark.wide),
-        (3, 3, 11, 2),
+        pytest.param(3, 3, 11, 2, marks=pytest.mark.wide),
         pytest.param(4, 2, 20, 0, marks=pytest.mark.wide),
         pytest.param(5, 4, 33, 3, marks=pytest.mark.wide),
     ],

@@ -197,6 +197,7 @@ def test_a_recipe_can_be_a_file(make: Make, tmp_path: Path) -> None:
         examine("no-recipe-has-this-name", quick=True)
 
 
+@pytest.mark.wide
 def test_the_snippet_of_the_manual_runs(make: Make, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(recipe_to_toml(make()))
     manual = (Path(__file__).parents[3] / "docs" / "doctor.md").read_text()

@@ -49,6 +49,7 @@ from heedful.data.builtin.english_spanish_lexicon import (
 from heedful.errors import UserError
 
 
+@pytest.mark.wide
 def test_one_english_sentence_has_one_translation() -> None:
     draw = Draw("one translation")
     translations = dict(chain.from_iterable(pairs(part) for part in PARTS))

@@ -265,6 +265,7 @@ def test_a_bundle_may_be_moved(reversing_folder: Path, tmp_path: Path) -> None:
     assert load(moved, device="cpu").translate("ant bee") == "bee ant"
 
 
+@pytest.mark.wide
 def test_the_public_functions_stay_themselves_whichever_is_asked_for_first() -> None:
     code = "import heedful; heedful.load; print(callable(heedful.train), callable(heedful.average))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
