@@ -1,16 +1,18 @@
-"""The packed batch: sentences concatenated, with offsets. Models work without padding.
+"""The packed batch: sentences or pictures concatenated, with offsets. Models work without padding.
 
 Shape letters of the whole project:
 
     N  packed tokens of a batch (M: other side)    B  sentences            L  longest sentence of a padded view
     E  model width    F  inner width    H  heads   D  head width           V  vocabulary size
     K  beams per sentence                          R  decoder rows (B * K) T  steps decoded so far
+    Y  rows of pixels    X  columns of pixels      C  channels, or classes P  pixels of a batch
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -161,3 +163,57 @@ class Nested:
     def to(self, device: torch.device, non_blocking: bool = False) -> "Nested":
         """Copy to a device."""
         return Nested(self.words.to(device, non_blocking), self.sentences.to(device, non_blocking))
+
+
+class Run(NamedTuple):
+    """Consecutive pictures of one size."""
+
+    pictures: int
+    height: int
+    width: int
+
+    def tokens(self, patch: int, class_token: bool) -> int:
+        """Return the number of tokens of one picture, in patches of this number of pixels on each side."""
+        return -(-self.height // patch) * -(-self.width // patch) + class_token
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Concatenated pictures of any sizes, row by row of pixels, and the layout of the tokens that a network makes.
+
+    Consecutive pictures of one size are computed together; `runs` tells which, without a device synchronization.
+    """
+
+    pixels: Shaped[Tensor, "P C"]  # from 0 to 255
+    layout: Layout
+    runs: tuple[Run, ...]
+
+    @classmethod
+    def of(cls, pictures: Sequence[Shaped[Tensor, "_ _ C"]], patch: int, class_token: bool) -> "Pictures":
+        """Pack pictures of rows x columns x channels for a network that reads patches of this size."""
+        runs = runs_of([(picture.shape[0], picture.shape[1]) for picture in pictures])
+        lengths = [run.tokens(patch, class_token) for run in runs for _ in range(run.pictures)]
+        return cls(torch.cat([picture.flatten(0, 1) for picture in pictures]), Layout.of(lengths), runs)
+
+    def __len__(self) -> int:
+        return sum(run.pictures for run in self.runs)
+
+    def by_run(self) -> Iterator[Shaped[Tensor, "B Y X C"]]:
+        """Yield the pictures of each run."""
+        sizes = [run.pictures * run.height * run.width for run in self.runs]
+        for run, pixels in zip(self.runs, self.pixels.split(sizes), strict=True):
+            yield pixels.view(run.pictures, run.height, run.width, -1)
+
+    def with_pixels(self, pixels: Shaped[Tensor, "P C"]) -> "Pictures":
+        """Return pictures of the same sizes with other pixels."""
+        return replace(self, pixels=pixels)
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> "Pictures":
+        """Copy to a device."""
+        pixels = self.pixels.to(device, non_blocking=non_blocking)
+        return Pictures(pixels, self.layout.to(device, non_blocking), self.runs)
+
+
+def runs_of(sizes: Sequence[tuple[int, int]]) -> tuple[Run, ...]:
+    """Group consecutive pictures of the same height and width."""
+    return tuple(Run(len([*group]), *size) for size, group in groupby(sizes))

@@ -31,6 +31,11 @@ class TextBatch(Movable):
     sentences: int  # the real texts
     tokens: int  # the real ones, markers included
 
+    @property
+    def inputs(self) -> Packed | Nested:
+        """What a classifier reads."""
+        return self.text
+
     def labels_of_rows(self) -> list[list[int]]:
         """Return what each real row is to predict: its classes."""
         rows = self.labels[: self.sentences]

@@ -1,22 +1,19 @@
 """Evaluation of a classifier on texts with labels."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.columns import one_column
 from heedful.data.corpora.texts import Text, classes_of
-from heedful.errors import UserError, counted
+from heedful.errors import UserError
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
-from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import Score, finite_scores
-from heedful.tasks.classify.class_tables import class_table, confusion_table
-from heedful.tasks.classify.classification import Classification
+from heedful.tasks.shared.classes.class_scores import ClassScores
+from heedful.tasks.shared.classes.classification import Classification
 from heedful.tasks.shared.streaming import CHUNK, chunks
 
 
@@ -46,88 +43,23 @@ class Classifies(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class ClassEvaluation:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassEvaluation(ClassScores):
     """Scores of a classifier on texts, and its classifications."""
 
-    texts: tuple[Text, ...]  # texts as read, with the true labels; none is blank
-    found: tuple[Classification, ...]
-    result: ClassificationResult
-    loss: float  # -log P of the true labels, mean over texts
-    several: bool  # whether a text may have several labels
-    blank: int  # number of blank texts, which were left out
-    seconds: float  # time to classify
-    own: Mapping[str, float] = field(default_factory=dict)  # scores by metrics of the caller's program
+    noun = "text"
 
-    def with_metrics(self, metrics: Metrics) -> Self:
-        """Return the evaluation with the scores of these metrics as well."""
-        return replace(self, own={**self.own, **score_outputs(metrics, *self.result.named(self.several))})
+    texts: tuple[Text, ...]  # texts as read, with the true labels; none is blank
 
     @property
     def texts_per_second(self) -> float:
         """Number of texts classified per second."""
-        return len(self.texts) / self.seconds
+        return self.per_second
 
-    def scores(self) -> list[Score]:
-        """Return accuracy with its interval, F1 and loss."""
-        result = self.result
-        low, high = (100 * end for end in result.accuracy_interval)
-        right = f"{result.right_texts:,} of {result.texts:,}; 95% interval {low:.1f}% to {high:.1f}%"
-        micro = [Score("micro_f1", "micro F1", result.micro_f1, "percent")]
-        return [
-            Score("accuracy", "accuracy", result.accuracy, "percent", right),
-            Score("f1", "macro F1", result.macro_f1, "percent"),
-            *(micro if self.several else []),  # with one label per text it is the accuracy
-            Score("loss", "loss", self.loss, "loss"),
-            *(Score(name, name, value) for name, value in self.own.items()),
-        ]
-
-    def remarks(self) -> list[str]:
-        """Return the time taken, and tables of scores per class and of confusions."""
-        blank = f", {counted(self.blank, 'blank one')} left out" if self.blank else ""
-        speed = f"{self.texts_per_second:,.0f} texts/s"
-        return [
-            f"{counted(self.result.texts, 'text')} in {self.seconds:.1f} s{blank}, {speed}",
-            "",
-            *class_table(self.result),
-            *([] if self.several else ["", *confusion_table(self.result)]),
-        ]
-
-    def to_json(self) -> dict[str, object]:
-        """Return everything as JSON values."""
-        result = self.result
-        confusion = {} if self.several else {"confusion": result.confusion.tolist()}  # rows: true; columns: said
-        return {
-            **finite_scores([score for score in self.scores() if score.name not in self.own]),
-            **({"metrics": dict(self.own)} if self.own else {}),
-            "accuracy_interval": result.accuracy_interval,
-            "texts": result.texts,
-            "blank": self.blank,
-            "classes": [
-                {"label": label, "precision": precision, "recall": recall, "f1": f1, "texts": int(count)}
-                for label, precision, recall, f1, count in result.by_class()
-            ],
-            **confusion,
-            "texts_per_second": round(self.texts_per_second, 1),
-            "seconds": round(self.seconds, 3),
-        }
-
-    def outputs(self) -> Iterator[str]:
-        """Yield one line per text: its true labels, the predicted ones, their probabilities, and the text.
-
-        Labels are in the order of classes in both columns, so that the columns can be compared.
-        """
-        order = self.result.labels.index
-        for text, found in zip(self.texts, self.found, strict=True):
-            said = sorted(found.labels, key=order)
-            columns = [
-                ",".join(sorted(text.labels, key=order)),
-                ",".join(said),
-                ",".join(f"{found.probabilities[label]:.4f}" for label in said),
-                text.text,
-                *([] if text.second is None else [text.second]),
-            ]
-            yield "\t".join(map(one_column, columns))
+    def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+        """Yield the true labels of each text, and the text, or the two of a pair."""
+        for text in self.texts:
+            yield text.labels, [text.text, *([] if text.second is None else [text.second])]
 
 
 def evaluate_classifier(
@@ -152,11 +84,11 @@ def evaluate_classifier(
     scores_BC = torch.cat(parts)
     seconds = time.perf_counter() - began
     return ClassEvaluation(
-        read,
-        tuple(classifier.classified(scores_BC)),
-        ClassificationResult(classifier.labels, true, decide_classes(scores_BC, classifier.several)),
-        class_loss(scores_BC, true, classifier.several),
-        classifier.several,
-        len(texts) - len(read),
-        seconds,
+        texts=read,
+        found=tuple(classifier.classified(scores_BC)),
+        result=ClassificationResult(classifier.labels, true, decide_classes(scores_BC, classifier.several)),
+        loss=class_loss(scores_BC, true, classifier.several),
+        several=classifier.several,
+        blank=len(texts) - len(read),
+        seconds=seconds,
     )

@@ -20,15 +20,14 @@ from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
-from heedful.metrics.classification import class_probabilities, decide_classes
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
-from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import Classifier
-from heedful.tasks.classify.classification import BLANK
-from heedful.tasks.classify.classification import Classification as Classification
 from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
 from heedful.tasks.classify.pool_weights import PoolWeights, pool_weights
 from heedful.tasks.classify.scoring import collator_of, scores_of
+from heedful.tasks.shared.classes.classification import BLANK, classifications
+from heedful.tasks.shared.classes.classification import Classification as Classification
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import listed
@@ -168,13 +167,7 @@ class TextClassifier(Embeds[Classifier]):
 
     def classified(self, scores_BC: Float[Tensor, "B C"]) -> list[Classification]:
         """Turn scores into classifications."""
-        shares = class_probabilities(scores_BC, self.several).tolist()
-        found = []
-        for row, said in zip(shares, decide_classes(scores_BC, self.several), strict=True):
-            most_likely_first = sorted(np.flatnonzero(said), key=row.__getitem__, reverse=True)
-            labels = tuple(self.labels[index] for index in most_likely_first)
-            found.append(Classification(labels, dict(zip(self.labels, row, strict=True))))
-        return found
+        return classifications(scores_BC, self.labels, self.several)
 
     def store(self, texts: Sequence[Text]) -> TokenStore:
         """Tokenize normalised texts as in training; documents also have the lengths of their sentences."""
@@ -215,5 +208,7 @@ load_classifier = TextClassifier.load
 def read_classifier(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[Classifier]:
     """Read a classifier from its folder and place it; `rules` are those of the task that it was trained for."""
     bundle = read_bundle(folder, Classifier, rules)
+    if not isinstance(bundle.recipe.model, ClassifierModel):
+        raise other_task(folder, bundle.recipe)
     placement.put(bundle.model)
     return bundle

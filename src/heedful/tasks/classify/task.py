@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
@@ -22,17 +21,15 @@ from heedful.data.batches.texts import TextFeed
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, labels_of, read_texts, text_of_line
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.text_stores import counts_of
 from heedful.data.prepare.texts import prepare_texts
-from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, suggestion
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
 from heedful.tasks.classify.model import TextClassifier, read_classifier
 from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
+from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
@@ -55,13 +52,14 @@ class ClassifyTask:
             documents=model.nested,
             letters=model.reads_letters,
         )
-        say(f"{len(prepared.vocabularies.labels)} classes: {_listed(prepared)}")
+        say(listed_classes(prepared))
         return prepared
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
         """Make the objective that training minimises."""
-        kind = SeveralLabels if classifier_model(recipe).labels == "several" else OneLabel
-        classes = kind(recipe.label_smoothing, _class_weights(recipe, prepared))
+        several = classifier_model(recipe).labels == "several"
+        weights = class_weights(recipe.train.class_weights, prepared, several)
+        classes = (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights)
         return WithLanguageLoss(classes, recipe.train.auxiliary) if recipe.train.auxiliary else classes
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TextFeed:
@@ -93,10 +91,8 @@ class ClassifyTask:
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of an epoch, as the model reads them."""
         collator = collator_of(recipe, len(prepared.vocabularies.labels))
-        read = (
-            weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in _weighted(prepared)
-        )
-        return float(sum(read))
+        stores = weighted_stores(prepared)
+        return float(sum(weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in stores))
 
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextClassifier:
         """Load a bundle as a classifier."""
@@ -131,39 +127,3 @@ def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[
         text = text_of_line(line, classifier.paired, f"{corpus.source}, line {number:,}")
         labels = () if text.blank else labels_of(said, classifier.several, f"{corpus.target}, line {number:,}")
         yield replace(text, labels=labels, line=number)
-
-
-def _class_weights(recipe: Recipe, prepared: Prepared) -> Tensor | None:
-    """Return the recipe's class weights, by default 1, or balanced ones.
-
-    balanced: n / (C n_c), or with several labels (n - n_c) / n_c
-    """
-    said, labels = recipe.train.class_weights, prepared.vocabularies.labels
-    if said is None:
-        return None
-    if said == "balanced":
-        shown = [weight * counts_of([store], len(labels)) for store, weight in _weighted(prepared)]
-        counts = torch.from_numpy(np.sum(shown, axis=0)).float().clamp(min=1)
-        texts = sum(weight * len(store) for store, weight in _weighted(prepared))
-        if classifier_model(recipe).labels == "several":
-            return (texts - counts).clamp(min=1) / counts
-        return texts / (len(labels) * counts)
-    unknown = next((label for label in said if label not in labels), None)
-    if unknown is not None:
-        raise UserError(
-            f"`train.class_weights` names `{unknown}`, but no training text has that label."
-            f"{suggestion(unknown, labels)}"
-        )
-    return torch.tensor([said.get(label, 1.0) for label in labels])
-
-
-def _weighted(prepared: Prepared) -> Iterator[tuple[TokenStore, float]]:
-    """Pair the training stores with the number of times an epoch shows each."""
-    return zip(prepared.train, prepared.weights, strict=True)
-
-
-def _listed(prepared: Prepared) -> str:
-    """List the first ten classes and their numbers of training texts."""
-    counts = counts_of(prepared.train, len(prepared.vocabularies.labels))
-    listed = [f"{label} ({count:,})" for label, count in zip(prepared.vocabularies.labels, counts, strict=True)]
-    return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")

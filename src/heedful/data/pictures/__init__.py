@@ -1,0 +1,1 @@
+"""Data: from pictures in files and arrays to packed batches of pixels."""

@@ -1,0 +1,125 @@
+"""Batches of pictures to classify, packed, of one size or of several."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.data.batch_layout import StaticShape, layout_of
+from heedful.data.collate import gather, rows_by_store
+from heedful.data.epochs.loader import RowFeed
+from heedful.data.epochs.plan import Counts, Indices
+from heedful.data.movable import Movable
+from heedful.data.pictures.decoding import Pixels
+from heedful.data.token_store import Ragged, StreamType, TokenStore
+from heedful.packed import IGNORED, Pictures, runs_of
+
+SIZE = StreamType(np.dtype(np.uint32), (2,))  # height and width
+LABEL = StreamType(np.dtype(np.uint32))
+
+
+def pixel_stream(channels: int) -> StreamType:
+    """Return the type of a stream whose items are pixels."""
+    return StreamType(np.dtype(np.uint8), (channels,))
+
+
+def picture_streams(pictures: Sequence[Pixels], labels: Sequence[int] = ()) -> dict[str, Ragged]:
+    """Return pictures, at least one, as rows of streams: their pixels, sizes, and classes if these are given."""
+    channels = pictures[0].shape[2]
+    flat = [picture.reshape(-1, channels) for picture in pictures]
+    sizes = [np.array([picture.shape[:2]], np.uint32) for picture in pictures]
+    streams = {"pixels": Ragged.of_arrays(flat, pixel_stream(channels)), "size": Ragged.of_arrays(sizes, SIZE)}
+    return {**streams, "label": Ragged.of([[label] for label in labels])} if labels else streams
+
+
+@dataclass(frozen=True, eq=False)
+class PictureBatch(Movable):
+    """Pictures and their classes; where a picture has none, and for those that fill up a batch, it is IGNORED."""
+
+    pictures: Pictures
+    labels: Int[Tensor, "B"]
+    sentences: int  # the real pictures
+    tokens: int  # of the real pictures, class tokens included
+
+    @property
+    def inputs(self) -> Pictures:
+        """What a classifier reads."""
+        return self.pictures
+
+    def labels_of_rows(self) -> list[list[int]]:
+        """Return what each real row is to predict: its class."""
+        return [[label] for label in self.labels[: self.sentences].tolist()]
+
+
+@dataclass(frozen=True)
+class PictureCollator:
+    """Makes batches of pictures for a network that reads patches of this size."""
+
+    patch: int  # pixels on each side
+    class_token: bool
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
+        """Return the tokens of some pictures."""
+        sides = -(-_sizes(stores, indices) // self.patch)
+        return (sides[:, 0] * sides[:, 1] + self.class_token,)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> PictureBatch:
+        """Make the batch of these pictures.
+
+        In a static shape, black pictures of the same size fill it up; `multiple` is for tokens of texts.
+        """
+        sizes, (tokens,) = _sizes(stores, indices), self.costs(stores, indices)
+        pixels = _pixels(stores, indices)
+        labels = np.full(len(indices), IGNORED, np.int64)
+        if "label" in stores[0].streams:
+            labels, _ = gather(stores, "label", indices)
+        if static is not None:
+            sizes, pixels, labels = _filled(sizes, pixels, labels, static.sentences)
+        runs = runs_of([(int(height), int(width)) for height, width in sizes])
+        lengths = np.array([run.tokens(self.patch, self.class_token) for run in runs for _ in range(run.pictures)])
+        layout = layout_of(lengths.astype(np.int64), int(lengths.max(initial=0)))
+        pictures = Pictures(torch.from_numpy(pixels), layout, runs)
+        return PictureBatch(pictures, torch.from_numpy(labels), len(indices), int(tokens.sum()))
+
+
+class PictureFeed(RowFeed[PictureBatch]):
+    """Training pictures of one or several weighted stores."""
+
+    noun = "picture"
+
+
+def _sizes(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.int64]:
+    """Return the height and width of some pictures."""
+    sizes = np.empty((len(indices), 2), np.int64)
+    for store, mine, own in rows_by_store(stores, indices):
+        sizes[mine] = store.streams["size"].values[own]  # one item per row
+    return sizes
+
+
+def _pixels(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.uint8]:
+    """Return the pixels of some pictures end to end."""
+    rows: list[NDArray[np.uint8]] = [np.empty(0, np.uint8)] * len(indices)
+    for store, mine, own in rows_by_store(stores, indices):
+        stream = store.streams["pixels"]
+        for place, row in zip(mine, own, strict=True):
+            rows[place] = stream[row]
+    return np.concatenate(rows)
+
+
+def _filled(
+    sizes: NDArray[np.int64], pixels: NDArray[np.uint8], labels: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+    """Add black pictures of the size of the last one."""
+    missing = count - len(sizes)
+    black = np.zeros((missing * int(sizes[-1].prod()), pixels.shape[1]), np.uint8)
+    return (
+        np.concatenate([sizes, np.repeat(sizes[-1:], missing, axis=0)]),
+        np.concatenate([pixels, black]),
+        np.concatenate([labels, np.full(missing, IGNORED, np.int64)]),
+    )
