@@ -52,7 +52,7 @@ def read_npz(path: Path, name: str) -> NDArray[Any]:
         if dtype.itemsize * prod(shape) > info.file_size:  # before memory is taken for what the header promises
             raise UserError(f"{path}: `{name}` holds less than its header promises: copy or download it again.")
         with archive.open(info) as member:
-            return cast("NDArray[Any]", npy.read_array(member, allow_pickle=False))
+            return npy.read_array(member, allow_pickle=False)
 
 
 def as_pictures(values: NDArray[Any], name: str) -> Pixels:

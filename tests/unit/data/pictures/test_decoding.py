@@ -34,8 +34,8 @@ def _decode(data: bytes, channels: Channels = 3, most: int = 1000) -> Pixels:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
 def test_every_format_gives_the_pixels_that_were_written(kind: str) -> None:
-    exact = {"WEBP": {"lossless": True}, "JPEG": {"quality": 100, "subsampling": 0}}.get(kind, {})
-    found = _decode(_bytes(_half_red(), kind, **exact))
+    exact: dict[str, dict[str, object]] = {"WEBP": {"lossless": True}, "JPEG": {"quality": 100, "subsampling": 0}}
+    found = _decode(_bytes(_half_red(), kind, **exact.get(kind, {})))
     assert found.shape == (6, 8, 3)
     assert found.dtype == np.uint8
     assert np.abs(found.astype(int) - np.asarray(_half_red())).max() <= (4 if kind == "JPEG" else 0)

@@ -54,7 +54,8 @@ class Augmentation:
 
     def _moved(self, pictures: Pictures) -> Iterator[Float[Tensor, "P C"]]:
         for pixels in pictures.by_run():
-            yield resample(pixels, draw_maps(self, *pixels.shape[:3], pixels.device)).flatten(0, 2)
+            count, height, width, _ = pixels.shape
+            yield resample(pixels, draw_maps(self, count, height, width, pixels.device)).flatten(0, 2)
 
     def _mixed(
         self, pictures: Pictures, shares_BC: Float[Tensor, "B C"]

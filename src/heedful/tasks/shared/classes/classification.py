@@ -32,7 +32,7 @@ def classifications(scores_BC: Float[Tensor, "B C"], labels: Sequence[str], seve
     shares = class_probabilities(scores_BC, several).tolist()
     found = []
     for row, said in zip(shares, decide_classes(scores_BC, several), strict=True):
-        most_likely_first = sorted(np.flatnonzero(said), key=row.__getitem__, reverse=True)
+        most_likely_first = sorted(np.flatnonzero(said).tolist(), key=row.__getitem__, reverse=True)
         chosen = tuple(labels[index] for index in most_likely_first)
         found.append(Classification(chosen, dict(zip(labels, row, strict=True))))
     return found
