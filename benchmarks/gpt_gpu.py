@@ -37,7 +37,9 @@ from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.rules.generate import language_model
-from heedful.config.train import AdamW, Constant, Train, Validation
+from heedful.config.train.optimizers import AdamW
+from heedful.config.train.schedules import Constant
+from heedful.config.train.table import Train, Validation
 from heedful.data.batches.windows import Borders
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore

@@ -21,7 +21,8 @@ import torch
 import torch.nn.functional as F
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.train import Adam, Constant
+from heedful.config.train.optimizers import Adam
+from heedful.config.train.schedules import Constant
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore

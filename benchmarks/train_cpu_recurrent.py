@@ -53,7 +53,8 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import AlignmentName
 from heedful.config.model.recurrent import RecurrentModel
-from heedful.config.train import Adam, Constant
+from heedful.config.train.optimizers import Adam
+from heedful.config.train.schedules import Constant
 from heedful.data.corpora.pairs import read_pairs
 from heedful.devices import WORTH_IT, keep_freed_memory
 from heedful.metrics.recorded_results import RESULTS, record

@@ -42,7 +42,8 @@ from benchmarks.train_gpu_work import (
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
-from heedful.config.train import AnySchedule, Constant, InverseSqrt, Train, Validation
+from heedful.config.train.schedules import AnySchedule, Constant, InverseSqrt
+from heedful.config.train.table import Train, Validation
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies

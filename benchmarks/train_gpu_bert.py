@@ -34,7 +34,9 @@ from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe
-from heedful.config.train import AdamW, Constant, Train, Validation
+from heedful.config.train.optimizers import AdamW
+from heedful.config.train.schedules import Constant
+from heedful.config.train.table import Train, Validation
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore

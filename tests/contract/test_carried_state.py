@@ -16,7 +16,8 @@ from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Characters
-from heedful.config.train import Constant, Train, Validation
+from heedful.config.train.schedules import Constant
+from heedful.config.train.table import Train, Validation
 from heedful.data.batches.sliding_windows import SlidingWindows
 from heedful.data.batches.streams import Streams
 from heedful.data.token_store import TokenStore

@@ -14,7 +14,7 @@ from tests.contract.families import PAIRED, classifier_of, masked_of
 from torch import Tensor, nn
 
 from heedful.config.recipe import Recipe
-from heedful.config.train import Masking
+from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed

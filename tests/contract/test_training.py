@@ -14,7 +14,8 @@ from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
-from heedful.config.train import Constant, Train
+from heedful.config.train.schedules import Constant
+from heedful.config.train.table import Train
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.token_store import TokenStore
 from heedful.models.build.network import build_model

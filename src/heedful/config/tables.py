@@ -8,7 +8,7 @@ from heedful.config.model.any import AnyModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.section import Section
 from heedful.config.tokenizer import AnyTokenizer, ByteBpe
-from heedful.config.train import Train
+from heedful.config.train.table import Train
 
 
 class Tables(Section):

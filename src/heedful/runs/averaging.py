@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
-from heedful.config.train import Average
+from heedful.config.train.table import Average
 from heedful.errors import UserError, by_caller, counted
 from heedful.files import expand_user, new_folder, output_folder
 from heedful.models.bundle import (

@@ -8,7 +8,7 @@ from typing import Any, Final
 import torch
 
 from heedful.config.recipe import Recipe
-from heedful.config.train import Average
+from heedful.config.train.table import Average
 from heedful.errors import UserError, by_caller, counted
 from heedful.files import new_folder, remove_folder
 from heedful.metrics.own_metrics import Metrics

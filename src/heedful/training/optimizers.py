@@ -7,7 +7,7 @@ from typing import Any, Final, assert_never, cast
 import torch
 from torch import Tensor, nn
 
-from heedful.config.train import Adam, AdamW, AnyOptimizer
+from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.errors import UserError
 
 _MOMENTS: Final = ("exp_avg", "exp_avg_sq")  # of the parameter's shape and type

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from heedful.config.train import AnyDecay
+from heedful.config.train.schedules import AnyDecay
 
 
 class Decay(Protocol):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import assert_never
 
-from heedful.config.train import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
+from heedful.config.train.schedules import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
 
 
 def build_learning_rate(schedule: AnySchedule, width: int, steps: int) -> Callable[[int], float]:

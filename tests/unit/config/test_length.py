@@ -4,7 +4,7 @@ import pytest
 from tests.unit.config.reading.written_recipes import DATA, complaints, load, recipe_file
 
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
-from heedful.config.train import Train
+from heedful.config.train.table import Train
 
 
 @pytest.fixture(autouse=True)

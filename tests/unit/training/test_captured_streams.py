@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.train import AdamW
+from heedful.config.train.optimizers import AdamW
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.streams import Streams
 from heedful.models.build.language import build_language_model

@@ -15,7 +15,9 @@ from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import TransformerEncoderTable
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.train import Adam, Constant, Masking
+from heedful.config.train.optimizers import Adam
+from heedful.config.train.schedules import Constant
+from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.batches.pairs import PairFeed, collate

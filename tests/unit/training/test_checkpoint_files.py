@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 
-from heedful.config.train import Adam, AdamW, AnyOptimizer
+from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.errors import UserError
 from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
 from heedful.training.optimizers import build_optimizer

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.config.train import Adam, AdamW, AnyOptimizer
+from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.errors import UserError
 from heedful.training.checkpoints import (
     Position,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.train import Adam, AdamW, AnyOptimizer
+from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.build.network import build_model

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from heedful.config.train import Adam, AdamW
+from heedful.config.train.optimizers import Adam, AdamW
 from heedful.training.optimizers import build_optimizer
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from heedful.config.train import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
+from heedful.config.train.schedules import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
 from heedful.training.schedules import build_learning_rate
 
 WIDTH, STEPS = 512, 1000

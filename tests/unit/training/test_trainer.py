@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.train import Adam, Constant
+from heedful.config.train.optimizers import Adam
+from heedful.config.train.schedules import Constant
 from heedful.data.batches.pairs import PairBatch, PairFeed
 from heedful.data.token_store import TokenStore
 from heedful.errors import Stopped, UserError

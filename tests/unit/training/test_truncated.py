@@ -13,7 +13,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from heedful.config.train import Adam
+from heedful.config.train.optimizers import Adam
 from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.networks import LanguageModel, set_precision

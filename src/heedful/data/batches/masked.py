@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.config.train import Masking
+from heedful.config.train.table import Masking
 from heedful.data.batch_layout import Lengths, StaticShape, layouts, most_sentences
 from heedful.data.batches.masking import mask, most_chosen
 from heedful.data.batches.next_sentences import SentencePairs

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config.train import Masking
+from heedful.config.train.table import Masking
 from heedful.data.collate import places_of
 
 _Numbers = NDArray[np.int64]

@@ -7,7 +7,7 @@ from heedful.config.data import Tokenized
 from heedful.config.reading.describing.entries import all_entries
 from heedful.config.reading.foreign_words import FOREIGN_WORDS
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
-from heedful.config.train import Average
+from heedful.config.train.table import Average
 
 
 @pytest.mark.parametrize(

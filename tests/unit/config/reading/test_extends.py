@@ -8,7 +8,7 @@ from tests.unit.config.reading.written_recipes import DATA, SHIPPED, complaints,
 from heedful.config.corpora.pairs import JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.config.tokenizer import Words
-from heedful.config.train import Linear, Noam
+from heedful.config.train.schedules import Linear, Noam
 
 
 def test_tables_merge_key_by_key_over_the_base() -> None:

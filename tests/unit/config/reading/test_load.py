@@ -13,7 +13,8 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe
-from heedful.config.train import Adam, Noam
+from heedful.config.train.optimizers import Adam
+from heedful.config.train.schedules import Noam
 from heedful.errors import UserError
 
 # --- finding and reading ----------------------------------------------------------------------------------------------

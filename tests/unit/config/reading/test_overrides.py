@@ -5,7 +5,7 @@ from tests.unit.config.reading.written_recipes import DATA, complaints, load, re
 
 from heedful.config.corpora.pairs import TextCorpus, TsvCorpus
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.train import Linear
+from heedful.config.train.schedules import Linear
 from heedful.errors import UserError
 
 # --- overrides --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.config.train import Masking
+from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed, some_inputs, validation_feed
 from heedful.data.batches.stretches import Runs, Spans

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heedful.config.train import Masking
+from heedful.config.train.table import Masking
 from heedful.data.batches.masking import Masked, mask, most_chosen
 
 MASK, VOCABULARY = 4, range(10, 500)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.config.model.bert import BertModel
-from heedful.config.train import Masking
+from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.token_store import TokenStore

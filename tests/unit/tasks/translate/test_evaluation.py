@@ -14,7 +14,7 @@ from heedful.config.decode import Decode, Evaluate
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
-from heedful.config.train import Validation
+from heedful.config.train.table import Validation
 from heedful.data.text_form import join_words
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer

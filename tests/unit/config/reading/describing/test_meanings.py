@@ -8,7 +8,7 @@ from heedful.config.reading.describing.meanings import brief_meaning, meaning_of
 from heedful.config.reading.outline import tables_in
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
-from heedful.config.train import Noam
+from heedful.config.train.schedules import Noam
 
 
 def tables(section: type[Section]) -> Iterator[type[Section]]:

@@ -1,0 +1,1 @@
+"""The [train] table of a recipe."""

@@ -1,0 +1,95 @@
+"""What changes with the update: schedules of the learning rate, and the decay of scheduled sampling."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from heedful.config.section import Section, Share
+
+
+class Noam(Section):
+    """factor * width^-0.5 * min(step^-0.5, step * warmup^-1.5)      Vaswani et al. 2017, 5.3"""
+
+    kind: Literal["noam"] = "noam"
+    factor: PositiveFloat = 1.0
+    """Factor that the learning rate is multiplied by."""
+    warmup: PositiveInt = 4000
+    """Number of warm-up updates."""
+
+
+class InverseSqrt(Section):
+    """lr * min(step / warmup, (warmup / step)^0.5)"""
+
+    kind: Literal["inverse_sqrt"]
+    lr: PositiveFloat
+    """Maximum learning rate, reached at the end of the warm-up."""
+    warmup: PositiveInt = 4000
+    """Number of warm-up updates."""
+
+
+class Linear(Section):
+    """Rises linearly to lr over the warm-up, then falls linearly to `floor * lr` at the last step."""
+
+    kind: Literal["linear"]
+    lr: PositiveFloat
+    """Maximum learning rate, reached at the end of the warm-up."""
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Number of warm-up updates."""
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Final learning rate as a fraction of `lr`."""
+
+
+class Cosine(Section):
+    """Rises linearly to lr over the warm-up, then falls by half a cosine to `floor * lr` at the last step."""
+
+    kind: Literal["cosine"]
+    lr: PositiveFloat
+    """Maximum learning rate, reached at the end of the warm-up."""
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Number of warm-up updates."""
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Final learning rate as a fraction of `lr`."""
+
+
+class Constant(Section):
+    """Rises linearly to lr over the warm-up, then stays there."""
+
+    kind: Literal["constant"]
+    lr: PositiveFloat
+    """Learning rate after the warm-up."""
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Number of warm-up updates."""
+
+
+AnySchedule = Annotated[Noam | InverseSqrt | Linear | Cosine | Constant, Field(discriminator="kind")]
+
+
+class LinearDecay(Section):
+    """offset - slope * step, at most 1 and at least `floor`      Bengio et al. 2015, 2.4, as those below"""
+
+    kind: Literal["linear"]
+    slope: PositiveFloat
+    """Decrease per update."""
+    offset: PositiveFloat = 1.0
+    """Value at step 0."""
+    floor: Share = 0.0
+    """Minimum value."""
+
+
+class ExponentialDecay(Section):
+    """base^step"""
+
+    kind: Literal["exponential"]
+    base: Annotated[float, Field(gt=0, lt=1)]
+    """Factor per update."""
+
+
+class InverseSigmoidDecay(Section):
+    """span / (span + exp(step / span))"""
+
+    kind: Literal["inverse_sigmoid"]
+    span: Annotated[float, Field(ge=1)]
+    """Time constant in updates."""
+
+
+AnyDecay = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay, Field(discriminator="kind")]
