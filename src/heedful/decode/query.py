@@ -36,6 +36,7 @@ class Query:
     prefix: Sequence[int] = ()  # tokens that the target starts with; they are part of what is found
     number: int = 0  # index of the sentence among all that the user gave: messages name it
     draw: DrawStart | None = None  # where sampling starts to draw; by default `number` is the key
+    words: int = 0  # number of words of the source, for constraints on targets over words
 
     @property
     def drawn_from(self) -> DrawStart:

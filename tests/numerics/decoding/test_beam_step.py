@@ -128,7 +128,9 @@ def test_pointers_lead_back_to_what_lists_remember() -> None:
             ),
             reverse=True,
         )
+        extended = [rows[row] for row in state.rows_R[:3].tolist()]  # the first slot's rows are the first of all
         rows = copy.deepcopy([tokens for _, tokens in ranked[:3]])
+        assert [row[:-1] for row in rows] == extended
         assert state.log_p_SK[0].tolist() == pytest.approx([value for value, _ in ranked[:3]], abs=1e-4)
     slot = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     found = trace(state, slot, torch.arange(3).unsqueeze(0), torch.full((1, 3), 6))

@@ -19,8 +19,10 @@ BLOCK = 64
 Found = tuple[Tensor, Tensor, Tensor]
 
 
-def in_small_blocks(logits_RV: Tensor, count: int, allowed_V: Tensor, ends_R: Tensor, end: int) -> Found:
-    return best_tokens_kernel(logits_RV, count, allowed_V, ends_R, end, block=BLOCK)
+def in_small_blocks(
+    logits_RV: Tensor, count: int, allowed_V: Tensor, ends_R: Tensor, end: int, scores_RV: Tensor | None = None
+) -> Found:
+    return best_tokens_kernel(logits_RV, count, allowed_V, ends_R, end, scores_RV, block=BLOCK)
 
 
 BOTH = pytest.mark.parametrize("find", [best_tokens_reference, in_small_blocks])
@@ -105,6 +107,20 @@ def test_forbidden_tokens_count_in_the_sum(find: Callable[..., Found]) -> None:
     everything = find(logits_RV, 2, torch.ones_like(allowed_V), ends_R, END)
     assert torch.equal(nothing[2], everything[2])
     torch.testing.assert_close(nothing[2], logits_RV.exp().sum(-1).log())
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_tokens_are_ranked_by_other_scores_and_the_sum_stays_that_of_the_logits(
+    find: Callable[..., Found], dtype: torch.dtype
+) -> None:
+    given, scores_RV = rows(3, 150, dtype), torch.randn(3, 150, device=DEVICE)
+    scores_RV[:, 60:] = -math.inf
+    found = find(given[0], 5, *given[1:], END, scores_RV)
+    expected = find(scores_RV, 5, *given[1:], END)
+    for mine, other in zip(ranked(found, 5), ranked(expected, 5), strict=True):
+        assert torch.equal(mine, other)
+    assert torch.equal(found[2], find(given[0], 5, *given[1:], END)[2])
 
 
 @BOTH

@@ -1,12 +1,14 @@
 """Factories of constraints: they make those of a batch from its queries."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from heedful.decode.constraints.prefix import Prefix
-from heedful.decode.constraints.protocol import Constraint
+from heedful.decode.constraints.protocol import Constraint, SlotConstraint, SlotRows
 from heedful.decode.constraints.tokens import MinLength, Never, NoRepeat, RepetitionPenalty
+from heedful.decode.constraints.tokens_in_slots import RepetitionPenaltyInSlots, TimelessInSlots
 from heedful.decode.query import Query, token_ids
 
 ConstraintFactory = Callable[[Sequence[Query], torch.device], Constraint]  # called with the queries of a batch
@@ -19,7 +21,7 @@ def never(tokens: Sequence[int]) -> ConstraintFactory:
 
 def no_repeat(size: int) -> ConstraintFactory:
     """Forbid n-grams of this size that occurred before."""
-    return lambda queries, device: NoRepeat(size)
+    return _NoRepeatFactory(size)
 
 
 def at_least(tokens: int) -> ConstraintFactory:
@@ -29,7 +31,29 @@ def at_least(tokens: int) -> ConstraintFactory:
 
 def penalise_repetition(penalty: float) -> ConstraintFactory:
     """Lower the scores of tokens that occurred in a source that is continued, or after it."""
-    return lambda queries, device: RepetitionPenalty.of(penalty, [token_ids(query.source) for query in queries], device)
+    return _RepetitionFactory(penalty)
+
+
+@dataclass(frozen=True)
+class _NoRepeatFactory:
+    size: int
+
+    def __call__(self, queries: Sequence[Query], device: torch.device) -> Constraint:
+        return NoRepeat(self.size)
+
+    def in_slots(self, rows: SlotRows) -> SlotConstraint:
+        return TimelessInSlots(NoRepeat(self.size), rows)
+
+
+@dataclass(frozen=True)
+class _RepetitionFactory:
+    penalty: float
+
+    def __call__(self, queries: Sequence[Query], device: torch.device) -> Constraint:
+        return RepetitionPenalty.of(self.penalty, [token_ids(query.source) for query in queries], device)
+
+    def in_slots(self, rows: SlotRows) -> SlotConstraint:
+        return RepetitionPenaltyInSlots(self.penalty, rows)
 
 
 def make_constraints(

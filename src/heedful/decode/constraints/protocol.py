@@ -3,15 +3,22 @@
 A search has a tuple of them; they only lower scores, so what one of them forbids stays forbidden. A row that no token
 may follow is dropped; where that leaves a sentence without any row, the search finishes its hypotheses as they are.
 
-Constraints are made for each batch by factories, from its queries: see `SearchSettings.constraints`.
+Constraints are made for each batch by factories, from its queries: see `SearchSettings.constraints`. Some factories
+also make their constraint for a search in slots, whose steps are recorded (`SlotFactory`).
+
+Shape letter of this file: S  slots
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from heedful.decode.query import Query
 
 
 @runtime_checkable
@@ -54,6 +61,57 @@ class Timeless(ABC):
     def select(self, sentences: Int[Tensor, "A"]) -> "Timeless":
         """Return this rule."""
         return self
+
+
+# --- in slots ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SlotRows:
+    """The rows of a search in slots: S slots with K rows each, so R = S * K."""
+
+    slots: int
+    beams: int
+    room: int  # maximum number of tokens of a row
+    vocab_size: int
+    device: torch.device
+
+
+class SlotConstraint(Protocol):
+    """A rule for the tokens of S slots with K rows each, on buffers that never move.
+
+    Its steps can be recorded: shapes are fixed, and nothing is asked of the device. Slots that are done or idle have
+    rows too, with any tokens; what is forbidden there does not matter.
+    """
+
+    def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:
+        """Start sentences in these slots, each with its first token, if not `<s>`."""
+        ...
+
+    def forbid(self, scores_RV: Float[Tensor, "R V"]) -> None:
+        """Write minus infinity, in place, where a token may not follow; lower what should rather not follow."""
+        ...
+
+    def follow(self, rows_R: Int[Tensor, "R"] | None, last_R: Int[Tensor, "R"]) -> None:
+        """Go to the next step: row r extends the row rows[r] of its slot, or itself, by the token last[r]."""
+        ...
+
+
+@runtime_checkable
+class SlotFactory(Protocol):
+    """A factory whose constraint can also be made for slots.
+
+    It can be hashed. Equal factories make constraints that share what was recorded, so everything that differs between
+    sentences comes from their queries.
+    """
+
+    def __call__(self, queries: Sequence[Query], device: torch.device) -> Constraint:
+        """Make the constraint of a batch."""
+        ...
+
+    def in_slots(self, rows: SlotRows) -> SlotConstraint:
+        """Make the constraint of slots, all of them idle."""
+        ...
 
 
 # --- all constraints of a search --------------------------------------------------------------------------------------

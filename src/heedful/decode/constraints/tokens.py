@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
@@ -48,7 +48,7 @@ class NoRepeat(Timeless):
         grams_RGN = tokens_RT.unfold(1, self.size, 1)
         last_R1N = tokens_RT[:, None, tokens_RT.shape[1] - self.size + 1 :]
         again_RG = (grams_RGN[:, :, :-1] == last_R1N).all(2)
-        bound_RG = torch.where(again_RG, -math.inf, math.inf).to(scores_RV.dtype)
+        bound_RG = scores_RV.new_full(again_RG.shape, math.inf).masked_fill_(again_RG, -math.inf)
         scores_RV.scatter_reduce_(1, grams_RGN[:, :, -1], bound_RG, "amin")
 
 
@@ -87,8 +87,7 @@ class RepetitionPenalty:
         sources_RP = self.sources_BP.repeat_interleave(len(tokens_RT) // len(self.sources_BP), 0)
         seen_RV = torch.zeros_like(scores_RV, dtype=torch.bool)
         seen_RV.scatter_(1, torch.cat([sources_RP, tokens_RT], dim=1), True)
-        lower_RV = torch.where(scores_RV > 0, scores_RV / self.penalty, scores_RV * self.penalty)
-        scores_RV.copy_(torch.where(seen_RV, lower_RV, scores_RV))
+        penalise(scores_RV, seen_RV, self.penalty)
 
     def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "RepetitionPenalty":
         """Return this rule: the tokens of a row say all."""
@@ -97,3 +96,9 @@ class RepetitionPenalty:
     def select(self, sentences: Int[Tensor, "A"]) -> "RepetitionPenalty":
         """Keep only these sentences."""
         return replace(self, sources_BP=self.sources_BP[sentences])
+
+
+def penalise(scores_RV: Float[Tensor, "R V"], seen_RV: Bool[Tensor, "R V"], penalty: float) -> None:
+    """Lower the scores of tokens that occurred before, in place."""
+    lower_RV = torch.where(scores_RV > 0, scores_RV / penalty, scores_RV * penalty)
+    scores_RV.copy_(torch.where(seen_RV, lower_RV, scores_RV))

@@ -1,6 +1,6 @@
 """The constraint that a target is a tree over the words of its source: see `heedful.trees.linearize`.
 
-A target is a sequence of opening brackets, closing brackets that name what they close, and one symbol for each word.
+A target is a sequence of opening brackets, closing brackets that name what they close, and one token for each word.
 With n words of which r were read, and d brackets open, these tokens may follow:
 
     (X      if a word is left for it, nothing was closed for good yet, and there is room for what must follow
@@ -12,21 +12,24 @@ What must follow takes n - r + d + 1 tokens: the words, the closing brackets and
 prefix that is allowed can be completed within the limit; and every tree over the words that fits is allowed. Without
 words the target is empty.
 
-Shape letters of this file: D  brackets that can be open at once    X  labels
+How a row changes from step to step is in `nn.decoding.tree_step`.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END
+from heedful.decode.constraints.protocol import SlotRows
+from heedful.decode.query import Query
 from heedful.errors import UserError
+from heedful.nn.decoding.tree_step import TreeRows, TreeTables, follow_trees, tree_step
 
-_NEEDED = 3  # tokens of a target besides those of the words: an opening bracket, a closing one and `</s>`
+_NEEDED: Final = 3  # tokens of a target besides those of the words: an opening bracket, a closing one and `</s>`
 
 
 @dataclass(frozen=True)
@@ -35,24 +38,24 @@ class TreeTokens:
 
     opening: Sequence[int]  # one for each label
     closing: Sequence[int]  # those of the same labels
-    word: int
+    words: Sequence[int]  # those that can be in the place of a word: one symbol, or tags
+
+    def __post_init__(self) -> None:
+        for name in ("opening", "closing", "words"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # so that it can be hashed
+
+    def tables(self, vocabulary: int, deepest: int, device: torch.device) -> TreeTables:
+        """Return the rule as tables, for at most `deepest` brackets that are open at once."""
+        return TreeTables.of(self.opening, self.closing, self.words, END, vocabulary, deepest, device)
 
 
 @dataclass(frozen=True, eq=False)
 class Brackets:
     """Targets are trees over exactly the words of their sources."""
 
-    opening_X: Int[Tensor, "X"]
-    closing_X: Int[Tensor, "X"]
-    word: int
-    label_V: Int[Tensor, "V"]  # the label that a token opens; minus 2 minus the label that it closes; -1 for others
-    words_B: Int[Tensor, "B"]
-    limits_B: Int[Tensor, "B"]  # tokens of a target, `</s>` included
-    open_BKD: Int[Tensor, "B K D"]  # the labels of the brackets that are open, from the outermost
-    depth_BK: Int[Tensor, "B K"]  # how many they are
-    read_BK: Int[Tensor, "B K"]  # words
-    used_BK: Int[Tensor, "B K"]  # tokens
-    filled_BK: Bool[Tensor, "B K"]  # whether the innermost bracket has a part
+    tables: TreeTables
+    state: TreeRows
+    beams: int  # rows per sentence: at the start there is one for all
 
     @classmethod
     def of(
@@ -65,93 +68,89 @@ class Brackets:
         numbers: Sequence[int] | None = None,
     ) -> "Brackets":
         """Make the constraint of a batch: with the number of words of each source, and the limit of its target."""
-        for number, count, limit in zip(numbers or range(len(words)), words, limits, strict=True):
-            if count and limit < count + _NEEDED:
-                raise UserError(
-                    f"Sentence {number + 1:,} has {count:,} words, but its tree may have {limit:,} tokens only, and "
-                    f"needs at least {count + _NEEDED:,}: raise `max_extra`."
-                )
-        label_V = torch.full((vocabulary,), -1)
-        label_V[list(tokens.opening)] = torch.arange(len(tokens.opening))
-        label_V[list(tokens.closing)] = -2 - torch.arange(len(tokens.closing))
-        deepest = max(1, *((limit - count - 1) // 2 for limit, count in zip(limits, words, strict=True)))
-        none_BK = torch.zeros(len(words), 1, dtype=torch.int64, device=device)
-        return cls(
-            opening_X=torch.tensor(tokens.opening, device=device),
-            closing_X=torch.tensor(tokens.closing, device=device),
-            word=tokens.word,
-            label_V=label_V.to(device),
-            words_B=torch.tensor(words, device=device),
-            limits_B=torch.tensor(limits, device=device),
-            open_BKD=none_BK.unsqueeze(2).expand(-1, -1, deepest),
-            depth_BK=none_BK,
-            read_BK=none_BK,
-            used_BK=none_BK,
-            filled_BK=none_BK.bool(),
-        )
+        brackets = _count_brackets(words, limits, range(len(words)) if numbers is None else numbers)
+        deepest = max([1, *brackets])
+        tables = tokens.tables(vocabulary, deepest, device)
+        return cls(tables, TreeRows.begin(words, brackets, tables, deepest), beams=1)
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
         """Forbid what cannot be part of a tree over the words."""
-        rows = scores_RV.shape[0]
-        state = self._spread(rows // self.words_B.shape[0])
-        words_BK, limits_BK = self.words_B.unsqueeze(1), self.limits_B.unsqueeze(1)
-        left_BK = words_BK - state.read_BK
-        begun_BK, whole_BK = state.used_BK > 0, (left_BK == 0) & (state.depth_BK == 0)
-        room_BK = state.used_BK + 1 + left_BK + (state.depth_BK + 1) + 1 <= limits_BK
-        opens_BK = (left_BK > 0) & (~begun_BK | (state.depth_BK > 0)) & room_BK
-        reads_BK = (left_BK > 0) & (state.depth_BK > 0)
-        closes_BK = state.filled_BK & ((state.depth_BK > 1) | ((left_BK == 0) & (state.depth_BK == 1)))
-        allowed_RV = torch.zeros_like(scores_RV, dtype=torch.bool)
-        allowed_RV[:, self.opening_X] = opens_BK.reshape(rows, 1)
-        allowed_RV[:, self.word] = reads_BK.flatten()
-        allowed_RV[:, END] = whole_BK.flatten()
-        closing_BK = self.closing_X[state._innermost()]
-        allowed_RV.scatter_(1, closing_BK.reshape(rows, 1), closes_BK.reshape(rows, 1))
-        scores_RV.masked_fill_(~allowed_RV, -math.inf)
+        which_R = self.state.which_R
+        if len(which_R) != len(scores_RV):
+            which_R = which_R.repeat_interleave(len(scores_RV) // len(which_R))
+        self.tables.forbid(scores_RV, which_R)
 
     def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "Brackets":
         """Return the rule for the next step."""
-        state = self._spread(last_BK.shape[1])
+        sentences, beams = last_BK.shape
+        rows_R, state = None, self.state
+        if self.beams != beams:
+            state = state.pick(torch.arange(sentences, device=last_BK.device).repeat_interleave(beams))
         if parents_BK is not None:
-            state = state._rows(parents_BK)
-        label_BK = self.label_V[last_BK]
-        opens_BK, closes_BK, reads_BK = label_BK >= 0, label_BK < -1, last_BK == self.word
-        at_BK1 = state.depth_BK.clamp(0, state.open_BKD.shape[2] - 1).unsqueeze(2)  # impossible rows may be anywhere
-        pushed_BK1 = torch.where(opens_BK.unsqueeze(2), label_BK.unsqueeze(2), state.open_BKD.gather(2, at_BK1))
-        return replace(
-            state,
-            open_BKD=state.open_BKD.scatter(2, at_BK1, pushed_BK1),
-            depth_BK=state.depth_BK + opens_BK.long() - closes_BK.long(),
-            read_BK=state.read_BK + reads_BK.long(),
-            used_BK=state.used_BK + 1,
-            filled_BK=(state.filled_BK | reads_BK | closes_BK) & ~opens_BK,
-        )
+            first_B1 = torch.arange(0, sentences * beams, beams, device=last_BK.device).unsqueeze(1)
+            rows_R = (parents_BK + first_B1).flatten()
+        return replace(self, state=follow_trees(self.tables, state, rows_R, last_BK.flatten()), beams=beams)
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Brackets":
         """Keep only these sentences."""
-        names = ("words_B", "limits_B", "open_BKD", "depth_BK", "read_BK", "used_BK", "filled_BK")
-        return replace(self, **{name: getattr(self, name)[sentences] for name in names})
+        rows_K = torch.arange(self.beams, device=sentences.device)
+        return replace(self, state=self.state.pick((sentences.unsqueeze(1) * self.beams + rows_K).flatten()))
 
-    def _innermost(self) -> Int[Tensor, "B K"]:
-        """Return the label of the bracket that was opened last; of any, if none is open."""
-        place_BK = (self.depth_BK - 1).clamp(0, self.open_BKD.shape[2] - 1)
-        return self.open_BKD.gather(2, place_BK.unsqueeze(2)).squeeze(2)
 
-    def _spread(self, beams: int) -> "Brackets":
-        """Return the state with this number of rows per sentence: at the start there is one for all."""
-        if self.depth_BK.shape[1] == beams:
-            return self
-        if self.depth_BK.shape[1] != 1:
-            raise ValueError(f"the rule has {self.depth_BK.shape[1]} rows per sentence, not {beams}")
-        names = ("open_BKD", "depth_BK", "read_BK", "used_BK", "filled_BK")
-        return replace(self, **{name: getattr(self, name).repeat_interleave(beams, 1) for name in names})
+def _count_brackets(words: Sequence[int], limits: Sequence[int], numbers: Sequence[int]) -> list[int]:
+    """Return how many brackets each target has room for, besides its words; refuse a target without room for one."""
+    for number, count, limit in zip(numbers, words, limits, strict=True):
+        if count and limit < count + _NEEDED:
+            raise UserError(
+                f"Sentence {number + 1:,} has {count:,} words, but its tree may have {limit:,} tokens only, and "
+                f"needs at least {count + _NEEDED:,}: raise `max_extra`."
+            )
+    return [(limit - count - 1) // 2 for limit, count in zip(limits, words, strict=True)]
 
-    def _rows(self, parents_BK: Int[Tensor, "B K"]) -> "Brackets":
-        """Return the states of these rows of each sentence."""
-        names = ("depth_BK", "read_BK", "used_BK", "filled_BK")
-        parents_BKD = parents_BK.unsqueeze(2).expand(-1, -1, self.open_BKD.shape[2])
-        return replace(
-            self,
-            open_BKD=self.open_BKD.gather(1, parents_BKD),
-            **{name: getattr(self, name).gather(1, parents_BK) for name in names},
-        )
+
+# --- factory and slots ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A factory: targets are trees over exactly the words of their sources, which queries count."""
+
+    tokens: TreeTokens
+    vocabulary: int
+
+    def __call__(self, queries: Sequence[Query], device: torch.device) -> Brackets:
+        """Make the constraint of a batch."""
+        words, limits = [query.words for query in queries], [query.limit for query in queries]
+        numbers = [query.number for query in queries]
+        return Brackets.of(self.tokens, self.vocabulary, words, limits, device, numbers)
+
+    def in_slots(self, rows: SlotRows) -> "BracketsInSlots":
+        """Make the constraint of slots."""
+        return BracketsInSlots(self.tokens, rows)
+
+
+class BracketsInSlots:
+    """The rule of `Brackets`, on buffers that never move."""
+
+    def __init__(self, tokens: TreeTokens, rows: SlotRows) -> None:
+        count = rows.slots * rows.beams
+        self._beams, self._deepest = rows.beams, max(1, (rows.room - 1) // 2)
+        self._tables = tokens.tables(rows.vocab_size, self._deepest, rows.device)
+        self._state = TreeRows.begin([0] * count, [0] * count, self._tables, self._deepest)
+        self._own_R = torch.arange(count, device=rows.device)
+
+    def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:
+        """Start trees over the words of these queries."""
+        words, limits = [query.words for query in queries], [query.limit for query in queries]
+        brackets = _count_brackets(words, limits, [query.number for query in queries])
+        started = TreeRows.begin(words, brackets, self._tables, self._deepest)
+        self._state.counts_R4.unflatten(0, (-1, self._beams))[slots] = started.counts_R4.unsqueeze(1)
+        self._state.which_R.unflatten(0, (-1, self._beams))[slots] = started.which_R.unsqueeze(1)
+
+    def forbid(self, scores_RV: Float[Tensor, "R V"]) -> None:
+        """Forbid what cannot be part of a tree over the words."""
+        self._tables.forbid(scores_RV, self._state.which_R)
+
+    def follow(self, rows_R: Int[Tensor, "R"] | None, last_R: Int[Tensor, "R"]) -> None:
+        """Go to the next step."""
+        tree_step(self._tables, self._state, self._own_R if rows_R is None else rows_R, last_R, self._beams)

@@ -12,6 +12,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import greatest_penalty
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
+from heedful.decode.slots.constraints import ConstraintsInSlots
 from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
 from heedful.nn.decoding.beam_step import beam_step, trace
@@ -25,6 +26,7 @@ class BeamInSlots:
     def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
         self.settings = settings
         self._allowed_V = allowed_tokens(settings, vocab_size, slots.positions_S.device)
+        self._constraints = ConstraintsInSlots(slots, settings, vocab_size)
         penalties = [settings.penalty(max(1, length)) for length in range(slots.room + 2)]
         self._state = BeamState.idle(
             slots.ancestors_SKP, slots.positions_S, settings.nbest, penalties, settings.min_length, END
@@ -55,11 +57,14 @@ class BeamInSlots:
         )
         if firsts is not None:
             self._state.last_SK[slots] = torch.tensor(firsts, device=device).unsqueeze(1)
+        self._constraints.admit(slots, queries, firsts)
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Rank the continuations; finish those that end, and continue with the others."""
-        state = self._state
-        beam_step(state, *best_tokens(logits_RV, 2 * self.settings.beam, self._allowed_V, state.ends_R, END))
+        state, count = self._state, 2 * self.settings.beam
+        scores_RV = self._constraints.scores(logits_RV)
+        beam_step(state, *best_tokens(logits_RV, count, self._allowed_V, state.ends_R, END, scores_RV))
+        self._constraints.follow(state.rows_R, self.last_R)
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
         """Return the J best of each slot: those that ended, then those that were finished as they are."""

@@ -17,6 +17,7 @@ from heedful.decode.constraints.tokens import Never
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
+from heedful.decode.slots.constraints import can_record
 
 
 class SlotFrontier(Protocol):
@@ -49,8 +50,8 @@ class SlotFrontier(Protocol):
 
 def can_use_slots(settings: SearchSettings) -> bool:
     """Whether a search with these settings can use slots."""
-    plain = not settings.attentive and not settings.no_repeat and not settings.constraints
-    return plain and (settings.sampling is None or settings.sampling.samples == 1)
+    plain = not settings.attentive and (settings.sampling is None or settings.sampling.samples == 1)
+    return plain and can_record(settings)
 
 
 def allowed_tokens(settings: SearchSettings, vocab_size: int, device: torch.device) -> Bool[Tensor, "V"]:

@@ -11,6 +11,7 @@ from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
+from heedful.decode.slots.constraints import ConstraintsInSlots
 from heedful.decode.slots.frontier import allowed_tokens
 from heedful.models.transformer.slots import Slots
 from heedful.nn.decoding.best_tokens import best_tokens
@@ -23,6 +24,7 @@ class GreedyInSlots:
         self.settings, self._positions_S = settings, slots.positions_S
         count, room, device = len(slots.positions_S), slots.room, slots.positions_S.device
         self._allowed_V = allowed_tokens(settings, vocab_size, device)
+        self._constraints = ConstraintsInSlots(slots, settings, vocab_size)
         self.tokens_SP = torch.full((count, room + 2), BEGIN, device=device)  # from index 1 on
         self.log_p_S = torch.zeros(count, device=device)
         self.length_S = torch.zeros(count, dtype=torch.int64, device=device)
@@ -49,6 +51,7 @@ class GreedyInSlots:
         self.limit_S[slots] = torch.tensor([query.limit for query in queries], device=slots.device)
         self._last_S[slots] = BEGIN if firsts is None else torch.tensor(firsts, device=slots.device)
         self._done_S[slots] = False
+        self._constraints.admit(slots, queries, firsts)
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Take one token for each row."""
@@ -61,12 +64,14 @@ class GreedyInSlots:
         self.length_S.add_(going_S)
         self._done_S.copy_(~going_S | (last_S == END) | (self.limit_S <= self.length_S))
         self._positions_S.add_(~self._done_S)  # a slot has one row: there is nothing to rearrange
+        self._constraints.follow(None, last_S)
 
     def _choose(
         self, logits_RV: Float[Tensor, "R V"], ends_R: Bool[Tensor, "R"]
     ) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
         """Return the log P and the token of each row; `</s>` only where a row may end."""
-        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END)
+        scores_RV = self._constraints.scores(logits_RV)
+        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END, scores_RV)
         score_R, best_R = scores_RC.max(1)
         return score_R - sums_R, tokens_RC.gather(1, best_R.unsqueeze(1)).squeeze(1)
 

@@ -80,6 +80,9 @@ def beam_step_reference(
     place_S = state.length_S[going_S].long()
     state.tokens_SPK[here_S, place_S] = last_SK[going_S].to(torch.int32)
     state.parents_SPK[here_S, place_S] = parents_SK[going_S]
+    first_S1 = torch.arange(0, slots * beams, beams, device=going_S.device).unsqueeze(1)
+    rows_SK = state.rows_R.view(slots, beams)
+    rows_SK.copy_((first_S1 + parents_SK).where(going_S.unsqueeze(1), rows_SK))
     state.length_S.copy_(length_S1.squeeze(1))
     state.ends_R.copy_((length_S1 >= state.min_length).expand(-1, beams).flatten())
 

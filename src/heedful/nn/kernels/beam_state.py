@@ -29,6 +29,7 @@ class BeamState:
     count_S: Int[Tensor, "S"]  # number of hypotheses that have finished
     done_S: Bool[Tensor, "S"]  # True for idle slots too
     ends_R: Bool[Tensor, "R"]  # whether `</s>` is allowed
+    rows_R: Int[Tensor, "R"]  # the row, among all, that each row extended in the last step of its slot
     ancestors_SKP: Int[Tensor, "S K P"]  # of the decoder's slots: see `models.transformer.slots`
     positions_S: Int[Tensor, "S"]
     penalties: Float[
@@ -72,6 +73,7 @@ class BeamState:
             whole(slots),
             torch.ones(slots, dtype=torch.bool, device=device),
             torch.zeros(slots * beams, dtype=torch.bool, device=device),
+            torch.arange(slots * beams, device=device),
             ancestors_SKP,
             positions_S,
             torch.tensor(penalties, dtype=torch.float64, device=device),

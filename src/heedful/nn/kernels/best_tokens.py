@@ -18,8 +18,8 @@ BLOCK: Final = 4096  # tokens per block
 
 @triton.jit
 def _best(
-    logits, allowed, ends, scores, tokens, sums, end, size, row_step, blocks,
-    NARROW: tl.constexpr, COUNT: tl.constexpr, COUNT_ROOM: tl.constexpr, BLOCK: tl.constexpr,
+    logits, ranked, allowed, ends, scores, tokens, sums, end, size, row_step, ranked_step, blocks,
+    RANKED: tl.constexpr, NARROW: tl.constexpr, COUNT: tl.constexpr, COUNT_ROOM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Find the best tokens of one block of one row.
 
@@ -36,6 +36,8 @@ def _best(
     top = tl.max(x, 0)
     base = tl.where(tl.abs(top) == float("inf"), 0.0, top)
     tl.store(sums + row.to(tl.int64) * blocks + block, base + tl.log(tl.sum(tl.exp(x - base), 0)))
+    if RANKED:  # by other scores than the logits
+        x = tl.load(ranked + row.to(tl.int64) * ranked_step + token, there, -float("inf")).to(tl.float32)
 
     chosen = tl.load(allowed + token, there, 0) & ((token != end) | tl.load(ends + row))
     bits = tl.where(chosen, x, -float("inf")).to(tl.int32, bitcast=True)
@@ -84,6 +86,7 @@ def best_tokens_kernel(
     allowed_V: Bool[Tensor, "V"],
     ends_R: Bool[Tensor, "R"],
     end: int,
+    scores_RV: Float[Tensor, "R V"] | None = None,
     block: int = BLOCK,
 ) -> tuple[Float32[Tensor, "R C"], Int64[Tensor, "R C"], Float32[Tensor, "R"]]:
     """Compute `best_tokens` with one program per row and block of the vocabulary, and `count` candidates from each.
@@ -91,15 +94,17 @@ def best_tokens_kernel(
     The logits are read once; `block` is a power of two between `count` and 65,536.
     """
     rows, size = logits_RV.shape
+    ranked_RV = logits_RV if scores_RV is None else scores_RV
     blocks = triton.cdiv(size, block)
     scores_RC = torch.empty((rows, blocks * count), dtype=torch.float32, device=logits_RV.device)
     tokens_RC = torch.empty((rows, blocks * count), dtype=torch.int64, device=logits_RV.device)
     sums = torch.empty((rows, blocks), dtype=torch.float32, device=logits_RV.device)
     lse_R = torch.empty(rows, dtype=torch.float32, device=logits_RV.device)
     _best[(rows * blocks,)](
-        logits_RV, allowed_V, ends_R, scores_RC, tokens_RC, sums, end, size, logits_RV.stride(0), blocks,
-        NARROW=logits_RV.dtype == torch.bfloat16, COUNT=count, COUNT_ROOM=triton.next_power_of_2(count), BLOCK=block,
-        num_warps=8,
+        logits_RV, ranked_RV, allowed_V, ends_R, scores_RC, tokens_RC, sums, end, size,
+        logits_RV.stride(0), ranked_RV.stride(0), blocks,
+        RANKED=scores_RV is not None, NARROW=ranked_RV.dtype == torch.bfloat16,
+        COUNT=count, COUNT_ROOM=triton.next_power_of_2(count), BLOCK=block, num_warps=8,
     )  # fmt: skip
     _whole_sum[(rows,)](sums, lse_R, blocks, ROOM=triton.next_power_of_2(blocks), num_warps=1)
     return scores_RC, tokens_RC, lse_R

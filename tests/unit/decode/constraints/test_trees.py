@@ -18,7 +18,7 @@ from heedful.packed import Packed
 from heedful.trees import from_sequence
 
 CPU = torch.device("cpu")
-TOKENS, VOCABULARY = TreeTokens(opening=(4, 5), closing=(6, 7), word=8), 10
+TOKENS, VOCABULARY = TreeTokens(opening=(4, 5), closing=(6, 7), words=(8,)), 10
 NAMES = {4: "(S", 5: "(NP", 6: ")S", 7: ")NP", 8: "w"}
 
 
@@ -56,6 +56,12 @@ def test_all_trees_that_fit_are_allowed_and_nothing_else(words: int, limit: int)
     }
     assert len(found) == len(set(found))
     assert set(found) == trees
+
+
+def test_each_word_is_read_as_one_of_several_tokens() -> None:
+    tagged = TreeTokens(opening=(4,), closing=(6,), words=(8, 9))
+    rule = Brackets.of(tagged, VOCABULARY, [2], [6], CPU)
+    assert set(allowed_targets(rule)) == {(4, first, second, 6) for first in (8, 9) for second in (8, 9)}
 
 
 def test_without_words_the_target_is_empty() -> None:

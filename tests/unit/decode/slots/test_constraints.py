@@ -1,0 +1,129 @@
+"""Constraints in slots: what the reference finds under the same rules, whatever waits or is replaced in other slots.
+
+Where there is a GPU, the steps are recorded.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from tests.language_models import language_model
+from tests.unit.decode.slots.small_searches import VOCABULARY, assert_the_same, model_of, queries_of, sources_of
+
+from heedful.decode.checks import check_queries
+from heedful.decode.constraints.factories import ConstraintFactory, at_least, no_repeat, penalise_repetition
+from heedful.decode.constraints.trees import Trees, TreeTokens
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import Query, prompt_queries
+from heedful.decode.scorer import SingleModel
+from heedful.decode.search import search
+from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.slots.search import SlotSearch
+from heedful.errors import UserError
+from heedful.models.networks import EncoderDecoder
+from heedful.models.protocols import Generator
+from heedful.nn.kernels import without_kernels
+
+TREES = Trees(TreeTokens(opening=[4, 5, 6], closing=[7, 8, 9], words=[10, 11]), VOCABULARY)
+RULES: dict[str, tuple[ConstraintFactory, ...]] = {
+    "trees": (TREES,),
+    "repetition": (penalise_repetition(1.8),),
+    "n-grams": (no_repeat(2),),
+    "all": (no_repeat(1), TREES, penalise_repetition(1.3)),
+}
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"beam": 1},
+    "beam": {"beam": 4, "nbest": 4},
+    "sampling": {"beam": 1, "sampling": Sampling(0.9, top_p=0.95, seed=4)},
+}
+
+
+def sentences_of(model: EncoderDecoder, count: int, settings: SearchSettings) -> list[Query]:
+    """Sentences of few tokens; the first is taken for one without words."""
+    queries = queries_of(model, sources_of(count), settings)
+    return [replace(query, words=len(query.source) - 1 if query.number else 0) for query in queries]
+
+
+def both(
+    model: Generator, queries: list[Query], settings: SearchSettings, batch_tokens: int
+) -> tuple[list[list[Hypothesis]], list[list[Hypothesis]]]:
+    """What is found in slots, and by the reference."""
+    finder = SlotSearch(model)
+    assert finder.takes(settings, queries)
+    with without_kernels():
+        expected = search(model, queries, settings, 4096)
+    return finder(queries, settings, batch_tokens, lambda ready: None), expected
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_constraints_in_slots_find_what_the_reference_finds(kind: str, rules: str) -> None:
+    """A small budget: most sentences start in a slot that another has left, while others are under way."""
+    settings = SearchSettings(**SEARCHES[kind], max_extra=9, constraints=RULES[rules])
+    model = model_of()
+    queries = sentences_of(model, 9, settings)
+    found, expected = both(model, queries, settings, 32 * settings.beam)
+    assert_the_same(found, expected)
+    free, _ = both(model, queries, replace(settings, constraints=()), 4096)
+    assert [best.tokens for best, *_ in found] != [best.tokens for best, *_ in free]  # the rule matters
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_n_grams_of_settings_are_not_repeated_in_slots(beam: int) -> None:
+    settings = SearchSettings(beam=beam, max_extra=20, no_repeat=1, min_length=8)
+    model = model_of()
+    assert_the_same(*both(model, sentences_of(model, 5, settings), settings, 4096))
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_prompts_count_as_repeated_in_slots(kind: str) -> None:
+    model = language_model("rope")
+    rules = (penalise_repetition(2.0), no_repeat(2))
+    settings, scorer = SearchSettings(**SEARCHES[kind], constraints=rules), SingleModel(model)
+    queries = prompt_queries([[5, 9, 7], [], [4], [8, 8, 10, 11, 6, 6], [7] * 9], 12)
+    queries = check_queries(queries, settings, scorer.vocab_size, scorer.longest, scorer.continues)
+    assert_the_same(*both(model, queries, settings, 64 * settings.beam))
+
+
+def test_equal_rules_share_what_was_recorded() -> None:
+    model = model_of()
+    finder = SlotSearch(model)
+    for _ in range(2):
+        rules = (Trees(TreeTokens([4], [5], [6]), VOCABULARY), penalise_repetition(1.5), no_repeat(3))
+        settings = SearchSettings(beam=2, max_extra=9, constraints=rules)
+        finder(sentences_of(model, 4, settings), settings, 4096, lambda ready: None)
+    assert len(finder._runners) == 1
+    settings = replace(settings, constraints=(penalise_repetition(1.6),))
+    finder(sentences_of(model, 4, settings), settings, 4096, lambda ready: None)
+    assert len(finder._runners) == 2
+
+
+def test_a_rule_that_cannot_be_recorded_leaves_the_search_to_the_reference() -> None:
+    finder = SlotSearch(model_of())
+    assert finder.takes(SearchSettings(no_repeat=2, constraints=(TREES,)), [])
+    assert not finder.takes(SearchSettings(constraints=(TREES, at_least(3))), [])
+
+
+def test_a_limit_that_no_tree_fits_is_refused_and_the_slots_serve_again() -> None:
+    settings = SearchSettings(beam=2, max_extra=9, constraints=(TREES,))
+    model = model_of()
+    queries, finder = sentences_of(model, 5, settings), SlotSearch(model)
+    with pytest.raises(UserError, match=r"^Sentence 4 has 30 words, but its tree may have .* raise `max_extra`\.$"):
+        finder([*queries[:3], replace(queries[3], words=30)], settings, 4096, lambda ready: None)
+    with without_kernels():
+        expected = search(model, queries, settings, 4096)
+    assert_the_same(finder(queries, settings, 4096, lambda ready: None), expected)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="recordings need a GPU")
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_on_a_gpu_uses_slots_under_constraints(kind: str, rules: str) -> None:
+    settings = SearchSettings(**SEARCHES[kind], max_extra=40, constraints=RULES[rules])
+    model = model_of()
+    queries, scorer = sentences_of(model, 40, settings), SingleModel(model)
+    found = search(scorer, queries, settings, 4096)
+    assert len(scorer.in_slots._runners) == 1
+    with without_kernels():
+        assert_the_same(found, search(model, queries, settings, 4096))
