@@ -1,11 +1,9 @@
 """A step of trees over words: the kernel against the plain reference, and the reference against lists."""
 
 import random
-from dataclasses import fields
 
 import pytest
 import torch
-from torch import Tensor
 
 from heedful.nn.decoding.tree_step import TreeRows, TreeTables, tree_step_reference
 
@@ -14,26 +12,26 @@ from heedful.nn.kernels.tree_step import tree_step_kernel
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # there in Triton's interpreter
 OPENING, CLOSING, WORDS, END, VOCABULARY = (4, 5, 6), (7, 8, 9), (10, 11), 2, 13
-SLOTS, DEEPEST = 3, 70  # more than one block of the kernel
+SLOTS, DEEPEST = 2, 66  # more than one block of the kernel
 
 
 def tables_of(deepest: int = DEEPEST) -> TreeTables:
     return TreeTables.of(OPENING, CLOSING, WORDS, END, VOCABULARY, deepest, DEVICE)
 
 
-def tensors(state: TreeRows) -> dict[str, Tensor]:
-    return {field.name: getattr(state, field.name) for field in fields(state)}
-
-
-@pytest.mark.parametrize("beams", [1, 3])
-def test_the_kernel_does_what_the_reference_does_step_after_step(beams: int) -> None:
+@pytest.mark.parametrize(("beams", "depth"), [(3, 0), (2, 62)])
+def test_the_kernel_does_what_the_reference_does_step_after_step(beams: int, depth: int) -> None:
     """Any tokens, as those of impossible rows: first mostly opening brackets, and then mostly closing ones."""
     generator, tables = torch.Generator().manual_seed(beams), tables_of()
     rows = SLOTS * beams
-    state, plain = (TreeRows.begin([40] * rows, [DEEPEST] * rows, tables, DEEPEST) for _ in range(2))
+    state, plain = (TreeRows.begin([3] * rows, [6] * rows, tables, DEEPEST) for _ in range(2))
+    labels_RD = torch.randint(len(OPENING), (rows, DEEPEST + 2), generator=generator)
+    for some in (state, plain):
+        some.counts_R4[:, 2] = depth
+        some.open_RD.copy_(labels_RD)
     first_R = torch.arange(rows) // beams * beams
-    for step in range(200):
-        weights = torch.tensor([0.1] * 4 + [6.0 if step < 100 else 1.0] * 3 + [3.0] * 3 + [1.0] * 3)
+    for step in range(16):
+        weights = torch.tensor([0.1] * 4 + [6.0 if step < 9 else 0.2] * 3 + [2.0] * 3 + [1.0] * 3)
         last_R = torch.multinomial(weights, rows, replacement=True, generator=generator).to(DEVICE)
         rows_R = (first_R + torch.randint(beams, (rows,), generator=generator)).to(DEVICE)
         tree_step_reference(tables, plain, rows_R, last_R)
@@ -44,26 +42,24 @@ def test_the_kernel_does_what_the_reference_does_step_after_step(beams: int) -> 
         assert torch.equal(state.which_R, plain.which_R), step
         used = torch.arange(DEEPEST + 2, device=DEVICE) <= plain.counts_R4[:, 2:3]
         assert torch.equal(state.open_RD[used], plain.open_RD[used]), step
-    assert all(torch.isfinite(tensor).all() for tensor in tensors(state).values())
 
 
 def test_rows_that_extend_others_allow_what_lists_of_their_tokens_allow() -> None:
-    chance, beams, words, brackets, tables = random.Random(1), 4, 5, 9, tables_of(9)
-    state = TreeRows.begin([words] * beams, [brackets] * beams, tables, 9)
+    """Until one of the trees is complete."""
+    chance, beams, words, brackets, tables = random.Random(3), 4, 5, 6, tables_of(6)
+    state = TreeRows.begin([words] * beams, [brackets] * beams, tables, 6)
     rows: list[list[int]] = [[] for _ in range(beams)]
-    for _ in range(22):
+    while True:
         scores_RV = torch.zeros(beams, VOCABULARY, device=DEVICE)
         tables.forbid(scores_RV, state.which_R)
         allowed = [set(row.isfinite().nonzero().flatten().tolist()) for row in scores_RV]
         assert allowed == [may_follow(row, words, brackets) for row in rows]
-        parents = [chance.randrange(beams) for _ in range(beams)]
-        last = [chance.choice(sorted(allowed[parent] - {END}) or [END]) for parent in parents]
-        rows = [[*rows[parent], token] for parent, token in zip(parents, last, strict=True)]
-        rows = [row if END not in row else [] for row in rows]
-        if not all(rows):
+        if {END} in allowed:
             break
+        parents = [chance.randrange(beams) for _ in range(beams)]
+        last = [chance.choice(sorted(allowed[parent])) for parent in parents]
+        rows = [[*rows[parent], token] for parent, token in zip(parents, last, strict=True)]
         tree_step_reference(tables, state, *(torch.tensor(some, device=DEVICE) for some in (parents, last)))
-    assert max(map(len, rows)) > words
 
 
 def may_follow(row: list[int], words: int, brackets: int) -> set[int]:

@@ -77,6 +77,7 @@ class SlotRows:
     device: torch.device
 
 
+@runtime_checkable
 class SlotConstraint(Protocol):
     """A rule for the tokens of S slots with K rows each, on buffers that never move.
 
