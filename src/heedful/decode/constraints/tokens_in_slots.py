@@ -48,9 +48,7 @@ class RepetitionPenaltyInSlots:
 
     def __init__(self, penalty: float, rows: SlotRows) -> None:
         self._penalty, self._beams = penalty, rows.beams
-        self._seen_RV = torch.zeros(
-            (rows.slots * rows.beams, rows.vocab_size), dtype=torch.bool, device=rows.device
-        )
+        self._seen_RV = torch.zeros((rows.slots * rows.beams, rows.vocab_size), dtype=torch.bool, device=rows.device)
 
     def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:
         """Start with the tokens of the sources."""

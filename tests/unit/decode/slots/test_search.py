@@ -16,6 +16,7 @@ from heedful.decode.slots import search as slot_search
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.transformer.slots import SlotDecoder, SlotShape
 
+
 @pytest.mark.parametrize(
     "options",
     [
