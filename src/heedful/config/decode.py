@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, NonNegativeFloat
+from pydantic import BeforeValidator, Field, NonNegativeFloat
 
-from heedful.config.section import BatchTokens, Section
+from heedful.config.section import BatchTokens, Section, as_tuple
 
 MOST: Final[Mapping[str, int]] = {  # sizes of a search that no machine holds are refused before it begins
     "beam": 10_000,
@@ -14,6 +14,7 @@ MOST: Final[Mapping[str, int]] = {  # sizes of a search that no machine holds ar
     "max_extra": 100_000,
     "max_source": 100_000,
 }
+MetricName = Literal["bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer"]  # scores of outputs
 
 
 class Decode(Section):
@@ -48,3 +49,7 @@ class Evaluate(Section):
     """Tokenizer of sacreBLEU."""
     detokenize: bool = False
     """Whether text is detokenized before scoring, as published scores usually are; needs `data.tokenized`."""
+    metrics: Annotated[tuple[MetricName, ...], BeforeValidator(as_tuple)] = ("bleu", "chrf")
+    """Scores of outputs to report, besides exact matches and perplexity."""
+    one_word: bool = False
+    """Whether an output is the phonemes of one word, so that WER is the share of wrong outputs."""

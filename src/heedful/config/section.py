@@ -15,6 +15,11 @@ BatchTokens = Annotated[int, Field(ge=1, le=100_000_000)]
 _MOST: Final = 10**12
 
 
+def as_tuple(value: Any) -> Any:
+    """Return a value of a key that takes one, or a list of them, as a tuple."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
 class Section(BaseModel):
     """A table of a recipe: unknown keys are errors, neither `true` nor "6" is a number, and values never change.
 

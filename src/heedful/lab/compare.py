@@ -6,12 +6,12 @@ A side is one system, or several training runs of one. Nothing is printed here.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 import numpy as np
 
 from heedful.arguments import check_one_each
-from heedful.errors import UserError, suggestion
+from heedful.errors import UserError
 from heedful.metrics.buckets import (
     FREQUENCIES,
     LENGTHS,
@@ -21,11 +21,19 @@ from heedful.metrics.buckets import (
     span_index,
     words_by_frequency,
 )
+from heedful.metrics.edits import Reference, first_variant
 from heedful.metrics.significance import SAMPLES, SEED, Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
-from heedful.metrics.summed_metrics import Floats, MetricName, Scoring, SummedMetric, build_metric, word_splitter
+from heedful.metrics.summed_metrics import (
+    Floats,
+    MetricName,
+    Scoring,
+    SummedMetric,
+    build_metric,
+    metric_names,
+    word_splitter,
+)
 
 LEVEL: Final = 0.05  # significance level of every test
-METRICS: Final[tuple[MetricName, ...]] = get_args(MetricName)
 DEFAULT_METRICS: Final = ("bleu", "chrf")
 
 SideName = Literal["A", "B"]
@@ -54,7 +62,7 @@ class Sentences:
 
     name: str
     sources: tuple[str, ...] | None
-    references: tuple[str, ...]
+    references: tuple[Reference, ...]
     to: str = ""  # target language, for multilingual models
 
 
@@ -67,6 +75,7 @@ class ComparisonInput:
     bleu_tokenize: str = "13a"
     lowercase: bool = False
     frequencies: Frequencies | None = None  # in the training data, if it can be read
+    one_word: bool = False  # whether an output is the phonemes of one word
 
     def compare(
         self,
@@ -86,6 +95,7 @@ class ComparisonInput:
             metrics=metrics,
             bleu_tokenize=self.bleu_tokenize,
             lowercase=self.lowercase,
+            one_word=self.one_word,
             frequencies=self.frequencies,
             samples=samples,
             seed=seed,
@@ -176,12 +186,13 @@ class Comparison:
 def compare(
     a: Side,
     b: Side,
-    references: Sequence[str],
+    references: Sequence[Reference],
     sources: Sequence[str] | None = None,
     *,
     metrics: Sequence[str] = DEFAULT_METRICS,
     bleu_tokenize: str = "13a",
     lowercase: bool = False,
+    one_word: bool = False,
     frequencies: Frequencies | None = None,
     samples: int = SAMPLES,
     seed: int = SEED,
@@ -189,18 +200,21 @@ def compare(
 ) -> Comparison:
     """Compare two sides with one or more runs each; a side of plain lines is one run, named A or B.
 
-    `lowercase` ignores case in scoring. `frequencies` are counts of words as `word_splitter(bleu_tokenize)` splits
-    them, preferably in the training data; by default they are counted in the references. `sources` are only shown
-    in the examples.
+    A reference may be a tuple of variants. `lowercase` ignores case in scoring; `one_word` says that an output is the
+    phonemes of one word, so that WER is the share of wrong outputs. `frequencies` are counts of words as
+    `word_splitter(bleu_tokenize)` splits them, preferably in the training data; by default they are counted in the
+    references. `sources` are only shown in the examples.
     """
     names = metric_names(metrics)
     a, b = _systems(a, "A"), _systems(b, "B")
     _check(a, b, references, sources)
-    built = {name: build_metric(name, references, bleu_tokenize, lowercase) for name in (*names, _OF_SENTENCES)}
+    built = {
+        name: build_metric(name, references, bleu_tokenize, lowercase, one_word) for name in (*names, _OF_SENTENCES)
+    }
     tables = {name: _SentenceCounts.of(metric, a, b) for name, metric in built.items()}
     selected = [tables[name] for name in names]
     split = word_splitter(bleu_tokenize)
-    words = [split(reference) for reference in references]
+    words = [split(first_variant(reference)) for reference in references]
     frequencies = frequencies or Frequencies("the references", count_words(words))
     better_a, better_b = _examples(tables[_OF_SENTENCES], a, b, references, sources, examples)
     return Comparison(
@@ -218,17 +232,7 @@ def compare(
     )
 
 
-def metric_names(names: Sequence[str]) -> tuple[MetricName, ...]:
-    """Check the names of metrics and drop repeated ones."""
-    for name in names:
-        if name not in METRICS:
-            raise UserError(f"`{name}` is not a metric.{suggestion(name, METRICS)}")
-    if not names:
-        raise UserError(f"There is no metric to compare by: choose from {', '.join(METRICS)}.")
-    return tuple(known for name in dict.fromkeys(names) for known in METRICS if known == name)
-
-
-def check_lines(systems: Sequence[System], references: Sequence[str]) -> None:
+def check_lines(systems: Sequence[System], references: Sequence[Reference]) -> None:
     """Refuse systems that do not have exactly one line per reference."""
     for system in systems:
         if len(system.translations) != len(references):
@@ -247,7 +251,7 @@ def _systems(side: Side, name: SideName) -> Sequence[System]:
 def _check(
     a: Sequence[System],
     b: Sequence[System],
-    references: Sequence[str],
+    references: Sequence[Reference],
     sources: Sequence[str] | None,
 ) -> None:
     if not (a and b):
@@ -360,7 +364,7 @@ def _examples(
     table: _SentenceCounts,
     a: Sequence[System],
     b: Sequence[System],
-    references: Sequence[str],
+    references: Sequence[Reference],
     sources: Sequence[str] | None,
     number: int,
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
@@ -371,7 +375,7 @@ def _examples(
         source = None if sources is None else sources[row]
         of_a, of_b = (tuple(system.translations[row] for system in side) for side in (a, b))
         chrf = ScorePair(table.metric.name, float(means_a[row]), float(means_b[row]))
-        return Example(row + 1, source, references[row], of_a, of_b, chrf)
+        return Example(row + 1, source, first_variant(references[row]), of_a, of_b, chrf)
 
     lead = means_b - means_a
     ahead_b = [int(row) for row in np.argsort(-lead, kind="stable")[:number] if lead[row] > _ROUNDING]

@@ -7,7 +7,7 @@ from os import PathLike
 from reprlib import repr as shortened
 from typing import Literal, Unpack
 
-from heedful.arguments import check_one_each, check_path, check_texts, check_whole
+from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.errors import UserError
 from heedful.lab.compare import (
@@ -17,11 +17,12 @@ from heedful.lab.compare import (
     Sentences,
     System,
     check_lines,
-    metric_names,
 )
 from heedful.lab.compare_documents import are_language_models, compare_documents
 from heedful.lab.translate_test_set import Messages, translate_test_set
+from heedful.metrics.edits import Reference
 from heedful.metrics.significance import SAMPLES, SEED
+from heedful.metrics.summed_metrics import metric_names
 from heedful.tasks.shared.sequences.search_options import SearchOptions
 from heedful.tasks.shared.shown_options import show_options
 
@@ -34,7 +35,7 @@ def compare(
     b: OneRun | Sequence[OneRun],
     *,
     sources: Sequence[str] | None = None,
-    references: Sequence[str] | None = None,
+    references: Sequence[str] | Sequence[Sequence[str]] | None = None,
     split: Literal["valid", "test"] = "test",
     corpus: str | None = None,
     metrics: Sequence[str] = DEFAULT_METRICS,
@@ -50,10 +51,11 @@ def compare(
 
     A side is the folder of a model, a file of translations, translations in memory (`heedful.System("ours", lines)`),
     or a list of these: several training runs of one system. Models translate the sentences that their recipes share
-    (`split` and `corpus` choose which), or `sources`, which need `references`. `metrics` are "bleu", "chrf" and "ter";
-    the first decides. Language models are compared by how well they predict the documents that their recipes share;
-    their metrics are "bits_per_byte" and "word_perplexity". `samples`, `seed` and `examples` are the draws of the tests
-    and the number of sentences shown.
+    (`split` and `corpus` choose which), or `sources`, which need `references`: a text for each, or a list of several.
+    `metrics` are "bleu", "chrf", "ter", "exact_match", "edit_distance", "per" and "wer"; the first decides. Language
+    models are compared by how well they predict the documents that their recipes share; their metrics are
+    "bits_per_byte" and "word_perplexity". `samples`, `seed` and `examples` are the draws of the tests and the number of
+    sentences shown.
     """
     check_whole("samples", samples, least=100)
     runs_a, runs_b = _runs(a, "a"), _runs(b, "b")
@@ -149,17 +151,27 @@ def _system(name: str) -> System | None:
     return None if path.is_dir() else System(name, tuple(read_lines(replace(locate(name), hint=""))))
 
 
-def _sentences(sources: Sequence[str] | None, references: Sequence[str] | None, to: object) -> Sentences | None:
+def _sentences(sources: Sequence[str] | None, references: object, to: object) -> Sentences | None:
     if references is None:
         if sources is not None:
             raise UserError("`references` is missing: sentences need references.")
         if to is not None:
             raise UserError("`to` is for `sources` and `references`: the corpora of the recipes have their own `to`.")
         return None
-    expected = tuple(check_texts(references, "references"))
+    expected = tuple(_reference(one, number) for number, one in enumerate(check_several(references, "references"), 1))
     read = None if sources is None else tuple(check_texts(sources, "sources"))
     if read is not None:
         check_one_each(len(read), "source", len(expected), "reference")
     if not (to is None or isinstance(to, str)):
         raise UserError("`to` is a list, but a comparison has one target language: give one.")
     return Sentences("the sentences", read, expected, to or "")
+
+
+def _reference(given: object, number: int) -> Reference:
+    """Return a reference, or the variants of one."""
+    where = f"references, line {number:,}"
+    if not isinstance(given, list | tuple):
+        return check_text(given, where)
+    if not given:
+        raise UserError(f"{where} is an empty list, but must have at least one text.")
+    return tuple(check_text(each, where) for each in given)

@@ -17,6 +17,7 @@ from heedful.data.text_form import TextForm
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import HeedfulError, UserError, by_caller, suggestion
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, check_lines
+from heedful.metrics.edits import Reference, first_variant
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.bundle import read_description
 from heedful.tasks.shared.sequences.search_options import SearchOptions
@@ -77,7 +78,7 @@ def translate_test_set(
     split_words = word_splitter(tokenize)
     form = TextForm.of(recipes[models[0]].data)
     systems = {file.name: System(file.name, tuple(map(form, file.translations))) for file in files}
-    references: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
     for name in models:
         model = load(name, device, precision)
         asked: SearchOptions = {**options, "to": languages[name] or None}
@@ -85,10 +86,15 @@ def translate_test_set(
         references = references or expected
         _refuse_other_form(references, expected, models[0], name)
         systems[name] = System(name, translations)
-    texts = chain(references, *(system.translations for system in systems.values()))
+    texts = chain(map(first_variant, references), *(system.translations for system in systems.values()))
     frequencies = _first_frequencies(described, languages, split_words, texts, messages)
-    lowercase = any(recipe.data.lowercase for recipe in recipes.values())
-    return ComparisonInput(systems, replace(sentences, references=references), tokenize, lowercase, frequencies)
+    lowercase, one_word = (
+        any(asked)
+        for asked in zip(*((one.data.lowercase, one.evaluate.one_word) for one in recipes.values()), strict=True)
+    )
+    return ComparisonInput(
+        systems, replace(sentences, references=references), tokenize, lowercase, frequencies, one_word
+    )
 
 
 # --- the test set -------------------------------------------------------------------------------------------------
@@ -180,7 +186,7 @@ def _check_languages(described: Mapping[str, Description], sentences: Sentences,
 
 def _translate(
     model: Translator, name: str, sentences: Sentences, messages: Messages, options: SearchOptions
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[str, ...], tuple[Reference, ...]]:
     """Return the translations, and the references in the form in which the model is scored."""
     messages.say(f"{name}: translating {len(sentences.references):,} sentences")
     with messages.bar(len(sentences.references)) as progress:
@@ -193,7 +199,7 @@ def _translate(
     return found.translations, found.references
 
 
-def _refuse_other_form(common: Sequence[str], here: Sequence[str], first: str, name: str) -> None:
+def _refuse_other_form(common: Sequence[Reference], here: Sequence[Reference], first: str, name: str) -> None:
     unequal = _first_unequal(common, here)
     if unequal:
         raise UserError(

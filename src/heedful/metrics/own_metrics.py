@@ -20,7 +20,8 @@ _RECORDED: Final = ("step", "part", "epoch")  # keys of metrics.jsonl that are n
 class Metric:
     """A metric of your own: `function(outputs, references)` returns a number for a whole corpus.
 
-    Outputs and references are lists of texts for translators, and of labels for classifiers, or of tuples of labels if
+    Outputs and references are lists of texts for translators, with a tuple of texts for each reference where a test set
+    has several, and of labels for classifiers, or of tuples of labels if
     a text can have several; for taggers, tuples of the labels of a sentence's words.
     """
 
@@ -30,6 +31,7 @@ class Metric:
 
 Metrics = Mapping[str, Metric]
 GivenMetrics = Mapping[str, Metric | MetricFunction]  # of a plain function, a higher value is better
+MetricNames = Sequence[str]  # of Heedful's own metrics
 
 
 def check_metrics(given: object, rules: TaskRules) -> dict[str, Metric]:
@@ -41,6 +43,13 @@ def check_metrics(given: object, rules: TaskRules) -> dict[str, Metric]:
     if given and not rules.outputs:
         raise UserError(f"`metrics` score outputs, which {rules.learner} does not have: leave them out.")
     return {_name(name, rules): _metric(name, value) for name, value in given.items()}
+
+
+def metrics_by_name(given: object) -> list[str] | None:
+    """Return the names of Heedful's own metrics if a caller gave such a list; None otherwise."""
+    if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
+        return list(given)
+    return None
 
 
 def score_outputs(metrics: Metrics, outputs: Sequence[Any], references: Sequence[Any]) -> dict[str, float]:

@@ -1,26 +1,38 @@
 """Corpus metrics as functions of sums: every sentence has counts, and the score depends on their sum.
 
 A significance test that draws thousands of corpora from the same sentences thus scores each with one matrix product.
-The counts are sacreBLEU's; the formulas are the same too, on whole arrays (Papineni et al. 2002, Popović 2015, Snover
-et al. 2006), and give the same scores up to rounding.
+The counts of BLEU, chrF and TER are sacreBLEU's; the formulas are the same too, on whole arrays (Papineni et al. 2002,
+Popović 2015, Snover et al. 2006), and give the same scores up to rounding. Those of error rates are in `edits`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, assert_never, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from heedful.metrics.translation import bleu_metric
+from heedful.config.decode import MetricName as MetricName
+from heedful.errors import UserError, suggestion
+from heedful.metrics.edits import (
+    CHARACTERS,
+    WORDS,
+    Floats,
+    Reference,
+    count_edits,
+    count_right,
+    mean_of_sums,
+    rate_of_sums,
+    ratio,
+    variants_of,
+)
+from heedful.metrics.translation import bleu_metric, reference_streams
 
-Floats = NDArray[np.float64]
 Scoring = Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]
-MetricName = Literal["bleu", "chrf", "ter"]
 
+METRICS: Final[tuple[MetricName, ...]] = get_args(MetricName)
 _ORDERS: Final = 4  # n-gram orders in BLEU
 
 
@@ -31,29 +43,105 @@ class SummedMetric:
     name: str
     scores: Scoring
     lower_is_better: bool
-    _metric: Metric
+    signature: str  # the metric's settings: equal signatures make scores comparable
+    counts: Callable[[Sequence[str]], Floats]  # what each output adds to the sums [outputs, counts]
 
-    @property
-    def signature(self) -> str:
-        """SacreBLEU's description of the metric's settings: equal signatures make scores comparable."""
-        return str(self._metric.get_signature().format())
+    def score(self, outputs: Sequence[str]) -> float:
+        """Return the score of a whole corpus."""
+        return float(self.scores(self.counts(outputs).sum(axis=0)))
 
-    def counts(self, outputs: Sequence[str]) -> Floats:
-        """Return what each sentence adds to the sums [sentences, counts]."""
-        return np.array(self._metric._extract_corpus_statistics(outputs, None), dtype=np.float64)
+
+def metric_names(names: Sequence[str]) -> tuple[MetricName, ...]:
+    """Check the names of metrics and drop repeated ones."""
+    for name in names:
+        if name not in METRICS:
+            raise UserError(f"`{name}` is not a metric.{suggestion(name, METRICS)}")
+    if not names:
+        raise UserError(f"There is no metric to compare by: choose from {', '.join(METRICS)}.")
+    return tuple(known for name in dict.fromkeys(names) for known in METRICS if known == name)
 
 
 def build_metric(
-    name: MetricName, references: Sequence[str], bleu_tokenize: str = "13a", lowercase: bool = False
+    name: MetricName,
+    references: Sequence[Reference],
+    bleu_tokenize: str = "13a",
+    lowercase: bool = False,
+    one_word: bool = False,
 ) -> SummedMetric:
-    """Build the metric of this name for these references; `lowercase` ignores case, as TER always does."""
+    """Build the metric of this name for these references; `lowercase` ignores case, as TER always does.
+
+    `one_word` says that an output is the phonemes of one word, so that WER is the share of wrong outputs.
+    """
+    if name == "bleu":
+        return _from_sacrebleu("BLEU", bleu_of_sums, bleu_metric(bleu_tokenize, lowercase, references))
+    if name == "chrf":
+        streams = reference_streams(references)
+        return _from_sacrebleu("chrF", chrf_of_sums, CHRF(lowercase=lowercase, references=streams))
+    if name == "ter":
+        return _from_sacrebleu("TER", rate_of_sums, TER(references=reference_streams(references)), True)
+    numbers = {len(variants_of(reference)) for reference in references}
+    settings = f"nrefs:{numbers.pop() if len(numbers) == 1 else 'var'}|case:{'lc' if lowercase else 'mixed'}"
+
+    def cased(text: str) -> str:
+        return text.lower() if lowercase else text
+
+    true = [tuple(map(cased, variants_of(reference))) for reference in references]
+
+    def edits(outputs: Sequence[str], split: Callable[[str], Sequence[str]]) -> Floats:
+        return count_edits(list(map(cased, outputs)), true, split)
+
     match name:
-        case "bleu":
-            return SummedMetric("BLEU", bleu_of_sums, False, bleu_metric(bleu_tokenize, lowercase, references))
-        case "chrf":
-            return SummedMetric("chrF", chrf_of_sums, False, CHRF(lowercase=lowercase, references=[references]))
-        case "ter":
-            return SummedMetric("TER", ter_of_sums, True, TER(references=[references]))
+        case "exact_match":
+            return SummedMetric(
+                "exact match",
+                lambda sums: 100 * mean_of_sums(sums),
+                False,
+                f"{settings}|unit:output",
+                lambda outputs: count_right(list(map(cased, outputs)), true),
+            )
+        case "edit_distance":
+            return SummedMetric(
+                "edit distance",
+                mean_of_sums,
+                True,
+                f"{settings}|unit:character",
+                lambda outputs: _per_output(edits(outputs, CHARACTERS)),
+            )
+        case "per":
+            return SummedMetric(
+                "PER", rate_of_sums, True, f"{settings}|unit:symbol", lambda outputs: edits(outputs, WORDS)
+            )
+        case "wer":
+            if not one_word:
+                return SummedMetric(
+                    "WER", rate_of_sums, True, f"{settings}|unit:word", lambda outputs: edits(outputs, WORDS)
+                )
+            return SummedMetric(
+                "WER",
+                rate_of_sums,
+                True,
+                f"{settings}|unit:output",
+                lambda outputs: _wrong(count_right(list(map(cased, outputs)), true, WORDS)),
+            )
+        case _:
+            assert_never(name)
+
+
+def _from_sacrebleu(name: str, scores: Scoring, metric: Metric, lower_is_better: bool = False) -> SummedMetric:
+    def counts(outputs: Sequence[str]) -> Floats:
+        return np.array(metric._extract_corpus_statistics(outputs, None), dtype=np.float64)
+
+    return SummedMetric(name, scores, lower_is_better, str(metric.get_signature().format()), counts)
+
+
+def _per_output(counts: Floats) -> Floats:
+    """Replace the lengths of references by 1 each."""
+    return np.stack([counts[:, 0], np.ones(len(counts))], axis=1)
+
+
+def _wrong(right: Floats) -> Floats:
+    """Count wrong outputs instead of right ones."""
+    return np.stack([right[:, 1] - right[:, 0], right[:, 1]], axis=1)
 
 
 def word_splitter(bleu_tokenize: str = "13a") -> Callable[[str], list[str]]:
@@ -72,10 +160,10 @@ def bleu_of_sums(sums: Floats) -> Floats:
     matches, ngrams = sums[..., 2 : 2 + _ORDERS], sums[..., 2 + _ORDERS :]
     missed = matches == 0
     smoothed = np.where(missed, 0.5 ** np.cumsum(missed, axis=-1), matches)
-    precisions = _ratio(smoothed, ngrams)
+    precisions = ratio(smoothed, ngrams)
     usable = matches.any(axis=-1) & (ngrams > 0).all(axis=-1)
     logs = np.log(precisions, out=np.zeros_like(precisions), where=precisions > 0)
-    brevity = np.exp(np.minimum(0.0, 1.0 - _ratio(reference, length)))
+    brevity = np.exp(np.minimum(0.0, 1.0 - ratio(reference, length)))
     return np.where(usable, 100 * brevity * np.exp(logs.mean(axis=-1)), 0.0)
 
 
@@ -88,20 +176,6 @@ def chrf_of_sums(sums: Floats, beta: float = 2.0) -> Floats:
     output, reference, matches = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
     there = (output > 0) & (reference > 0)
     orders = there.sum(axis=-1).astype(np.float64)
-    precision = _ratio(np.where(there, _ratio(matches, output), 0.0).sum(axis=-1), orders)
-    recall = _ratio(np.where(there, _ratio(matches, reference), 0.0).sum(axis=-1), orders)
-    return 100 * _ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
-
-
-def ter_of_sums(sums: Floats) -> Floats:
-    """TER = edits / words of the reference, in percent; these are the two counts.
-
-    If the references have no words, TER is 0 without edits and 100 otherwise.
-    """
-    edits, words = sums[..., 0], sums[..., 1]
-    return 100 * np.where(words > 0, _ratio(edits, words), (edits > 0).astype(np.float64))
-
-
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """Divide, with 0 where the denominator is 0."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+    precision = ratio(np.where(there, ratio(matches, output), 0.0).sum(axis=-1), orders)
+    recall = ratio(np.where(there, ratio(matches, reference), 0.0).sum(axis=-1), orders)
+    return 100 * ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)

@@ -5,12 +5,14 @@ Papineni et al. 2002, Popović 2015, Post 2018.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from heedful.errors import UserError
+from heedful.metrics.edits import Reference, variants_of
 
 
 @dataclass(frozen=True)
@@ -22,19 +24,27 @@ class SignedScore:
     signature: str
 
 
+def reference_streams(references: Sequence[Reference]) -> list[tuple[str, ...]]:
+    """Return the first references of all outputs, then the second ones, and so on, as sacreBLEU reads them.
+
+    Where an output has fewer references than another, None takes the place of those that it lacks.
+    """
+    return list(zip_longest(*map(variants_of, references)))
+
+
 def bleu(
-    outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False
+    outputs: Sequence[str], references: Sequence[Reference], tokenize: str = "13a", lowercase: bool = False
 ) -> SignedScore:
     """Compute corpus BLEU with `bleu_metric`."""
     return _score("BLEU", bleu_metric(tokenize, lowercase), outputs, references)
 
 
-def bleu_metric(tokenize: str = "13a", lowercase: bool = False, references: Sequence[str] | None = None) -> BLEU:
+def bleu_metric(tokenize: str = "13a", lowercase: bool = False, references: Sequence[Reference] | None = None) -> BLEU:
     """Build sacreBLEU's BLEU; `tokenize` is one of its tokenizers, "none" for text that is already tokenized.
 
     `lowercase` ignores case, which the signature shows. The n-grams of given references are counted only once.
     """
-    known = None if references is None else [references]
+    known = None if references is None else reference_streams(references)
     try:
         return BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none", references=known)
     except RuntimeError as error:  # the tokenizer's own dependencies are missing
@@ -44,13 +54,13 @@ def bleu_metric(tokenize: str = "13a", lowercase: bool = False, references: Sequ
         ) from error
 
 
-def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool = False) -> SignedScore:
+def chrf(outputs: Sequence[str], references: Sequence[Reference], lowercase: bool = False) -> SignedScore:
     """Compute corpus chrF2 over characters, without word n-grams; `lowercase` ignores case."""
     return _score("chrF", CHRF(lowercase=lowercase), outputs, references)
 
 
-def _score(name: str, metric: Metric, outputs: Sequence[str], references: Sequence[str]) -> SignedScore:
+def _score(name: str, metric: Metric, outputs: Sequence[str], references: Sequence[Reference]) -> SignedScore:
     if len(outputs) != len(references) or not outputs:
         raise ValueError(f"{len(outputs)} outputs cannot be scored against {len(references)} references")
-    score = metric.corpus_score(outputs, [references]).score
+    score = metric.corpus_score(outputs, reference_streams(references)).score
     return SignedScore(name, score, metric.get_signature().format())

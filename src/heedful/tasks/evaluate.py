@@ -7,7 +7,7 @@ from heedful.arguments import check_path
 from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files
 from heedful.errors import UserError
-from heedful.metrics.own_metrics import GivenMetrics, Metrics, check_metrics
+from heedful.metrics.own_metrics import GivenMetrics, MetricNames, Metrics, check_metrics, metrics_by_name
 from heedful.tasks.answer.answer import MAX_ANSWER
 from heedful.tasks.loading import load
 from heedful.tasks.protocol import Evaluation, ScoresOutputs, Task
@@ -39,7 +39,7 @@ def evaluate(
     device: str = "auto",
     precision: str = "auto",
     task: Task | None = None,
-    metrics: GivenMetrics | None = None,
+    metrics: GivenMetrics | MetricNames | None = None,
     **options: Unpack[EvaluationOptions],
 ) -> dict[str, Evaluation]: ...
 @overload
@@ -49,7 +49,7 @@ def evaluate(
     *,
     device: str = "auto",
     precision: str = "auto",
-    metrics: GivenMetrics | None = None,
+    metrics: GivenMetrics | MetricNames | None = None,
     **options: Unpack[EvaluationOptions],
 ) -> Evaluation: ...
 @show_options(EvaluationOptions)
@@ -61,7 +61,7 @@ def evaluate(
     device: str = "auto",
     precision: str = "auto",
     task: Task | None = None,
-    metrics: GivenMetrics | None = None,
+    metrics: GivenMetrics | MetricNames | None = None,
     **options: Unpack[EvaluationOptions],
 ) -> Evaluation | dict[str, Evaluation]:
     """Score a loaded model, or the model in a folder, on data in memory: see its method `evaluate`.
@@ -69,8 +69,8 @@ def evaluate(
     Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
     `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
-    references: see `heedful.Metric`. The options apply to translators, `stride` to language models, `threshold` and
-    `max_answer` to readers.
+    references: see `heedful.Metric`; for translators also a list of names, such as `["per", "wer"]`. The options apply
+    to translators, `stride` to language models, `threshold` and `max_answer` to readers.
     """
     if split not in ("valid", "test"):
         raise UserError(f'`split` is {split!r}, but must be "valid" or "test".')
@@ -78,18 +78,22 @@ def evaluate(
         model if isinstance(model, LoadedModel) else load(check_path("model", model), device, precision, task=task)
     )
     recipe = loaded.recipe
-    own = check_metrics(metrics, recipe.rules)
+    names = metrics_by_name(metrics)
+    own = {} if names else check_metrics(metrics, recipe.rules)
     named = "The model" if isinstance(model, LoadedModel) else str(model)
+    if names is not None:
+        refuse_evaluation_option("metric", "`metrics` as a list of names", recipe.rules, named)
     for option in options:
         refuse_evaluation_option(option, f"`{option}`", recipe.rules, named)
     if data is not None:
-        return _with_metrics(loaded.evaluate(data, **options), own)
+        by_name: dict[str, Any] = {} if names is None else {"metrics": names}
+        return _with_metrics(loaded.evaluate(data, **by_name, **options), own)
     corpora, folder = getattr(recipe.data, split), recipe.data.folder
     if not corpora:
         raise UserError(f"{named}: its recipe has no `data.{split}`: give `data`.")
     for corpus in corpora:
         check_files(corpus, folder)
-    asked: dict[str, Any] = {**options}
+    asked: dict[str, Any] = {**options} if names is None else {**options, "metric": names}
     doing = find_task(recipe, task)
     return {
         corpus.name or str(number): _with_metrics(doing.evaluate(loaded, corpus, folder, asked), own)

@@ -302,7 +302,14 @@ ONE = System("one", ("a", "b"))
             "1 source, but 2 references: each source needs one.",
         ),
         ([ONE], [ONE], ["a", "b"], None, ["blue"], "`blue` is not a metric. Did you mean `bleu`?"),
-        ([ONE], [ONE], ["a", "b"], None, [], "There is no metric to compare by: choose from bleu, chrf, ter."),
+        (
+            [ONE],
+            [ONE],
+            ["a", "b"],
+            None,
+            [],
+            "There is no metric to compare by: choose from bleu, chrf, ter, exact_match, edit_distance, per, wer.",
+        ),
         (
             [System("x", ("a",))],
             [System("y", ("a",))],

@@ -40,7 +40,8 @@ def command(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="bleu, chrf, ter; language models: bits_per_byte, word_perplexity; repeatable, the first decides.",
+            help="bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: bits_per_byte, "
+            "word_perplexity; repeatable, the first decides.",
         ),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
@@ -110,7 +111,8 @@ def command(
         return
     _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {**decoding.given(), "to": to})
     from heedful.cli.reports.comparison import json_of, text_of
-    from heedful.lab.compare import DEFAULT_METRICS, ComparisonInput, System, check_lines, metric_names
+    from heedful.lab.compare import DEFAULT_METRICS, ComparisonInput, System, check_lines
+    from heedful.metrics.summed_metrics import metric_names
 
     metrics = metric_names(metric or DEFAULT_METRICS)
     given = None if target is None else _read_sentences(source, target, to)

@@ -35,6 +35,15 @@ def command(
         typer.Option("--source", metavar="FILE", help="Sentences to translate or tag, or texts to classify."),
     ] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references, or labels.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Translators: bleu, chrf, ter, exact_match, edit_distance, per, wer (default: those of the recipe); "
+            "repeatable.",
+        ),
+    ] = None,
     to: ToOption = None,
     raw: RawOption = False,
     others: WithOption = None,
@@ -75,8 +84,8 @@ def command(
 ) -> None:
     """Score a model on a test set: the recipe's `data.test`, or --source and --target.
 
-    Translators: BLEU and chrF with their signatures, and the perplexity of the
-    references. Classifiers: accuracy and F1, and which classes are confused.
+    Translators: BLEU and chrF, or other metrics, with their signatures, and the
+    perplexity of the references. Classifiers: accuracy and F1, and which classes are confused.
     Taggers: accuracy, and precision, recall and F1 of spans.
     Masked language models: how many masks are filled correctly, and perplexity.
     Language models: perplexity per token and word, bits per byte.
@@ -95,7 +104,7 @@ def command(
     if record:
         result_file(record)
     options: dict[str, object] = {**decoding.given(), **({"raw": True} if raw else {})}
-    of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer}
+    of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer, "metric": metric or None}
     options |= {name: value for name, value in of_tasks.items() if value is not None}
     asked = {**options, "to": to, "with": others or None}
     rules, tests = find_tests(EvaluationRequest(models, given, split or "test", output, asked))

@@ -31,7 +31,7 @@ class Validation(Section):
     patience: PositiveInt | None = None
     """Early stopping: the number of validations in a row without a better model after which training stops."""
     translate: bool = False
-    """Whether BLEU and chrF are reported too when the metric is loss or perplexity."""
+    """Whether the scores of `evaluate.metrics` are reported too when the metric is loss or perplexity."""
     max_sentences: PositiveInt | None = None
     """Maximum number of sentences to evaluate: the first pairs, or texts at equal distances; by default all."""
 

@@ -28,6 +28,7 @@ from heedful.files import WRITING_FAULTS, machine_faults, user_faults
 
 _LABEL: Final = "label"
 _ANSWER: Final = "answer"
+_TARGET: Final = "target"
 _START: Final = "start"
 _FOLDER: Final = "in_memory"  # in the cache
 _SPOOLED: Final = re.compile(rf".*[/\\]{_FOLDER}[/\\]([0-9a-f]{{32}})\.jsonl")
@@ -125,14 +126,20 @@ def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> tuple[str, set[s
     return digest.hexdigest()[:32], fields
 
 
-def read_rows(data: object, rules: TaskRules, name: str) -> Iterator[dict[str, Any]]:
+def read_rows(data: object, rules: TaskRules, name: str, several: bool = False) -> Iterator[dict[str, Any]]:
     """Yield the checked rows of a task's data in any form: texts by field, and labels as texts or lists of texts.
 
-    Where every word has a label, texts may be lists of words too.
+    Where every word has a label, texts may be lists of words too. With `several`, a target may be a list of variants;
+    it is returned as a tuple.
     """
     for number, row in enumerate(_named_rows(data, RowForm.of(rules), f"`{name}`"), start=1):
         where = f"{name}, row {number:,}"
-        yield {field: _checked(field, value, f"{where}: `{field}`", rules.words) for field, value in row.items()}
+        yield {
+            field: _variants(value, f"{where}: `{field}`")
+            if several and field == _TARGET and isinstance(value, list | tuple)
+            else _checked(field, value, f"{where}: `{field}`", rules.words)
+            for field, value in row.items()
+        }
 
 
 def labels_of_row(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -201,6 +208,13 @@ def _checked(field: str, value: object, where: str, words: bool) -> object:
     if isinstance(value, list | tuple):
         return [_label(each, where) for each in value]
     return _label(value, where)
+
+
+def _variants(value: Sequence[object], where: str) -> tuple[str, ...]:
+    """Return the variants of a target, of which there must be one."""
+    if not value:
+        raise UserError(f"{where} is an empty list, but must have at least one text.")
+    return tuple(check_text(each, where) for each in value)
 
 
 def _answer(value: object, where: str) -> str | list[str] | None:

@@ -1,9 +1,8 @@
 """Evaluation of a translator on sentence pairs: its translations, and how well it predicts the references."""
 
 import math
-import operator
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, Unpack
 
@@ -12,9 +11,11 @@ from heedful.columns import one_line
 from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError
+from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import Score
+from heedful.metrics.summed_metrics import MetricName, build_metric, metric_names
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.sequences.search_options import SearchOptions
@@ -73,10 +74,10 @@ class TranslationEvaluation:
     """Scores of a model on sentence pairs, and its translations."""
 
     translations: tuple[str, ...]
-    references: tuple[str, ...]  # references in the form in which they were scored
-    bleu: SignedScore
-    chrf: SignedScore
-    exact: int  # number of translations equal to their reference
+    references: tuple[Reference, ...]  # in the form in which they were scored: texts, or tuples of variants
+    found: Mapping[str, SignedScore]  # BLEU and chrF, and what else was asked for, by name
+    shown: tuple[str, ...]  # names of the scores that were asked for
+    exact: int  # number of translations equal to their reference, or to one of its variants
     likelihood: Likelihood  # likelihood of the references
     cut: int  # number of translations that were cut at the maximum length
     seconds: float  # time to translate
@@ -88,8 +89,18 @@ class TranslationEvaluation:
         return replace(self, own={**self.own, **score_outputs(metrics, self.translations, self.references)})
 
     @property
+    def bleu(self) -> SignedScore:
+        """BLEU of the translations."""
+        return self.found["bleu"]
+
+    @property
+    def chrf(self) -> SignedScore:
+        """The chrF of the translations."""
+        return self.found["chrf"]
+
+    @property
     def sentences(self) -> int:
-        """Number of pairs."""
+        """Number of sources."""
         return len(self.translations)
 
     @property
@@ -103,12 +114,11 @@ class TranslationEvaluation:
         return self.decoded / self.seconds
 
     def scores(self) -> list[Score]:
-        """Return BLEU and chrF with their signatures, exact matches, and the perplexity of the references."""
+        """Return the scores that were asked for, exact matches, and the perplexity of the references."""
         exact = f"{self.exact:,} of {self.sentences:,}"
         tokens = f"over {self.likelihood.tokens:,} target tokens"
         return [
-            Score("bleu", "BLEU", self.bleu.score, note=self.bleu.signature),
-            Score("chrf", "chrF", self.chrf.score, note=self.chrf.signature),
+            *(Score(name, one.name, one.score, note=one.signature) for name, one in self._shown()),
             Score("exact_match", "exact", self.exact / self.sentences, "percent", exact),
             Score("perplexity", "perplexity", self.perplexity, note=tokens),
             *(Score(name, name, value) for name, value in self.own.items()),
@@ -124,8 +134,7 @@ class TranslationEvaluation:
         """Return everything as JSON values."""
         return {
             "sentences": self.sentences,
-            "bleu": {"score": self.bleu.score, "signature": self.bleu.signature},
-            "chrf": {"score": self.chrf.score, "signature": self.chrf.signature},
+            **{name: {"score": one.score, "signature": one.signature} for name, one in self._shown()},
             "exact_match": self.exact / self.sentences,
             "perplexity": self.perplexity if math.isfinite(self.perplexity) else None,
             **({"metrics": dict(self.own)} if self.own else {}),
@@ -139,40 +148,49 @@ class TranslationEvaluation:
         """Return the translations, one per line."""
         return map(one_line, self.translations)
 
+    def _shown(self) -> Iterator[tuple[str, SignedScore]]:
+        """Yield the scores that were asked for; exact matches are always shown, as a share."""
+        return ((name, self.found[name]) for name in self.shown if name != "exact_match")
+
 
 def evaluate(
     model: Translates,
     sources: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[Reference],
     *,
     name: str = "texts",
     progress: ProgressCallback = lambda ready: None,
+    metrics: Sequence[str] | None = None,
     **options: Unpack[SearchOptions],
 ) -> TranslationEvaluation:
     """Translate the sources and compare with the references; also compute the perplexity of the references.
 
-    A pair with a blank side counts in BLEU and chrF, not in the perplexity. `name` is the corpus's name in messages.
+    A reference is a text, or a tuple of variants of which each is right. `metrics` are names of scores, by default
+    those of the recipe's `evaluate.metrics`. A pair with a blank side counts in all scores but the perplexity, which
+    is that of all variants. `name` is the corpus's name in messages.
     If the recipe sets `evaluate.detokenize`, detokenized text is compared. With the option `raw` both sides of the test
     set are ordinary text, and are compared as such.
     """
     check_one_each(len(sources), "source", len(references), "reference")
     if not any(source.strip() for source in sources):
         raise UserError(f"{name} has no sentence to translate.")
+    shown = model.recipe.evaluate.metrics if metrics is None else metric_names(metrics)
     wording, raw = model.wording, options.get("raw", False)
+    references = uniform(references)
     inputs = model.encode(sources, options.get("to"), raw=raw, name=name)
     languages = [wording.language(source) for source in inputs]
-    split = tuple(map(wording.split_target, references, languages)) if raw else references
+    split = _each_variant(wording.split_target, references, languages) if raw else references
     predicted = perplexity(model, inputs, split, name=name)
     began = time.perf_counter()
     found = [best for best, *_ in model.translate_detailed(sources, name=name, progress=progress, **options)]
     seconds = time.perf_counter() - began
-    compared = compare(model, [best.text for best in found], references, languages, raw)
+    compared = compare(model, [best.text for best in found], references, languages, ("bleu", "chrf", *shown), raw)
     return TranslationEvaluation(
         compared.translations,
         compared.references,
-        compared.bleu,
-        compared.chrf,
-        sum(map(operator.eq, compared.translations, compared.references)),
+        compared.scores,
+        shown,
+        count_exact(compared.translations, compared.references),
         predicted,
         cut=sum(not best.complete for best in found),
         seconds=seconds,
@@ -185,37 +203,65 @@ class Compared:
     """Translations and their references, both in the form in which they were scored."""
 
     translations: tuple[str, ...]
-    references: tuple[str, ...]
-    bleu: SignedScore
-    chrf: SignedScore
+    references: tuple[Reference, ...]
+    scores: Mapping[str, SignedScore]  # by name
 
 
 def compare(
     model: Translates,
     translations: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[Reference],
     languages: Sequence[str | None],
+    names: Sequence[MetricName] = ("bleu", "chrf"),
     raw: bool = False,
 ) -> Compared:
-    """Score translations as the model's recipe says; `raw` ones are already ordinary text."""
+    """Score translations by these metrics, as the model's recipe says; `raw` ones are already ordinary text."""
     recipe, wording = model.recipe, model.wording
-    outputs, expected = tuple(translations), tuple(map(wording.normalise, references))
+    outputs = tuple(translations)
+    expected = _each_variant(lambda text, _: wording.normalise(text), references, languages)
     if recipe.evaluate.detokenize and not raw:
-        outputs, expected = (tuple(map(wording.ordinary, texts, languages)) for texts in (outputs, expected))
+        outputs = tuple(map(wording.ordinary, outputs, languages))
+        expected = _each_variant(wording.ordinary, expected, languages)
     tokenize, lowercase = recipe.evaluate.bleu_tokenize, recipe.data.lowercase
-    return Compared(
-        outputs,
-        expected,
-        bleu(outputs, expected, "13a" if raw and tokenize == "none" else tokenize, lowercase),
-        chrf(outputs, expected, lowercase),
+    tokenize = "13a" if raw and tokenize == "none" else tokenize
+
+    def score(name: MetricName) -> SignedScore:
+        if name == "bleu":
+            return bleu(outputs, expected, tokenize, lowercase)
+        if name == "chrf":
+            return chrf(outputs, expected, lowercase)
+        metric = build_metric(name, expected, tokenize, lowercase, recipe.evaluate.one_word)
+        found = count_exact(outputs, expected) / len(outputs) if name == "exact_match" else metric.score(outputs)
+        return SignedScore(metric.name, found, metric.signature)
+
+    return Compared(outputs, expected, {name: score(name) for name in names})
+
+
+def count_exact(outputs: Sequence[str], references: Sequence[Reference]) -> int:
+    """Count the outputs that equal their reference, or one of its variants."""
+    return sum(output in variants_of(reference) for output, reference in zip(outputs, references, strict=True))
+
+
+def _each_variant(
+    change: Callable[[str, str | None], str], references: Sequence[Reference], languages: Sequence[str | None]
+) -> tuple[Reference, ...]:
+    """Change every variant of each reference by a function of it and its language."""
+    return tuple(
+        change(one, language) if isinstance(one, str) else tuple(change(variant, language) for variant in one)
+        for one, language in zip(references, languages, strict=True)
     )
 
 
 def perplexity(
-    model: Translates, inputs: Sequence[Sequence[int]], references: Sequence[str], *, name: str
+    model: Translates, inputs: Sequence[Sequence[int]], references: Sequence[Reference], *, name: str
 ) -> Likelihood:
-    """Return the likelihood of the references, given the sources' pieces; pairs with a blank side are left out."""
-    targets = model.wording.encode_target(references)
+    """Return the likelihood of all variants of the references, given the sources' pieces.
+
+    Pairs with a blank side are left out.
+    """
+    numbers = [len(variants_of(reference)) for reference in references]
+    inputs = [source for source, number in zip(inputs, numbers, strict=True) for _ in range(number)]
+    targets = model.wording.encode_target([text for reference in references for text in variants_of(reference)])
     model.check_lengths(inputs, name)
     model.check_targets(targets, name)
     pairs = [pair for pair in zip(inputs, targets, strict=True) if all(pair)]

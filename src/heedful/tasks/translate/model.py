@@ -18,7 +18,7 @@ from heedful.decode.query import text_queries
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.search import ProgressCallback, search
 from heedful.errors import UserError, by_caller, memory_faults
-from heedful.metrics.own_metrics import GivenMetrics, check_metrics
+from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
@@ -168,19 +168,22 @@ class Translator(LoadedModel[EncoderDecoder]):
         *,
         name: str = "data",
         progress: ProgressCallback = lambda ready: None,
-        metrics: GivenMetrics | None = None,
+        metrics: GivenMetrics | MetricNames | None = None,
         **options: Unpack[SearchOptions],
     ) -> TranslationEvaluation:
         """Translate sources and compare with their references: BLEU, chrF, exact matches, perplexity.
 
-        `data` are pairs in any form that `heedful.train` takes: tuples, dictionaries, columns, frames. `name` is their
-        name in messages; `progress` is called with the number of sentences finished since the last call. `metrics` are
+        `data` are pairs in any form that `heedful.train` takes: tuples, dictionaries, columns, frames; a target may be
+        a list of variants of which each is right. `name` is their name in messages; `progress` is called with the
+        number of sentences finished since the last call. `metrics` are names of scores, such as `["per", "wer"]`, or
         functions of your own by name, which get the translations and the references: see `heedful.Metric`.
         """
-        own = check_metrics(metrics, self.recipe.rules)
-        rows = list(read_rows(data, TRANSLATE, name))
-        sources, references = ([str(row[side]) for row in rows] for side in ("source", "target"))
-        return evaluate(self, sources, references, name=name, progress=progress, **options).with_metrics(own)
+        names = metrics_by_name(metrics)
+        own = {} if names else check_metrics(metrics, self.recipe.rules)
+        rows = list(read_rows(data, TRANSLATE, name, several=True))
+        sources, references = [str(row["source"]) for row in rows], [row["target"] for row in rows]
+        found = evaluate(self, sources, references, name=name, progress=progress, metrics=names, **options)
+        return found.with_metrics(own)
 
     def score(self, sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
         """Score each target as a translation of its source: log P of the target, and of each of its pieces.

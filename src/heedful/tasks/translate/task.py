@@ -51,5 +51,6 @@ class TranslateTask(SequenceTask):
         pairs = list(read_pairs(corpus, folder))
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
         asked: dict[str, Any] = {**(options or {}), "to": corpus.to or None}
+        metrics = asked.pop("metric", None)
         with show("translating", len(pairs)) as progress:
-            return evaluate(model, sources, references, name=corpus.title, progress=progress, **asked)
+            return evaluate(model, sources, references, name=corpus.title, progress=progress, metrics=metrics, **asked)

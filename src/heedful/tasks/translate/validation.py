@@ -1,4 +1,4 @@
-"""Scores of a translator during training: loss and perplexity on the validation corpora, BLEU and chrF on request."""
+"""Scores of a translator during training: loss and perplexity on the validation corpora, others on request."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -9,6 +9,7 @@ from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
 from heedful.metrics.own_metrics import Metrics, score_outputs
+from heedful.metrics.summed_metrics import METRICS, MetricName
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.sequences.sequence_validation import SequenceValidator
@@ -23,12 +24,12 @@ class TranslationValidator(SequenceValidator):
         super().__init__(bundle, stores)
         self._model = Translator(bundle)
         self.metrics: Metrics = {}
-        if self._settings.translate or self._settings.metric in ("bleu", "chrf"):
+        if self._settings.translate or self._settings.metric in METRICS:
             _refuse_too_long_to_translate(bundle, stores)
 
     def _of_outputs(self) -> Mapping[str, float]:
-        """Return BLEU and chrF, and the scores of the caller's own metrics."""
-        if self._settings.translate or self._settings.metric in ("bleu", "chrf") or self.metrics:
+        """Return the scores of `evaluate.metrics`, that of the recipe's metric, and those of the caller's metrics."""
+        if self._settings.translate or self._settings.metric in METRICS or self.metrics:
             return self._translation()
         return {}
 
@@ -38,9 +39,15 @@ class TranslationValidator(SequenceValidator):
             to = languages if any(languages) else None
             found = self._model.translate_detailed(sources, progress=advance, to=to)
         outputs = [best.text for best, *_ in found]
-        compared = compare(self._model, outputs, references, languages)
+        compared = compare(self._model, outputs, references, languages, self._names)
         own = score_outputs(self.metrics, compared.translations, compared.references)
-        return {"bleu": compared.bleu.score, "chrf": compared.chrf.score, **own}
+        return {**{name: one.score for name, one in compared.scores.items()}, **own}
+
+    @property
+    def _names(self) -> tuple[MetricName, ...]:
+        """Names of the scores of outputs to report."""
+        decides = tuple(name for name in METRICS if name == self._settings.metric)
+        return tuple(dict.fromkeys((*self._model.recipe.evaluate.metrics, *decides)))
 
     @cached_property
     def _pairs(self) -> list[tuple[str, str, str]]:

@@ -328,3 +328,14 @@ def test_a_damaged_model_is_refused(
     folder = shutil.copytree(reversing_folder, tmp_path / "bundle")
     (folder / "model.safetensors").write_bytes(b"none")
     assert refused(capsys, folder).startswith(f"{folder}/model.safetensors is damaged (")
+
+
+def test_other_metrics_are_asked_for_by_name(reversing_folder: Path, pair: tuple[Path, Path], capsys: Capture) -> None:
+    given = ("--source", pair[0], "--target", pair[1])
+    assert evaluate(reversing_folder, *given, "--metric", "per", "--metric", "edit_distance") == 0
+    per, distance, exact, *_ = capsys.readouterr().out.splitlines()
+    assert per.split() == ["PER", "14.29", "nrefs:1|case:mixed|unit:symbol"]  # one of seven
+    assert distance.split()[:3] == ["edit", "distance", "1.00"]
+    assert exact.split()[:2] == ["exact", "66.67%"]
+    assert evaluate(reversing_folder, *given, "--metric", "bluu") == 2
+    assert capsys.readouterr().err == "heedful: error: `bluu` is not a metric. Did you mean `bleu`?\n"

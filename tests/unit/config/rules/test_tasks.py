@@ -27,16 +27,20 @@ def test_a_model_is_judged_by_the_metrics_of_its_task_and_by_no_other(family: st
         )
 
 
-def test_losses_are_the_only_metrics_that_fall_with_quality() -> None:
+def test_losses_and_error_rates_are_the_only_metrics_that_fall_with_quality() -> None:
     falling = {name for rules in TASKS.values() for name, better in rules.metrics.items() if better == "lower"}
-    assert falling == {"loss", "perplexity"}
+    assert falling == {"loss", "perplexity", "ter", "edit_distance", "per", "wer"}
 
 
 @pytest.mark.parametrize(
     ("metric", "way_out"),
     [
         ("blue", 'did you mean "bleu"?'),
-        ("wer", 'use "loss", "perplexity", "bleu" or "chrf"; one of your own is passed in Python, by `metrics=...`'),
+        (
+            "zzz",
+            'use "loss", "perplexity", "bleu", "chrf", "ter", "exact_match", "edit_distance", "per" or "wer"; one of your '
+            "own is passed in Python, by `metrics=...`",
+        ),
     ],
 )
 def test_an_unknown_metric_leads_to_a_known_one(metric: str, way_out: str) -> None:
