@@ -19,7 +19,6 @@ from heedful.errors import UserError, suggestion
 from heedful.metrics.edits import (
     CHARACTERS,
     WORDS,
-    Floats,
     Reference,
     count_edits,
     count_right,
@@ -28,6 +27,7 @@ from heedful.metrics.edits import (
     ratio,
     variants_of,
 )
+from heedful.metrics.edits import Floats as Floats
 from heedful.metrics.translation import bleu_metric, reference_streams
 
 Scoring = Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]

@@ -38,8 +38,8 @@ def test_losses_and_error_rates_are_the_only_metrics_that_fall_with_quality() ->
         ("blue", 'did you mean "bleu"?'),
         (
             "zzz",
-            'use "loss", "perplexity", "bleu", "chrf", "ter", "exact_match", "edit_distance", "per" or "wer"; one of your '
-            "own is passed in Python, by `metrics=...`",
+            'use "loss", "perplexity", "bleu", "chrf", "ter", "exact_match", "edit_distance", "per" or "wer"; one of '
+            "your own is passed in Python, by `metrics=...`",
         ),
     ],
 )
