@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.scoring import TextScore
     from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.loading import load
+    from heedful.tasks.parse.model import Parse, Parser
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.tag.model import Tagger
     from heedful.tasks.tag.tagging import TaggedSpan, Tagging
     from heedful.tasks.translate.model import Translation, Translator
     from heedful.tasks.translate.scoring import PairScore
     from heedful.training.trainer import StepMetrics
+    from heedful.trees import Leaf, Tree
 
 limit_spinning()  # before anything imports torch, whose threads would otherwise spin while they wait
 
@@ -57,10 +59,13 @@ __all__ = [
     "Generation",
     "GenerationStream",
     "HeedfulError",
+    "Leaf",
     "MachineError",
     "MaskFiller",
     "Metric",
     "PairScore",
+    "Parse",
+    "Parser",
     "Reader",
     "Recipe",
     "Run",
@@ -79,6 +84,7 @@ __all__ = [
     "TokenVectors",
     "Translation",
     "Translator",
+    "Tree",
     "UserError",
     "Validation",
     "Vocabularies",
@@ -99,9 +105,12 @@ _HOMES = {  # modules that are imported when a name is first used
     "Filled": "heedful.tasks.fill.model",
     "Generation": "heedful.tasks.generate.generation",
     "GenerationStream": "heedful.tasks.generate.streamed",
+    "Leaf": "heedful.trees",
     "MaskFiller": "heedful.tasks.fill.model",
     "Metric": "heedful.metrics.own_metrics",
     "PairScore": "heedful.tasks.translate.scoring",
+    "Parse": "heedful.tasks.parse.model",
+    "Parser": "heedful.tasks.parse.model",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
     "Run": "heedful.runs.result",
@@ -119,6 +128,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "TokenVectors": "heedful.tasks.shared.embeddings",
     "Translation": "heedful.tasks.translate.model",
     "Translator": "heedful.tasks.translate.model",
+    "Tree": "heedful.trees",
     "Validation": "heedful.runs.callbacks",
     "Vocabularies": "heedful.data.tokenize.vocabularies",
     "average": "heedful.runs.averaging",

@@ -7,7 +7,7 @@ Closing brackets of the sequence say what they close. This module does not need 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -30,7 +30,7 @@ class Leaf:
     word: str
 
     def __str__(self) -> str:
-        return f"({self.tag} {self.word})"
+        return f"({self.tag} {escape_brackets(self.word)})"
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ class Tree:
 
 
 # --- with brackets ----------------------------------------------------------------------------------------------------
+
+
+def escape_brackets(text: str) -> str:
+    """Return a text with -LRB- and -RRB- in the place of round brackets, as treebanks write them."""
+    return text.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 def read_tree(text: str, where: str) -> Tree:
@@ -141,18 +146,18 @@ def without_function(label: str) -> str:
 # --- as a sequence ----------------------------------------------------------------------------------------------------
 
 
-def linearize(tree: Tree, symbol: str | None = None) -> list[str]:
-    """Return the tree as a sequence, with its words or with one symbol for each of them."""
-    return list(_linearized(tree, symbol))
+def linearize(tree: Tree, written: Callable[[Leaf], str] = lambda leaf: leaf.word) -> list[str]:
+    """Return the tree as a sequence; `written` says what is in the place of each word."""
+    return list(_linearized(tree, written))
 
 
-def _linearized(tree: Tree, symbol: str | None) -> Iterator[str]:
+def _linearized(tree: Tree, written: Callable[[Leaf], str]) -> Iterator[str]:
     yield f"({tree.label}"
     for child in tree.children:
         if isinstance(child, Leaf):
-            yield symbol or child.word
+            yield written(child)
         else:
-            yield from _linearized(child, symbol)
+            yield from _linearized(child, written)
     yield f"){tree.label}"
 
 

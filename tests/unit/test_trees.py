@@ -25,14 +25,14 @@ def test_the_sequence_of_a_tree_is_the_tree_again() -> None:
         tree = random_tree(random, words)
         tags = [leaf.tag for leaf in tree.leaves]
         assert from_sequence(linearize(tree), tree.words, tags) == tree
-        assert from_sequence(linearize(tree, "w"), tree.words, tags) == tree
+        assert from_sequence(linearize(tree, lambda leaf: "w"), tree.words, tags) == tree
 
 
 def test_a_sequence_has_typed_brackets_and_words_or_one_symbol() -> None:
     tree = read_tree(DOG, "here")
     assert linearize(tree) == ["(S", "(NP", "a", "dog", ")NP", "(VP", "barks", ")VP", ")S"]
-    assert linearize(tree, "w") == ["(S", "(NP", "w", "w", ")NP", "(VP", "w", ")VP", ")S"]
-    untagged = from_sequence(linearize(tree, "w"), ["the", "cat", "sleeps"])
+    assert linearize(tree, lambda leaf: "w") == ["(S", "(NP", "w", "w", ")NP", "(VP", "w", ")VP", ")S"]
+    untagged = from_sequence(linearize(tree, lambda leaf: "w"), ["the", "cat", "sleeps"])
     assert str(untagged) == "(S (NP (XX the) (XX cat)) (VP (XX sleeps)))"
 
 

@@ -9,6 +9,7 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import PAIRS
 from heedful.config.corpora.questions import QuestionCorpus
 from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
@@ -18,6 +19,7 @@ from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
+from heedful.data.corpora.trees import read_trees
 from heedful.data.text_form import TextForm
 
 Labels = Literal["one", "several", "words"] | None  # labels of a text: one per word, or None if the task reads none
@@ -61,6 +63,7 @@ _LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_0
 _TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
 _TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # long sentences are cut between words
 _DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
+_TREES: Final = RowForm("sentences", ("text",), _WITHOUT_LENGTHS)  # their words
 _QUESTIONS: Final = RowForm("questions", ("text",), _WITHOUT_LENGTHS)  # with their texts
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
 
@@ -82,6 +85,8 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
         return _LINES
     if isinstance(corpus, QuestionCorpus):
         return _QUESTIONS
+    if isinstance(corpus, TreeCorpus):
+        return _TREES
     if running:
         return _DOCUMENTS
     if labels == "words":
@@ -91,13 +96,16 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
 
 def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
     """Yield the rows of a corpus in order, blank ones included, in the form that the model reads."""
-    form, header = TextForm.of(data), int(getattr(corpus, "has_header", False))
+    form, header = TextForm.of(data), int(corpus.has_header)
     first = int(corpus.lines.partition("-")[0] or 1) + header
     if isinstance(corpus, PAIRS):
         pairs = enumerate(read_pairs(corpus, data.folder, form), first)
         return (Row(source, target, line) for line, (source, target) in pairs)
     if isinstance(corpus, PlainTexts):
         return _lines(corpus, data, form, first)
+    if isinstance(corpus, TreeCorpus):
+        trees = enumerate(read_trees(corpus, data.folder), first)
+        return (Row("" if tree is None else " ".join(tree.words), "", line) for line, tree in trees)
     if isinstance(corpus, QuestionCorpus):
         return (
             Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)

@@ -33,6 +33,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input."),
     "answer": ("heedful.cli.verbs.answer", "Answer questions about a text with spans of the text."),
     "tag": ("heedful.cli.verbs.tag", "Label the words of sentences."),
+    "parse": ("heedful.cli.verbs.parse", "Parse sentences into constituency trees."),
     "generate": ("heedful.cli.verbs.generate", "Continue texts with a language model."),
     "fill": ("heedful.cli.verbs.fill", "Fill in the masked words of texts."),
     "evaluate": ("heedful.cli.verbs.evaluate", "Evaluate a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),

@@ -21,8 +21,8 @@ class Metric:
     """A metric of your own: `function(outputs, references)` returns a number for a whole corpus.
 
     Outputs and references are lists of texts for translators, with a tuple of texts for each reference where a test set
-    has several, and of labels for classifiers, or of tuples of labels if
-    a text can have several; for taggers, tuples of the labels of a sentence's words.
+    has several, and of labels for classifiers, or of tuples of labels if a text can have several; for taggers, tuples
+    of the labels of a sentence's words; for parsers, trees.
     """
 
     function: MetricFunction

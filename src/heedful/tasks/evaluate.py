@@ -25,6 +25,9 @@ class EvaluationOptions(SearchOptions, total=False):
         float, Option("How much greater a reader's log P(no answer) must be than its best answer's to give none.", 0.0)
     ]
     max_answer: Annotated[int, Option("Maximum tokens of a reader's answer.", MAX_ANSWER)]
+    unconstrained: Annotated[
+        bool, Option("Let a parser write what is not a tree; such a sentence has no tree.", False)
+    ]
 
 
 AnyModel = LoadedModel[Any] | str | PathLike[str]
@@ -70,7 +73,8 @@ def evaluate(
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
     `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
     references: see `heedful.Metric`; for translators also a list of names, such as `["per", "wer"]`. The options apply
-    to translators, `stride` to language models, `threshold` and `max_answer` to readers.
+    to translators and parsers, `unconstrained` to parsers, `stride` to language models, `threshold` and `max_answer` to
+    readers.
     """
     if split not in ("valid", "test"):
         raise UserError(f'`split` is {split!r}, but must be "valid" or "test".')

@@ -12,13 +12,14 @@ from heedful.tasks.answer.model import Reader
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
+from heedful.tasks.parse.model import Parser
 from heedful.tasks.protocol import Task
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.table import find_task
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.translate.model import Translator
 
-AnyLoadedModel = Translator | TextClassifier | Tagger | MaskFiller | TextGenerator | Reader
+AnyLoadedModel = Translator | TextClassifier | Tagger | MaskFiller | TextGenerator | Reader | Parser
 
 
 @overload
@@ -54,10 +55,10 @@ def load(
     tokenizer: GivenTokenizer | None = None,
 ) -> Any:
     """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, a `Tagger`,
-    a `MaskFiller`, a `TextGenerator` or a `Reader`.
+    a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
-    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators that decode together with the first.
+    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators or parsers that decode together with the first.
     `task`, `network` and `tokenizer` are for a model that was trained with your own: `heedful.train(..., task=task)`.
 
     If you know what the model does, `heedful.Translator.load` and its siblings return that class, for type checkers.
@@ -66,7 +67,7 @@ def load(
     others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
     recipe = read_recipe(folder, None if task is None else task.rules)
     if others and not recipe.rules.searches:
-        raise UserError(f"{path} does not translate, and only translators make an ensemble: leave out `ensemble`.")
+        raise UserError(f"{path} neither translates nor parses, and only such models make an ensemble: leave out `ensemble`.")
     if network is not None and own_network_of(folder) is None:
         raise UserError(f"{path} was trained without a network of its own: leave out `network`.")
     with hand_over(OwnParts.of(network, tokenizer)):

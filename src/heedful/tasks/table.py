@@ -8,11 +8,20 @@ from heedful.tasks.answer.task import AnswerTask
 from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
+from heedful.tasks.parse.task import ParseTask
 from heedful.tasks.protocol import Task
 from heedful.tasks.tag.task import TagTask
 from heedful.tasks.translate.task import TranslateTask
 
-_ALL: Final[tuple[Task, ...]] = (TranslateTask(), ClassifyTask(), TagTask(), FillTask(), GenerateTask(), AnswerTask())
+_ALL: Final[tuple[Task, ...]] = (
+    TranslateTask(),
+    ParseTask(),
+    ClassifyTask(),
+    TagTask(),
+    FillTask(),
+    GenerateTask(),
+    AnswerTask(),
+)
 TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
 
 

@@ -9,6 +9,7 @@ from heedful.config.corpora.corpus import Corpus
 from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus, CsvCorpus, TextCorpus, TsvCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
 from heedful.config.corpora.texts import TEXTS, ConllTexts, CsvTexts, JsonlTexts, PlainTexts
+from heedful.config.corpora.trees import TreeCorpus
 
 CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (ConllTexts(conll="a.conll"), ("a.conll",), "a.conll"),
@@ -18,6 +19,7 @@ CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (CsvTexts(csv="a.csv", text="review", label=2), ("a.csv",), "a.csv"),
     (JsonlTexts(jsonl="a.jsonl", text="x", label="y"), ("a.jsonl",), "a.jsonl"),
     (PlainTexts(text="a.txt"), ("a.txt",), "a.txt"),
+    (TreeCorpus(trees="a.trees"), ("a.trees",), "a.trees"),
     (BuiltinCorpus(builtin="english-spanish", part="valid"), (), "english-spanish valid"),
     (JsonlQuestions(jsonl="a.jsonl", question="q"), ("a.jsonl",), "a.jsonl"),
     (SquadQuestions(squad="a.json"), ("a.json",), "a.json"),
@@ -33,7 +35,7 @@ def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str
 
 
 def test_every_form_has_a_frozen_kind_of_its_own() -> None:
-    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS, ConllTexts, *get_args(QuestionCorpus))]
+    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS, ConllTexts, TreeCorpus, *get_args(QuestionCorpus))]
     assert len(kinds) == len(set(kinds)) == len(get_args(get_args(AnyCorpus)[0]))
 
 

@@ -32,9 +32,11 @@ def command(
     ],
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="FILE", help="Sentences to translate or tag, or texts to classify."),
+        typer.Option("--source", metavar="FILE", help="Sentences to translate, tag or parse, or texts to classify."),
     ] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references, or labels.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="FILE", help="Their references, labels or trees.")
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,6 +59,10 @@ def command(
             "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
         ),
     ] = None,
+    unconstrained: Annotated[
+        bool,
+        typer.Option("--unconstrained", help="Let a parser write what is not a tree; such a sentence has no tree."),
+    ] = False,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -87,6 +93,7 @@ def command(
     Translators: BLEU and chrF, or other metrics, with their signatures, and the
     perplexity of the references. Classifiers: accuracy and F1, and which classes are confused.
     Taggers: accuracy, and precision, recall and F1 of spans.
+    Parsers: labelled precision, recall and F1 of brackets, as evalb has them.
     Masked language models: how many masks are filled correctly, and perplexity.
     Language models: perplexity per token and word, bits per byte.
     Readers: exact match and token F1.
@@ -105,6 +112,7 @@ def command(
         result_file(record)
     options: dict[str, object] = {**decoding.given(), **({"raw": True} if raw else {})}
     of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer, "metric": metric or None}
+    options |= {"unconstrained": True} if unconstrained else {}
     options |= {name: value for name, value in of_tasks.items() if value is not None}
     asked = {**options, "to": to, "with": others or None}
     rules, tests = find_tests(EvaluationRequest(models, given, split or "test", output, asked))

@@ -7,13 +7,17 @@ from pydantic import BeforeValidator, Discriminator, Tag
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.trees import TreeCorpus
+
+# The key that a corpus has decides its form; without one, it is two files.
+FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad")
 
 
 def _corpus_form(value: Any) -> str:
     def has(key: str) -> bool:
         return key in value if isinstance(value, dict) else hasattr(value, key)
 
-    form = next((form for form in ("tsv", "csv", "jsonl", "conll", "builtin", "squad") if has(form)), "")
+    form = next((form for form in FORMS if has(form)), "")
     if form == "builtin":
         name = value["builtin"] if isinstance(value, dict) else value.builtin
         return "builtin_questions" if name == "reports" else form
@@ -42,6 +46,7 @@ AnyCorpus = Annotated[
     | Annotated[JsonlTexts, Tag("jsonl_texts")]
     | Annotated[ConllTexts, Tag("conll")]
     | Annotated[PlainTexts, Tag("text")]
+    | Annotated[TreeCorpus, Tag("trees")]
     | Annotated[JsonlQuestions, Tag("jsonl_questions")]
     | Annotated[SquadQuestions, Tag("squad")]
     | Annotated[BuiltinQuestions, Tag("builtin_questions")],

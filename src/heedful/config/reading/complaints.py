@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from heedful.config.corpora.any import FORMS
 from heedful.config.reading.draft import Draft, item_of
 from heedful.config.reading.foreign_words import our_key
 from heedful.config.reading.outline import (
@@ -172,7 +173,7 @@ def _forms(place: Place) -> list[str]:
 
 def _form_of(place: Place) -> str:
     """Return the key that decides the form of a corpus."""
-    return next(key for key in ("tsv", "csv", "jsonl", "builtin", "source", "text") if key in place.holder.model_fields)
+    return next(key for key in (*FORMS, "source", "text") if key in place.holder.model_fields)
 
 
 def _shown(value: Any) -> str:

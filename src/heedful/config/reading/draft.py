@@ -7,6 +7,7 @@ from functools import reduce
 from os import PathLike, fspath
 from typing import Any
 
+from heedful.config.corpora.any import FORMS
 from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
 from heedful.config.reading.recipe_file import MOST_LEVELS
 from heedful.config.recipe import Recipe
@@ -16,8 +17,6 @@ from heedful.errors import UserError, by_caller
 Table = Mapping[str, Any]
 Overrides = Sequence[str] | Mapping[str, Any]  # "a.b=c", or values by their dotted keys
 
-# The key that a corpus has decides its form; without one, it is two files.
-_CORPUS_FORMS = ("tsv", "csv", "jsonl", "conll", "builtin", "squad")
 _LENGTHS = ("steps", "epochs")  # a run has one of them
 _LONGEST_LABEL = 60
 _SIDES = ("source", "target")  # files by name, columns by number, or fields of a jsonl corpus by name
@@ -34,7 +33,7 @@ class Override:
     @property
     def rank(self) -> int:
         """Order of application: keys that choose the kind of a table come before keys that belong to one kind."""
-        return 0 if self.path[-1] in (*MARKS, *_CORPUS_FORMS) else 1 if self.path[-1] in _SIDES else 2
+        return 0 if self.path[-1] in (*MARKS, *FORMS) else 1 if self.path[-1] in _SIDES else 2
 
     @property
     def chooses(self) -> bool:
@@ -261,7 +260,7 @@ def _mark(table: Table) -> str | None:
     for key in MARKS:
         if key in table:
             return str(table[key])
-    return next((form for form in _CORPUS_FORMS if form in table), None)
+    return next((form for form in FORMS if form in table), None)
 
 
 def _same(left: KeyPath, right: KeyPath) -> bool:

@@ -8,11 +8,13 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.trees import TreeCorpus
 from heedful.data.builtin import english_spanish
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.json_rows import json_object, text_field
 from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
 from heedful.data.corpora.formats.tables import read_columns
+from heedful.data.corpora.trees import all_trees, tree_pair
 from heedful.data.text_form import TOO_LONG, TextForm
 from heedful.errors import UserError
 
@@ -48,6 +50,8 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
             return _jsonl_pairs(corpus, *files_of(corpus, folder))
         case BuiltinCorpus():
             return english_spanish.sentence_pairs(corpus.part, corpus.count)
+        case TreeCorpus():
+            return _tree_pairs(corpus, folder)
         case TsvTexts() | CsvTexts() | JsonlTexts() | ConllTexts() | PlainTexts():
             raise TypeError(f"{corpus.title} has texts, not pairs")
         case JsonlQuestions() | SquadQuestions() | BuiltinQuestions():
@@ -84,3 +88,8 @@ def _jsonl_pairs(corpus: JsonlCorpus, file: TextFile) -> Iterator[Pair]:
             continue
         row = json_object(line, where)
         yield text_field(row, corpus.source, where), text_field(row, corpus.target, where)
+
+
+def _tree_pairs(corpus: TreeCorpus, folder: str) -> Iterator[Pair]:
+    for tree in all_trees(corpus, folder):
+        yield ("", "") if tree is None else tree_pair(tree, corpus.leaves)

@@ -12,19 +12,19 @@ from heedful.arguments import check_one_each, check_path, check_several, check_t
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE
 from heedful.data.corpora.in_memory import read_rows
-from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
-from heedful.decode.scorer import Scorer, SingleModel
+from heedful.decode.scorer import Scorer
 from heedful.decode.search import ProgressCallback, search
 from heedful.errors import UserError, by_caller, memory_faults
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
-from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 from heedful.tasks.shared.shown_options import show_options
@@ -335,7 +335,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         return self._longest is not None and len(source) + 1 > self._longest
 
     def _scorer(self) -> Scorer:
-        return Ensemble(self.networks) if len(self.networks) > 1 else SingleModel(self.network)
+        return scorer_of(self.networks)
 
     def _all_networks(self) -> Sequence[nn.Module]:
         return self.networks
@@ -357,26 +357,10 @@ def read_translators(
 
     `rules` are those of the task that they were trained for, if that is not translation itself.
     """
-    bundles = [read_bundle(path, EncoderDecoder, rules) for path in folders]
-    for path, bundle in zip(folders, bundles, strict=True):
-        _refuse_other_vocabulary(path, bundle, folders[0], bundles[0])
-        placement.put(bundle.model)
-    return bundles
+    return read_sequence_models(folders, placement, rules or TRANSLATE)
 
 
 def _refuse_nbest(options: SearchOptions, method: str) -> None:
     if "nbest" in options:
         raise UserError(f"`{method}` returns the best translation alone: `nbest` is for `{method}_detailed`.")
 
-
-def _refuse_other_vocabulary(
-    folder: Path, bundle: Bundle[EncoderDecoder], first: Path, of_first: Bundle[EncoderDecoder]
-) -> None:
-    side = bundle.vocabularies.first_difference(of_first.vocabularies)
-    if side is None:
-        return
-    ours, theirs = bundle.vocabularies[side], of_first.vocabularies[side]
-    raise UserError(
-        f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than {first} "
-        f"({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share theirs."
-    )

@@ -7,6 +7,7 @@ TRAINING_CORPORA: Final[Mapping[str, str]] = {  # by task, where it is not `Data
     "classify": '{ tsv = "reviews.tsv", label = 1, text = 2 }',
     "fill": '{ text = "train.txt" }',
     "generate": '{ text = "train.txt", documents = "file" }',
+    "parse": '{ trees = "train.trees" }',
 }
 EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Tables.task": '"translate"',
@@ -46,6 +47,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "SquadQuestions.squad": '"train-v2.0.json"',
     "BuiltinQuestions.builtin": '"reports"',
     "PlainTexts.text": '"train.txt"',
+    "TreeCorpus.trees": '"train.trees"',
     "Data.folder": '"/data/news"',
     "Data.train": '{ source = "train.en", target = "train.de" }',
     "Data.valid": '{ source = "valid.en", target = "valid.de" }',

@@ -1,0 +1,95 @@
+"""`heedful parse MODEL [FILE|TEXT...]`: the constituency tree of every sentence."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli import messages
+from heedful.cli.input import open_inputs
+from heedful.cli.options import (
+    DecodingOptions,
+    DeviceOption,
+    InputsArgument,
+    ModelArgument,
+    OutputOption,
+    PrecisionOption,
+    TextOption,
+    WithOption,
+    with_option_groups,
+)
+from heedful.cli.output import check_output, line_progress, line_writer
+from heedful.cli.reports.trees import draw
+from heedful.errors import UserError
+
+if TYPE_CHECKING:
+    from heedful.tasks.parse.model import Parse
+
+
+@with_option_groups
+def command(
+    model: ModelArgument,
+    inputs: InputsArgument = None,
+    text: TextOption = None,
+    others: WithOption = None,
+    nbest: Annotated[
+        int, typer.Option("--n-best", "-n", help="Write this number of trees per sentence, best first.")
+    ] = 1,
+    unconstrained: Annotated[
+        bool,
+        typer.Option("--unconstrained", help="Also allow what is not a tree over the words; its line stays blank."),
+    ] = False,
+    pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object per tree: sentence, tree, log probability.")
+    ] = False,
+    output: OutputOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    *,
+    decoding: DecodingOptions,
+) -> None:
+    """Parse sentences into constituency trees, one sentence per line, words separated by spaces.
+
+    Every tree is over exactly the words of its sentence. Words have the tag XX, unless the model writes tags
+    (`leaves = "tag"` in its recipe); round brackets are written -LRB- and -RRB-. A blank line stays blank.
+    """
+    check_output(output)
+    if pretty and as_json:
+        raise UserError("--pretty draws trees and --json writes objects: choose one.")
+    entries = open_inputs(inputs, text, "one sentence per line, words separated by spaces")
+    with messages.busy(f"loading {model}"):
+        from heedful.tasks.parse.model import Parser  # after the quick checks: importing torch takes seconds
+
+        parser = Parser.load(model, device, precision, others or ())
+    decode = parser.recipe.decode
+    decoding.check_length_shift(decode.length_penalty_kind)
+    if nbest > (beam := decoding.beam or decode.beam):
+        raise UserError(f"--n-best is {nbest}, but a beam of {beam} finds at most {beam}: add --beam {nbest}.")
+    with line_writer(output) as write, line_progress("parsing", entries, output) as progress:
+        for entry in entries:
+            for parses in parser.stream_detailed(
+                entry.lines(),
+                nbest=nbest,
+                ready=entry.ready,
+                name=entry.name,
+                unconstrained=unconstrained,
+                **decoding.given(),
+            ):
+                for parse in parses:
+                    write(_object(parse) if as_json else _drawn(parse) if pretty else _line(parse))
+                progress(1)
+
+
+def _line(parse: "Parse") -> str:
+    return "" if parse.tree is None else str(parse.tree)
+
+
+def _drawn(parse: "Parse") -> str:
+    return "" if parse.tree is None else f"{draw(parse.tree)}\n"
+
+
+def _object(parse: "Parse") -> str:
+    tree = None if parse.tree is None else str(parse.tree)
+    values = {"words": parse.words, "tree": tree, "log_probability": parse.log_probability, "score": parse.score}
+    return json.dumps(values, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Parsers: sentences to constituency trees."""

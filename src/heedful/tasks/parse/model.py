@@ -1,0 +1,209 @@
+"""A trained parser: sentences in, constituency trees out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Self, Unpack, cast, overload
+
+import torch
+from torch import nn
+
+from heedful.arguments import check_flag, check_path, check_several, check_texts, check_whole
+from heedful.config.rules.parse import PARSE, leaves_of
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import Query, text_queries
+from heedful.decode.search import ProgressCallback, search
+from heedful.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
+from heedful.models.bundle import Bundle
+from heedful.models.limits import source_limit
+from heedful.models.networks import EncoderDecoder
+from heedful.tasks.parse.evaluation import ParseEvaluation, evaluate_parser, trees_of_rows
+from heedful.tasks.parse.options import ParseOptions
+from heedful.tasks.parse.parse import BLANK
+from heedful.tasks.parse.parse import Parse as Parse
+from heedful.tasks.parse.tree_codec import TreeCodec
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
+from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
+from heedful.tasks.shared.sequences.text_codec import TextCodec
+from heedful.tasks.shared.shown_options import options_of, show_options
+from heedful.tasks.shared.streaming import CHUNK, answer_stream
+from heedful.trees import Tree, escape_brackets
+
+
+class Parser(LoadedModel[EncoderDecoder]):
+    """A trained parser with its recipe and its vocabularies, or an ensemble with those of the first model.
+
+    It runs on the device and in the precision that `load` chose. Words are separated by spaces. A search finds trees
+    over exactly the words of a sentence, unless it is `unconstrained`.
+    """
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        device: str = "auto",
+        precision: str = "auto",
+        ensemble: Sequence[str | PathLike[str]] = (),
+    ) -> Self:
+        """Load a parser as `heedful.load` does; refuse any other model."""
+        folders = [check_path("path", path)]
+        folders += [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
+        return cls(*read_sequence_models(folders, Placement.of(device, precision), PARSE))
+
+    def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
+        super().__init__(bundle)
+        self.networks = (bundle.model, *(other.model for other in others))
+        self._wording = TextCodec(bundle.recipe, bundle.vocabularies)
+        self._trees = TreeCodec(bundle.vocabularies["target"], leaves_of(bundle.recipe))
+        self._searched = scorer_of(self.networks)
+
+    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
+        """Move the parser, or the whole ensemble, to a device, and return it: see `LoadedModel.to`."""
+        super().to(device, precision)
+        self._searched = scorer_of(self.networks)  # what was recorded on another device is of no use here
+        return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the constituents that the parser finds."""
+        return self._trees.labels
+
+    @overload
+    def parse(self, texts: str, **options: Unpack[ParseOptions]) -> Tree | None: ...  # type: ignore[overload-overlap]
+    @overload
+    def parse(self, texts: Iterable[str], **options: Unpack[ParseOptions]) -> list[Tree | None]: ...
+    @show_options(ParseOptions)
+    def parse(self, texts: str | Iterable[str], **options: Unpack[ParseOptions]) -> Tree | list[Tree | None] | None:
+        """Parse sentences, or one sentence. A blank one has no tree."""
+        if isinstance(texts, str):
+            return self.parse([texts], **options)[0]
+        return [best.tree for best, *_ in self.stream_detailed(texts, **options)]
+
+    @show_options(ParseOptions)
+    def stream_detailed(
+        self,
+        texts: Iterable[str],
+        *,
+        nbest: int = 1,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[ParseOptions],
+    ) -> Iterator[list[Parse]]:
+        """Yield the N best parses of each sentence of a stream, `chunk` sentences at a time.
+
+        Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
+        messages; `progress` is called with the number of sentences finished since the last call.
+        """
+        check_several(texts, name)
+        check_whole("chunk", chunk, least=1)
+        request, constrained = self._request(options, nbest)
+
+        def parsed(part: Sequence[str], first: int) -> list[list[Parse]]:
+            return self._parses(check_texts(part, name, first), request, constrained, name, first, progress)
+
+        return answer_stream(texts, parsed, chunk=chunk, ready=ready)
+
+    @show_options(ParseOptions)
+    def evaluate(
+        self,
+        data: Iterable[str | Tree | tuple[str, str]],
+        *,
+        name: str = "data",
+        progress: ProgressCallback = lambda ready: None,
+        metrics: GivenMetrics | None = None,
+        **options: Unpack[ParseOptions],
+    ) -> ParseEvaluation:
+        """Parse the words of trees and compare with the trees: labelled F1 by evalb's rules, exact matches.
+
+        `data` are trees, as bracketed texts or as `heedful.Tree`, or pairs of a sentence and its bracketed tree.
+        `name` is their name in messages; `progress` is called with the number of sentences finished since the last
+        call. `metrics` are functions of your own by name, which get lists of trees: see `heedful.Metric`.
+        """
+        own = check_metrics(metrics, self.recipe.rules)
+        trees = trees_of_rows(check_several(data, name), name)
+        return evaluate_parser(self, trees, name=name, progress=progress, **options).with_metrics(own)
+
+    def _request(self, options: ParseOptions, nbest: int) -> tuple[SearchRequest, bool]:
+        """Return the options completed from the recipe, and whether only trees are searched for."""
+        known = options_of(ParseOptions)
+        for name in options:
+            if name not in known:
+                raise TypeError(f"`{name}` is not an option.{suggestion(name, list(known))}")
+        constrained = not check_flag("unconstrained", options.get("unconstrained", False))
+        others = {name: value for name, value in options.items() if name != "unconstrained"}
+        request = resolve(cast(SearchOptions, others), self.recipe.decode, nbest, ())
+        for name in ("no_repeat", "min_length") if constrained else ():
+            if getattr(request.settings, name):
+                raise UserError(f"{option(name)} would forbid trees: leave it out.")
+        return request, constrained
+
+    def _parses(
+        self,
+        texts: Sequence[str],
+        request: SearchRequest,
+        constrained: bool,
+        name: str,
+        first: int,
+        progress: ProgressCallback,
+    ) -> list[list[Parse]]:
+        words = [text.split() for text in texts]
+        sources = self._wording.encode([escape_brackets(text) for text in texts], None, False, name, first)
+        self._check_lengths(sources, request, name, first)
+        indices = [index for index, of_text in enumerate(words) if of_text]
+        queries = [self._query(sources[index], len(words[index]), first - 1 + index, request) for index in indices]
+        settings = request.settings
+        if constrained:
+            counts = {query.number: len(words[index]) for query, index in zip(queries, indices, strict=True)}
+            settings = replace(settings, constraints=(self._trees.constraint(counts),))
+        with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
+            found = search(self._searched, queries, settings, request.batch_tokens, progress)
+        if not all(found):
+            raise UserError(
+                "The model finds no tree, as its scores are not numbers: its weights are damaged, or its training "
+                "diverged. Train again, more gently."
+            )
+        progress(len(texts) - len(indices))
+        parses = {
+            index: [self._parse(best, words[index]) for best in nbest]
+            for index, nbest in zip(indices, found, strict=True)
+        }
+        return [parses.get(index, [BLANK]) for index in range(len(texts))]
+
+    def _query(self, source: Sequence[int], words: int, number: int, request: SearchRequest) -> Query:
+        """Return a query whose limit leaves room for the words, even if some of them have no pieces."""
+        (query,) = text_queries([source], request.settings.max_extra, None, [number])
+        return replace(query, limit=max(query.limit, words + request.settings.max_extra))
+
+    def _parse(self, best: Hypothesis, words: Sequence[str]) -> Parse:
+        tree = self._trees.decode(best.tokens, words) if best.complete else None
+        return Parse(tuple(words), tree, best.log_probability, best.score)
+
+    def _check_lengths(self, sources: Sequence[Sequence[int]], request: SearchRequest, name: str, first: int) -> None:
+        """Refuse a sentence that the model has too few positions for, or that is longer than is to be parsed."""
+        limits = [source_limit(network) for network in self.networks]
+        room = min((limit for limit in limits if limit is not None), default=None)
+        for number, source in enumerate(sources, start=first):
+            if room is not None and len(source) + 1 > room:
+                raise UserError(
+                    f"{name}, line {number:,} has {len(source) + 1:,} tokens with `</s>`, but this model has positions "
+                    f"for {room:,}: split the line."
+                )
+            if len(source) > request.max_source:
+                raise UserError(
+                    f"{name}, line {number:,} has {len(source):,} tokens, but at most {request.max_source:,} are "
+                    f"parsed: split the line, or raise {by_caller('--max-source', '`max_source`')}."
+                )
+
+    def _all_networks(self) -> Sequence[nn.Module]:
+        return self.networks
+
+    def _own_facts(self) -> Iterator[str]:
+        if len(self.networks) > 1:
+            yield f"ensemble of {len(self.networks)}"
+        yield f"{len(self.labels)} labels"

@@ -1,0 +1,61 @@
+"""Conversion between trees and the pieces of a parser's target vocabulary."""
+
+from collections.abc import Sequence
+
+import torch
+
+from heedful.config.corpora.trees import Leaves
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
+from heedful.decode.constraints.factories import ConstraintFactory
+from heedful.decode.constraints.protocol import Constraint
+from heedful.decode.constraints.trees import Brackets, TreeTokens
+from heedful.decode.query import Query
+from heedful.errors import UserError
+from heedful.trees import Tree, closes, from_sequence, opens
+
+_MARKERS = (PAD, BEGIN, END, UNKNOWN)
+
+
+class TreeCodec:
+    """Decodes the pieces of a target vocabulary as trees, and restricts a search to them."""
+
+    def __init__(self, target: Tokenizer, leaves: Leaves) -> None:
+        self._names = target.pieces(range(target.size))
+        self._tagged = leaves == "tag"
+        self._tokens = _tree_tokens(self._names)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the constituents."""
+        return tuple(self._names[token][1:] for token in self._tokens.opening)
+
+    def decode(self, tokens: Sequence[int], words: Sequence[str]) -> Tree | None:
+        """Return the tree over these words; None if the pieces are not one over exactly as many words."""
+        names = [self._names[token] for token in tokens]
+        written = [name for name in names if not opens(name) and not closes(name)]
+        tags = written if self._tagged and len(written) == len(words) else None
+        return from_sequence(names, words, tags)
+
+    def constraint(self, words: dict[int, int]) -> ConstraintFactory:
+        """Return the rule that targets are trees; `words` has the number of words of each query, by its number."""
+
+        def make(queries: Sequence[Query], device: torch.device) -> Constraint:
+            numbers, limits = [query.number for query in queries], [query.limit for query in queries]
+            counts = [words[number] for number in numbers]
+            return Brackets.of(self._tokens, len(self._names), counts, limits, device, numbers)
+
+        return make
+
+
+def _tree_tokens(names: Sequence[str]) -> TreeTokens:
+    """Return the tokens of trees in a vocabulary: labels that it can open and close, and what is neither."""
+    numbers = {name: number for number, name in enumerate(names)}
+    labels = [name[1:] for name in names if opens(name) and f"){name[1:]}" in numbers]
+    words = [
+        number
+        for name, number in numbers.items()
+        if number not in _MARKERS and not opens(name) and not closes(name)
+    ]
+    if not labels or not words:
+        raise UserError("The target vocabulary has no brackets: this model was not trained on trees.")
+    return TreeTokens([numbers[f"({label}"] for label in labels], [numbers[f"){label}"] for label in labels], words)

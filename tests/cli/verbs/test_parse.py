@@ -1,0 +1,66 @@
+"""`heedful parse` as a user sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.shared.parsers import untrained, write_trees
+from tests.text_models import written
+
+from heedful.cli.main import run
+from heedful.cli.reports.trees import draw
+from heedful.trees import read_tree
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+    folder = tmp_path_factory.mktemp("parser")
+    write_trees(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEEDFUL_CACHE", str(folder / "cache"))
+        return written(untrained(folder), folder / "model")
+
+
+def parse(model: Path, *arguments: str | Path) -> int:
+    return run(["parse", str(model), "--device", "cpu", *map(str, arguments)])
+
+
+def test_each_sentence_is_a_tree_on_a_line_and_a_blank_one_stays_blank(model: Path, capsys: Capture) -> None:
+    assert parse(model, "--text", "w1 w2", "--text", "", "--text", "w3") == 0
+    first, blank, last = capsys.readouterr().out.splitlines()
+    assert read_tree(first, "here").words == ("w1", "w2")
+    assert blank == ""
+    assert read_tree(last, "here").words == ("w3",)
+
+
+def test_objects_have_the_tree_and_its_probability(model: Path, capsys: Capture) -> None:
+    assert parse(model, "--json", "-n", "2", "--text", "w1 w2") == 0
+    best, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert best["words"] == ["w1", "w2"]
+    assert best["score"] >= second["score"]
+    assert read_tree(best["tree"], "here").words == ("w1", "w2")
+
+
+def test_trees_are_drawn(model: Path, capsys: Capture) -> None:
+    assert parse(model, "--pretty", "--text", "w1 w2") == 0
+    assert "└─ " in capsys.readouterr().out
+    tree = read_tree("(S (NP (DT a) (NN dog)) (VP (XX barks)))", "here")
+    assert draw(tree) == "S\n├─ NP\n│  ├─ DT a\n│  └─ NN dog\n└─ VP\n   └─ barks"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--pretty", "--json"], "--pretty draws trees and --json writes objects: choose one."),
+        (["-n", "3"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
+        (["--max-extra", "1"], "Sentence 1 has 2 words, but its tree may have 3 tokens only, and needs at least 5: "),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_a_line(
+    model: Path, options: list[str], message: str, capsys: Capture
+) -> None:
+    assert parse(model, *options, "--text", "w1 w2") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"heedful: error: {message}")
