@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.docs.blocks import ROOT
+from tests.shared.parsers import write_trees
 from tests.shared.taggers import tagged_sentences, write_conll
 
 import heedful
@@ -166,6 +167,7 @@ def _write_texts(home: Path) -> None:
     (home / "reviews.tsv.gz").write_bytes(gzip.compress((home / "train.tsv").read_bytes()))
     for number, name in enumerate(("train", "valid", "test")):
         write_conll(home / f"{name}.conll", tagged_sentences(20, number))
+    write_trees(home)
     _write(home / "sentences.txt", ["the old dog sees a cat", "", "a bird likes the house"])
     _write(home / "topics.tsv", [f"law,money\t{line}" for line in _sentences(20, "topics")])
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])

@@ -18,9 +18,9 @@ STACK = {"width": 16, "heads": 2, "layers": 1, "inner": 32}
 
 
 def write_trees(folder: Path, count: int = 40) -> None:
-    """Write train.trees and valid.trees, with traces and functions."""
+    """Write train.trees, valid.trees and test.trees, with traces and functions."""
     random = Random(3)
-    for part in ("train", "valid"):
+    for part in ("train", "valid", "test"):
         trees = [f"(ROOT {random_tree(random, 1 + number % 9, deepest=3)})" for number in range(count)]
         (folder / f"{part}.trees").write_text("\n".join(trees) + "\n", encoding="utf-8")
 
