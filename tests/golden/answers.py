@@ -24,6 +24,8 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
         return _continuations(model, asked)
     if "questions" in asked:
         return _stretches(model, asked)
+    if "parse" in asked:
+        return _trees(model, asked)
     if "tag" in asked:
         return _labels(model, asked)
     return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
@@ -97,6 +99,21 @@ def _labels(model: Any, asked: Mapping[str, Any]) -> Json:
         "labels": [*model.labels],
         "tagged": [
             {"words": [*each.words], "labels": [*each.labels], "probabilities": [*each.probabilities]} for each in said
+        ],
+    }
+
+
+def _trees(model: Any, asked: Mapping[str, Any]) -> Json:
+    found = model.stream_detailed(asked["parse"], beam=4, nbest=2)
+    return {
+        "labels": [*model.labels],
+        "greedy": [tree and str(tree) for tree in model.parse(asked["parse"], beam=1)],
+        "parsed": [
+            [
+                {"tree": one.tree and str(one.tree), "log_probability": one.log_probability, "score": one.score}
+                for one in parses
+            ]
+            for parses in found
         ],
     }
 

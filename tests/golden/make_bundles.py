@@ -22,14 +22,15 @@ from typing import Any, Final
 
 from tests.golden.answers import answers
 from tests.golden.cases.golden import Golden
+from tests.golden.cases.parsers import PARSERS
 from tests.golden.cases.text_models import TEXT_MODELS
-from tests.golden.cases.texts import column, noun_phrases, reviews, running_text, topic_pairs, topics, translated, tsv
+from tests.golden.cases.texts import column, noun_phrases, reviews, running_text, topic_pairs, topics, translated, trees, tsv
 from tests.golden.cases.translators import TRANSLATORS
 
 import heedful
 
 HERE: Final = Path(__file__).parent / "bundles"
-BUNDLES: Final[Mapping[str, Golden]] = {**TRANSLATORS, **TEXT_MODELS}
+BUNDLES: Final[Mapping[str, Golden]] = {**TRANSLATORS, **PARSERS, **TEXT_MODELS}
 _CLEAR: Final = 1e-4  # how far apart what is ranked must be, so that no other machine ranks it otherwise
 
 
@@ -43,6 +44,7 @@ def write_texts(folder: Path) -> None:
         (folder / f"{name}.tsv").write_text(tsv(labelled))
     (folder / "running.txt").write_text(running_text())
     (folder / "phrases.conll").write_text(noun_phrases())
+    (folder / "sentences.trees").write_text(trees())
 
 
 def make(name: str) -> None:
@@ -78,6 +80,8 @@ def refuse_close_calls(name: str, answered: Mapping[str, Any]) -> None:
 
 
 def _ranked(answered: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
+    for parsed in answered.get("parsed", ()):
+        yield from pairwise(one["score"] for one in parsed)
     for found in answered.get("beam", ()):
         yield from pairwise(one["score"] for one in found)
     for said in answered.get("classified", ()):

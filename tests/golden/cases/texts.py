@@ -69,6 +69,20 @@ def noun_phrases() -> str:
     )
 
 
+def trees() -> str:
+    """Bracketed trees, one per line."""
+    return "".join(
+        f"(ROOT (S (NP-SBJ {_leaves(who[0])}) (VP (VBZ {does[0]}) (NP {_leaves(what[0])})"
+        f"{f' (ADVP (RB{when[0]}))' if when[0] else ''})))\n"
+        for who, does, what, when in product(_WHO, _DOES, _WHAT, _WHEN)
+    )
+
+
+def _leaves(words: str) -> str:
+    tags = {"the": "DT", "a": "DT", "small": "JJ"}
+    return " ".join(f"({tags.get(word, 'NN')} {word})" for word in words.split())
+
+
 def topic_pairs() -> list[tuple[str, str, str]]:
     """Two texts each, and whether they are about the same."""
     things = [(topic, thing) for topic, some in _TOPICS.items() for thing in some]
