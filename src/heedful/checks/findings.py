@@ -180,6 +180,22 @@ TEXT_KINDS: Final[Mapping[str, FindingKind]] = {  # of texts in rows, with or wi
     ),
     "source_seen": FindingKind("texts that are also in {other}", _SEEN, warning=0.01, problem=0.5),
 }
+TREE_KINDS: Final[Mapping[str, FindingKind]] = {  # of sentences with their trees
+    **CHARACTER_KINDS,
+    "empty": FindingKind("lines without a tree", "Training drops them.", warning=0.01, problem=0.5),
+    "repeated": FindingKind(
+        "sentences that repeat an earlier one with the same tree",
+        "Repeats are trained on as often as they occur: remove them, unless this is intended.",
+        warning=0.1,
+        note=0.02,
+    ),
+    "ambiguous": FindingKind(
+        "sentences that occur with different trees",
+        "The model cannot learn both: decide on one tree, unless both are right.",
+        warning=0.05,
+    ),
+    "source_seen": FindingKind("sentences that are also in {other}", _SEEN, warning=0.01, problem=0.5),
+}
 LINE_KINDS: Final[Mapping[str, FindingKind]] = {  # of lines of running text
     **CHARACTER_KINDS,
     "repeated": FindingKind(

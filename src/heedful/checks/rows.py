@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from heedful.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, FindingKind
+from heedful.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import PAIRS
 from heedful.config.corpora.questions import QuestionCorpus
@@ -19,7 +19,6 @@ from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
-from heedful.data.corpora.trees import read_trees
 from heedful.data.text_form import TextForm
 
 Labels = Literal["one", "several", "words"] | None  # labels of a text: one per word, or None if the task reads none
@@ -63,7 +62,7 @@ _LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_0
 _TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
 _TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # long sentences are cut between words
 _DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
-_TREES: Final = RowForm("sentences", ("text",), _WITHOUT_LENGTHS)  # their words
+_TREES: Final = RowForm("sentences", ("text",), TREE_KINDS)
 _QUESTIONS: Final = RowForm("questions", ("text",), _WITHOUT_LENGTHS)  # with their texts
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
 
@@ -98,14 +97,11 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
     """Yield the rows of a corpus in order, blank ones included, in the form that the model reads."""
     form, header = TextForm.of(data), int(corpus.has_header)
     first = int(corpus.lines.partition("-")[0] or 1) + header
-    if isinstance(corpus, PAIRS):
+    if isinstance(corpus, (*PAIRS, TreeCorpus)):
         pairs = enumerate(read_pairs(corpus, data.folder, form), first)
         return (Row(source, target, line) for line, (source, target) in pairs)
     if isinstance(corpus, PlainTexts):
         return _lines(corpus, data, form, first)
-    if isinstance(corpus, TreeCorpus):
-        trees = enumerate(read_trees(corpus, data.folder), first)
-        return (Row("" if tree is None else " ".join(tree.words), "", line) for line, tree in trees)
     if isinstance(corpus, QuestionCorpus):
         return (
             Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)
