@@ -64,3 +64,24 @@ def test_what_cannot_be_done_is_refused_in_a_line(
     assert parse(model, *options, "--text", "w1 w2") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"heedful: error: {message}")
+
+
+def test_a_parser_is_evaluated_on_its_corpus_or_on_two_files(model: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert run(["evaluate", str(model), "--split", "valid", "--device", "cpu", "--unconstrained"]) == 0
+    shown = capsys.readouterr().out
+    assert "F1 up to 40 words" in shown
+    assert "well-formed" in shown
+    sentences, trees = tmp_path / "some.txt", tmp_path / "some.trees"
+    sentences.write_text("w1 w2\n")
+    trees.write_text("(S (NP (DT w1) (NN w2)))\n")
+    files = ["--source", str(sentences), "--target", str(trees)]
+    assert run(["evaluate", str(model), "--device", "cpu", "--json", *files]) == 0
+    (corpus,) = json.loads(capsys.readouterr().out)["corpora"]
+    assert corpus["sentences"] == corpus["well_formed"] == 1
+    trees.write_text("(S (NP (DT w1) (NN w3)))\n")
+    assert run(["evaluate", str(model), "--device", "cpu", *files]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        "some.trees, line 1: word 2 of the tree is `w3`, but that of the sentence is `w2`: a tree is over exactly the "
+        "words of its sentence."
+    )

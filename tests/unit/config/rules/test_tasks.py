@@ -7,7 +7,8 @@ import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, complaint, load
 
 from heedful.config.reading.load import load_recipe
-from heedful.config.tasks import TASKS, find_rules
+from heedful.config.tasks import TASKS, find_rules, refuse_evaluation_option
+from heedful.errors import UserError
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
@@ -205,3 +206,19 @@ def test_a_recipe_that_leaves_its_model_to_its_start_is_checked_with_it_later() 
 def test_translators_score_pairs_and_language_models_texts() -> None:
     scored = {name: rules.scored for name, rules in TASKS.items() if rules.scored is not None}
     assert scored == {"translate": "pairs", "generate": "texts"}
+
+
+# --- options of evaluations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "users"), [("unconstrained", "translate", "parser"), ("raw", "parse", "translator")]
+)
+def test_an_option_of_another_tasks_evaluation_is_refused(name: str, task: str, users: str) -> None:
+    with pytest.raises(UserError, match=rf"^--{name} is for {users}s, which m is not: leave it out\.$"):
+        refuse_evaluation_option(name, f"--{name}", TASKS[task], "m")
+
+
+def test_parsers_have_the_options_of_a_search() -> None:
+    for name in ("beam", "with"):
+        refuse_evaluation_option(name, f"--{name}", TASKS["parse"], "m")
