@@ -5,17 +5,18 @@
     python -m benchmarks.gum --data GUM --wikitext FOLDER --tiny        a few trees and steps, on a CPU
 
 GUM holds train.trees.gz, dev.trees.gz and test.trees.gz, one tree per line; FOLDER holds WikiText-2's
-wiki.train.tokens.gz. Scores are those of the test trees; the validation trees choose the checkpoint. Each part with each
-seed is trained and evaluated in a process of its own, `--jobs` of them side by side; what is ready is not trained again.
+wiki.train.tokens.gz. Scores are those of the test trees; the validation trees choose the checkpoint. Each part with
+each seed is trained and evaluated in a process of its own, `--jobs` of them side by side; what is ready is not trained
+again.
 
 parse     recipes/gum-parse.toml: from scratch; with the constraint of trees, and without it
-silver    recipes/gum-parse-silver.toml: the parser of the same seed finds trees of sentences of WikiText-2, on which a new
-          parser is trained together with the gold trees
+silver    recipes/gum-parse-silver.toml: the parser of the same seed finds trees of sentences of WikiText-2, on which a
+          new parser is trained together with the gold trees
 explore   other settings than the recipe's, with the first seed, scored on the validation trees; not recorded
 
-Records gum.json: `f1`, `f1_unconstrained`, `f1_silver` (means over seeds), with their deviations (`_sd`); `well_formed`,
-the lowest share of trees over exactly the words of their sentences, of all seeds and of beams of 1, 4 and 21, on the test
-sentences, an empty one, one of one word and one of 200 words; in `details` the scores and times of each seed.
+Records gum.json: `f1`, `f1_unconstrained`, `f1_silver` (means over seeds), with their deviations (`_sd`); as
+`well_formed` the lowest share of trees over exactly the words of their sentences, of all seeds and of beams of 1, 4 and
+21, on the test sentences, an empty one, one of one word and one of 200 words; in `details` each seed.
 """
 
 import argparse

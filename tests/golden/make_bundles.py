@@ -24,7 +24,17 @@ from tests.golden.answers import answers
 from tests.golden.cases.golden import Golden
 from tests.golden.cases.parsers import PARSERS
 from tests.golden.cases.text_models import TEXT_MODELS
-from tests.golden.cases.texts import column, noun_phrases, reviews, running_text, topic_pairs, topics, translated, trees, tsv
+from tests.golden.cases.texts import (
+    column,
+    noun_phrases,
+    reviews,
+    running_text,
+    topic_pairs,
+    topics,
+    translated,
+    trees,
+    tsv,
+)
 from tests.golden.cases.translators import TRANSLATORS
 
 import heedful

@@ -25,9 +25,7 @@ class EvaluationOptions(SearchOptions, total=False):
         float, Option("How much greater a reader's log P(no answer) must be than its best answer's to give none.", 0.0)
     ]
     max_answer: Annotated[int, Option("Maximum tokens of a reader's answer.", MAX_ANSWER)]
-    unconstrained: Annotated[
-        bool, Option("Let a parser write what is not a tree; such a sentence has no tree.", False)
-    ]
+    unconstrained: Annotated[bool, Option("Let a parser write what is not a tree; such a sentence has no tree.", False)]
 
 
 AnyModel = LoadedModel[Any] | str | PathLike[str]

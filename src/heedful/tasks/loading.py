@@ -58,8 +58,9 @@ def load(
     a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
-    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are translators or parsers that decode together with the first.
-    `task`, `network` and `tokenizer` are for a model that was trained with your own: `heedful.train(..., task=task)`.
+    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are models that translate or parse together
+    with the first. `task`, `network` and `tokenizer` are for a model that was trained with your own, as by
+    `heedful.train(..., task=task)`.
 
     If you know what the model does, `heedful.Translator.load` and its siblings return that class, for type checkers.
     """
@@ -67,7 +68,9 @@ def load(
     others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
     recipe = read_recipe(folder, None if task is None else task.rules)
     if others and not recipe.rules.searches:
-        raise UserError(f"{path} neither translates nor parses, and only such models make an ensemble: leave out `ensemble`.")
+        raise UserError(
+            f"{path} neither translates nor parses, and only such models make an ensemble: leave out `ensemble`."
+        )
     if network is not None and own_network_of(folder) is None:
         raise UserError(f"{path} was trained without a network of its own: leave out `network`.")
     with hand_over(OwnParts.of(network, tokenizer)):

@@ -52,9 +52,7 @@ def _tree_tokens(names: Sequence[str]) -> TreeTokens:
     numbers = {name: number for number, name in enumerate(names)}
     labels = [name[1:] for name in names if opens(name) and f"){name[1:]}" in numbers]
     words = [
-        number
-        for name, number in numbers.items()
-        if number not in _MARKERS and not opens(name) and not closes(name)
+        number for name, number in numbers.items() if number not in _MARKERS and not opens(name) and not closes(name)
     ]
     if not labels or not words:
         raise UserError("The target vocabulary has no brackets: this model was not trained on trees.")

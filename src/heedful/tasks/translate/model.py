@@ -363,4 +363,3 @@ def read_translators(
 def _refuse_nbest(options: SearchOptions, method: str) -> None:
     if "nbest" in options:
         raise UserError(f"`{method}` returns the best translation alone: `nbest` is for `{method}_detailed`.")
-

@@ -309,7 +309,7 @@ def test_a_classifier_can_compute_in_bfloat16(tmp_path: Path) -> None:
 
 def test_impossible_wishes_are_refused(tmp_path: Path, reversing_folder: Path) -> None:
     folder = written(made()._bundle, tmp_path / "films")
-    with pytest.raises(UserError, match=r"^.*films neither translates nor parses, and only such models make an ensemble: "):
+    with pytest.raises(UserError, match=r"^.*films neither translates nor parses, and only such models make an "):
         heedful.load(folder, ensemble=[folder])
     with pytest.raises(UserError, match=r"^`gpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`\.$"):
         heedful.load(folder, device="gpu")

@@ -52,7 +52,6 @@ def test_config_checks_and_shows_the_recipe(folder: Path, capsys: Capture) -> No
     shown = capsys.readouterr().out
     assert 'task = "parse"' in shown
     assert 'leaves = "symbol"' in shown
-    assert "[evaluate]" not in shown, "keys of translators are left out"
 
 
 def test_a_tree_that_is_not_closed_is_refused_with_its_line(folder: Path) -> None:
