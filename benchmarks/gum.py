@@ -39,6 +39,7 @@ from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.trees import read_trees
+from heedful.data.text_form import TextForm
 from heedful.errors import HeedfulError
 from heedful.files import read_json, write_json
 from heedful.metrics.recorded_results import RESULTS, machine
@@ -187,7 +188,7 @@ def well_formed(parser: Parser) -> dict[str, float]:
 def wikitext_sentences(folder: Path) -> Iterator[str]:
     """Yield the sentences of WikiText-2 whose words are all known, in the form of GUM's words."""
     corpus = PlainTexts(text="wiki.train.tokens.gz", documents="heading")
-    for document in read_documents(corpus, str(folder)):
+    for document in read_documents(corpus, str(folder), TextForm()):
         for sentence in document:
             if "<unk>" not in sentence:
                 text = sentence.replace(" @-@ ", " - ").replace(" @,@ ", ",").replace(" @.@ ", ".")

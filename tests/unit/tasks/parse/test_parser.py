@@ -238,7 +238,7 @@ def test_what_is_not_a_tree_of_its_sentence_is_refused(parser: Parser, row: Any,
 def test_options_that_would_forbid_trees_are_refused(parser: Parser) -> None:
     for name in ("no_repeat", "min_length"):
         with pytest.raises(UserError, match=rf"^`{name}` would forbid trees: leave it out\.$"):
-            parser.parse("w1", **{name: 3})  # type: ignore[arg-type]
+            parser.parse("w1", **{name: 3})  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"^`raw` is not an option\. Known: beam, "):
         parser.parse("w1", raw=True)  # type: ignore[call-overload]
 
