@@ -150,12 +150,12 @@ def test_every_word_of_another_tool_leads_to_a_key_that_exists_and_is_not_a_key_
         (
             "'train.txt'",
             '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, '
-            "`builtin`, `conll`, `text` or `squad`",
+            "`builtin`, `conll`, `text`, `trees` or `squad`",
         ),
         (
             "[{ source = 'a', target = 'b' }, 3]",
             "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, `builtin`, "
-            "`conll`, `text` or `squad`.",
+            "`conll`, `text`, `trees` or `squad`.",
         ),
     ],
 )

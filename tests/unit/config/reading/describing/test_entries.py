@@ -33,14 +33,15 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
 @pytest.mark.parametrize(
     ("path", "tasks"),
     [
-        ("train.steps", {"translate", "classify", "tag", "fill", "generate", "answer"}),
+        ("train.steps", {"translate", "parse", "classify", "tag", "fill", "generate", "answer"}),
         ("train.masking.share", {"fill"}),
         ("train.class_weights", {"classify"}),
-        ("decode.beam", {"translate"}),
+        ("decode.beam", {"translate", "parse"}),
         ("data.train.to", {"translate"}),
         ("data.train.label", {"classify", "tag", "fill", "generate"}),
         ("data.train.documents", {"fill", "generate"}),
-        ("model.wiring", {"translate"}),
+        ("model.wiring", {"translate", "parse"}),
+        ("data.train.leaves", {"parse"}),
         ("model.next_sentence", {"fill"}),
         ("model.encoder.words.cell", {"classify"}),
     ],
@@ -64,6 +65,6 @@ def test_an_entry_says_what_its_value_must_be_and_its_default() -> None:
     [steps] = entries_of("train.steps")
     assert (steps.value, steps.default_in_words) == ("a whole number of at least 1", "100000")
     [metric] = entries_of("train.validation.metric")
-    assert metric.value.startswith('translate: "loss", "perplexity", "bleu", "chrf"; classify: ')
+    assert metric.value.startswith('translate: "loss", "perplexity", "bleu", "chrf"; parse: ')
     assert {entry.default_in_words for entry in entries_of("train.schedule.lr")} == {"required"}
     assert {entry.value for entry in entries_of("train.optimizer.kind")} == {'"adam"', '"adamw"'}
