@@ -159,8 +159,7 @@ class Parser(LoadedModel[EncoderDecoder]):
         queries = [self._query(sources[index], len(words[index]), first - 1 + index, request) for index in indices]
         settings = request.settings
         if constrained:
-            counts = {query.number: len(words[index]) for query, index in zip(queries, indices, strict=True)}
-            settings = replace(settings, constraints=(self._trees.constraint(counts),))
+            settings = replace(settings, constraints=(self._trees.constraint(),))
         with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
             found = search(self._searched, queries, settings, request.batch_tokens, progress)
         if not all(found):
@@ -176,9 +175,9 @@ class Parser(LoadedModel[EncoderDecoder]):
         return [parses.get(index, [BLANK]) for index in range(len(texts))]
 
     def _query(self, source: Sequence[int], words: int, number: int, request: SearchRequest) -> Query:
-        """Return a query whose limit leaves room for the words, even if some of them have no pieces."""
+        """Return a query that counts its words; its limit leaves room for them, even if some have no pieces."""
         (query,) = text_queries([source], request.settings.max_extra, None, [number])
-        return replace(query, limit=max(query.limit, words + request.settings.max_extra))
+        return replace(query, words=words, limit=max(query.limit, words + request.settings.max_extra))
 
     def _parse(self, best: Hypothesis, words: Sequence[str]) -> Parse:
         tree = self._trees.decode(best.tokens, words) if best.complete else None

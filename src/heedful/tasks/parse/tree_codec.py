@@ -2,14 +2,9 @@
 
 from collections.abc import Sequence
 
-import torch
-
 from heedful.config.corpora.trees import Leaves
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
-from heedful.decode.constraints.factories import ConstraintFactory
-from heedful.decode.constraints.protocol import Constraint
-from heedful.decode.constraints.trees import Brackets, TreeTokens
-from heedful.decode.query import Query
+from heedful.decode.constraints.trees import Trees, TreeTokens
 from heedful.errors import UserError
 from heedful.trees import Tree, closes, from_sequence, opens
 
@@ -36,15 +31,9 @@ class TreeCodec:
         tags = written if self._tagged and len(written) == len(words) else None
         return from_sequence(names, words, tags)
 
-    def constraint(self, words: dict[int, int]) -> ConstraintFactory:
-        """Return the rule that targets are trees; `words` has the number of words of each query, by its number."""
-
-        def make(queries: Sequence[Query], device: torch.device) -> Constraint:
-            numbers, limits = [query.number for query in queries], [query.limit for query in queries]
-            counts = [words[number] for number in numbers]
-            return Brackets.of(self._tokens, len(self._names), counts, limits, device, numbers)
-
-        return make
+    def constraint(self) -> Trees:
+        """Return the rule that targets are trees over the words that queries count."""
+        return Trees(self._tokens, len(self._names))
 
 
 def _tree_tokens(names: Sequence[str]) -> TreeTokens:
