@@ -24,7 +24,7 @@ def test_the_kernel_does_what_the_reference_does_step_after_step(beams: int, dep
     """Any tokens, as those of impossible rows: first mostly opening brackets, and then mostly closing ones."""
     generator, tables = torch.Generator().manual_seed(beams), tables_of()
     rows = SLOTS * beams
-    state, plain = (TreeRows.begin([3] * rows, [6] * rows, tables, DEEPEST) for _ in range(2))
+    state, plain = (TreeRows.begin([3] * rows, [6] * rows, tables) for _ in range(2))
     labels_RD = torch.randint(len(OPENING), (rows, DEEPEST + 2), generator=generator)
     for some in (state, plain):
         some.counts_R4[:, 2] = depth
@@ -47,7 +47,7 @@ def test_the_kernel_does_what_the_reference_does_step_after_step(beams: int, dep
 def test_rows_that_extend_others_allow_what_lists_of_their_tokens_allow() -> None:
     """Until one of the trees is complete."""
     chance, beams, words, brackets, tables = random.Random(3), 4, 5, 6, tables_of(6)
-    state = TreeRows.begin([words] * beams, [brackets] * beams, tables, 6)
+    state = TreeRows.begin([words] * beams, [brackets] * beams, tables)
     rows: list[list[int]] = [[] for _ in range(beams)]
     while True:
         scores_RV = torch.zeros(beams, VOCABULARY, device=DEVICE)

@@ -27,7 +27,7 @@ from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import SlotRows
 from heedful.decode.query import Query
 from heedful.errors import UserError
-from heedful.nn.decoding.tree_step import TreeRows, TreeTables, follow_trees, tree_step
+from heedful.nn.decoding.tree_step import TreeRows, TreeTables, follow_trees, start_trees, tree_step
 
 _NEEDED: Final = 3  # tokens of a target besides those of the words: an opening bracket, a closing one and `</s>`
 
@@ -69,9 +69,8 @@ class Brackets:
     ) -> "Brackets":
         """Make the constraint of a batch: with the number of words of each source, and the limit of its target."""
         brackets = _count_brackets(words, limits, range(len(words)) if numbers is None else numbers)
-        deepest = max([1, *brackets])
-        tables = tokens.tables(vocabulary, deepest, device)
-        return cls(tables, TreeRows.begin(words, brackets, tables, deepest), beams=1)
+        tables = tokens.tables(vocabulary, max([1, *brackets]), device)
+        return cls(tables, TreeRows.begin(words, brackets, tables), beams=1)
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
         """Forbid what cannot be part of a tree over the words."""
@@ -134,18 +133,18 @@ class BracketsInSlots:
 
     def __init__(self, tokens: TreeTokens, rows: SlotRows) -> None:
         count = rows.slots * rows.beams
-        self._beams, self._deepest = rows.beams, max(1, (rows.room - 1) // 2)
-        self._tables = tokens.tables(rows.vocab_size, self._deepest, rows.device)
-        self._state = TreeRows.begin([0] * count, [0] * count, self._tables, self._deepest)
+        self._beams = rows.beams
+        self._tables = tokens.tables(rows.vocab_size, max(1, (rows.room - 1) // 2), rows.device)
+        self._state = TreeRows.begin([0] * count, [0] * count, self._tables)
         self._own_R = torch.arange(count, device=rows.device)
 
     def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:
         """Start trees over the words of these queries."""
         words, limits = [query.words for query in queries], [query.limit for query in queries]
         brackets = _count_brackets(words, limits, [query.number for query in queries])
-        started = TreeRows.begin(words, brackets, self._tables, self._deepest)
-        self._state.counts_R4.unflatten(0, (-1, self._beams))[slots] = started.counts_R4.unsqueeze(1)
-        self._state.which_R.unflatten(0, (-1, self._beams))[slots] = started.which_R.unsqueeze(1)
+        started_A15 = start_trees(words, brackets, self._tables).unsqueeze(1)
+        self._state.counts_R4.unflatten(0, (-1, self._beams))[slots] = started_A15[:, :, :4]
+        self._state.which_R.unflatten(0, (-1, self._beams))[slots] = started_A15[:, :, 4]
 
     def forbid(self, scores_RV: Float[Tensor, "R V"]) -> None:
         """Forbid what cannot be part of a tree over the words."""

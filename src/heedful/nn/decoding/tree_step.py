@@ -36,6 +36,8 @@ _DEPTH: Final = 2  # column of the counts
 class TreeTables:
     """What each token changes, and what may not follow in each state."""
 
+    labels: int
+    deepest: int  # brackets that can be open at once
     changes_V5: Int[Tensor, "V 5"]  # of the counts, where the last one is set; then the label that a token opens
     forbidden_IV: Bool[Tensor, "I V"]
     bounds_24: Int[Tensor, "2 4"]  # of the counts: impossible rows may count anything
@@ -72,6 +74,8 @@ class TreeTables:
         allowed[:, torch.arange(labels), torch.tensor(closing)] = part & (depth > left)
         allowed[:, :, end] = (left == 0) & (depth == 0)
         return cls(
+            labels,
+            deepest,
             changes_V5.to(device),
             ~allowed.flatten(0, 1).to(device),
             torch.tensor([[0] * 4, [2**31, 2**31, deepest, 1]], device=device),
@@ -94,12 +98,11 @@ class TreeRows:
     which_R: Int[Tensor, "R"]  # the row of the table that says what may not follow
 
     @classmethod
-    def begin(cls, words: Sequence[int], brackets: Sequence[int], tables: TreeTables, deepest: int) -> "TreeRows":
+    def begin(cls, words: Sequence[int], brackets: Sequence[int], tables: TreeTables) -> "TreeRows":
         """Start one row for each number of words, with the number of brackets that there is room for."""
-        started = [[count, most, 0, 0] for count, most in zip(words, brackets, strict=True)]
-        counts_R4 = torch.tensor(started, device=tables.kept_4.device).view(-1, 4)
-        open_RD = counts_R4.new_zeros(len(counts_R4), deepest + 2)
-        return cls(counts_R4, open_RD, _which(tables, counts_R4, open_RD))
+        started_R5 = start_trees(words, brackets, tables)
+        open_RD = started_R5.new_zeros(len(started_R5), tables.deepest + 2)
+        return cls(started_R5[:, :4].contiguous(), open_RD, started_R5[:, 4].contiguous())
 
     def pick(self, rows_R: Int[Tensor, "some"]) -> "TreeRows":
         """Return these rows."""
@@ -108,6 +111,20 @@ class TreeRows:
             self.open_RD.index_select(0, rows_R),
             self.which_R.index_select(0, rows_R),
         )
+
+
+def start_trees(words: Sequence[int], brackets: Sequence[int], tables: TreeTables) -> Int[Tensor, "R 5"]:
+    """Return the counts of rows before their first token, and then the row of the table for each.
+
+    They are computed on the host, and take one transfer.
+    """
+    counts = [(count, most, 0, 0) for count, most in zip(words, brackets, strict=True)]
+    states = [
+        sum(weight * min(number, cap) for number, cap, weight in zip(some, _CAPS, _WEIGHTS, strict=True))
+        for some in counts
+    ]
+    numbers = [[*some, state * tables.labels] for some, state in zip(counts, states, strict=True)]
+    return torch.tensor(numbers, dtype=torch.int64, device=tables.kept_4.device).view(-1, 5)
 
 
 def follow_trees(
@@ -144,7 +161,7 @@ def tree_step(
 
         tree_step_kernel(
             rows_R, last_R, tables.changes_V5, state.counts_R4, state.open_RD, state.which_R,
-            len(tables.forbidden_IV) // _STATES, beams,
+            tables.labels, beams,
         )  # fmt: skip
     else:
         tree_step_reference(tables, state, rows_R, last_R)
