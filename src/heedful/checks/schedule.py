@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from heedful.checks.findings import Finding, Severity
 from heedful.config.recipe import Recipe
+from heedful.config.train.schedules import LinearWarmup
 from heedful.errors import counted
 
 
@@ -16,12 +17,15 @@ def find_schedule_problems(recipe: Recipe, updates: int | None = None) -> Iterat
     if updates is None and train.epochs is not None:
         return
     steps = train.steps if updates is None else updates
-    warmup, every, patience = train.schedule.warmup, train.validation.every, train.validation.patience
+    every, patience = train.validation.every, train.validation.patience
+    key, warmup = ("schedule.warmup", train.schedule.warmup) if train.warmup is None else ("warmup.steps", 0)
+    if isinstance(train.warmup, LinearWarmup):
+        warmup = train.warmup.steps
     if warmup >= steps:
         yield _finding(
             "warmup",
             f"the warm-up takes {warmup:,} updates, but the run has {steps:,}",
-            "Lower `train.schedule.warmup` or raise `train.steps`: the learning rate never reaches its maximum.",
+            f"Lower `train.{key}` or raise `train.steps`: the learning rate never reaches its maximum.",
         )
     validations = -(-steps // every)  # the last update is always followed by one
     if recipe.data.valid and every > steps:

@@ -6,6 +6,7 @@ from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
 from heedful.config.tables import Tables
 from heedful.config.tasks import TASKS
+from heedful.config.train.schedules import InverseSqrt, Noam, UntunedExponentialWarmup, UntunedLinearWarmup
 from heedful.errors import alternatives, nearest
 
 
@@ -14,6 +15,7 @@ def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     check_size(recipe.model)
     _check_names(recipe)
     _check_validation(recipe)
+    _check_warmup(recipe)
     _check_start(recipe)
     said = recipe.model.model_fields_set if "model" in recipe.model_fields_set else set()
     if recipe.train.start_from and said != set(type(recipe.model).model_fields):
@@ -41,6 +43,26 @@ def _check_validation(recipe: Tables) -> None:
         )
     if train.validation.metric != "loss" and not valid:
         raise ValueError(f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`')
+
+
+def _check_warmup(recipe: Tables) -> None:
+    warmup, schedule, optimizer = recipe.train.warmup, recipe.train.schedule, recipe.train.optimizer
+    if warmup is None:
+        return
+    if isinstance(schedule, Noam | InverseSqrt):
+        raise ValueError(
+            f'`train.warmup` is set, but `train.schedule` "{schedule.kind}" has a warm-up of its own: leave '
+            '`train.warmup` out, or use schedule "constant", "linear" or "cosine"'
+        )
+    if schedule.warmup:
+        raise ValueError(
+            "`train.warmup` and `train.schedule.warmup` are both set, but a run has one warm-up: leave one of them out"
+        )
+    if isinstance(warmup, UntunedLinearWarmup | UntunedExponentialWarmup) and not hasattr(optimizer, "beta2"):
+        raise ValueError(
+            f'`train.warmup` "{warmup.kind}" follows from Adam\'s beta2, which `train.optimizer` "{optimizer.kind}" '
+            'does not have: use "linear" or "exponential"'
+        )
 
 
 def _check_start(recipe: Tables) -> None:

@@ -30,8 +30,7 @@ from torch import nn
 from heedful.config.model.mixed import PairModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.nn.layers.embedding import Embedding, Output
-from heedful.nn.layers.positions import Learned
+from heedful.nn.layers.embedding import outer_parameters
 
 Lengths = NDArray[np.integer]
 
@@ -54,13 +53,7 @@ class Parameters:
 
 def count_parameters(model: nn.Module) -> Parameters:
     """Count each parameter once, however many modules share it."""
-    outer = {
-        parameter
-        for module in model.modules()
-        if isinstance(module, Embedding | Output | Learned)
-        for parameter in module.parameters(recurse=False)
-    }
-    return Parameters(sum(p.numel() for p in model.parameters()), sum(p.numel() for p in outer))
+    return Parameters(sum(p.numel() for p in model.parameters()), sum(p.numel() for p in outer_parameters(model)))
 
 
 def forward_flop(model: PairModel, source: Lengths, target: Lengths, target_size: int) -> float:

@@ -32,7 +32,6 @@ from heedful.models.networks import set_precision
 from heedful.training.objectives import Objective
 
 _BYTES: Final = 4  # of a weight and of its gradient, both float32
-_MOMENTS: Final = 2  # that Adam keeps for every weight
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def measure_memory(
         dict(zip(recipe.rules.vocabularies, tokens, strict=True)),
         max(int(side.max()) for side in largest.lengths),
     )
-    return Memory(weights, weights, _MOMENTS * weights, activations, shape, _available(device))
+    return Memory(weights, weights, recipe.train.optimizer.moments * weights, activations, shape, _available(device))
 
 
 def _activations(

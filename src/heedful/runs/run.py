@@ -34,7 +34,7 @@ from heedful.training.checkpoints import (
     step_of,
 )
 from heedful.training.scheduled_sampling import build_decay
-from heedful.training.schedules import build_learning_rate
+from heedful.training.schedules import build_learning_rate, build_warmup
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, is_better
 from heedful.training.updates import BatchLoss, EagerUpdates, UpdateComputation, UpdateComputationFactory
@@ -210,10 +210,11 @@ def build_trainer(
         patience=train.validation.patience,
         higher_is_better=higher_is_better(job.recipe),
     )
-    rate = build_learning_rate(train.schedule, job.recipe.model.width, train.steps)
+    base = build_learning_rate(train.schedule, job.recipe.model.width, train.steps)
+    factor = build_warmup(train.warmup, train.optimizer)
     return Trainer(
-        job.model, job.objective, job.optimizer, rate, job.feed, job.device, settings, observer,
-        choose_computation(job), _before_update(job), after_update,
+        job.model, job.objective, job.optimizer, lambda step: base(step) * factor(step), job.feed, job.device,
+        settings, observer, choose_computation(job), _before_update(job), after_update,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from heedful.nn.cuda_graphs import record, warm_up
 from heedful.training.objectives import StatefulObjective, Sums
+from heedful.training.optimizers import scales_gradients
 from heedful.training.updates import BatchLoss, BatchType, EagerUpdates
 
 
@@ -33,7 +34,8 @@ class CapturedUpdates(EagerUpdates[BatchType]):
         self._stepping: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
         self._stepped = False
         self._units, self._rate = torch.ones((), device=device), torch.zeros((), device=device)
-        for group in optimizer.param_groups:
+        self._records_steps = scales_gradients(optimizer)  # others decide on the host whether to step
+        for group in optimizer.param_groups if self._records_steps else ():
             group["capturable"] = True
 
     def add(self, batch: BatchType, first: bool) -> Sums:
@@ -52,6 +54,8 @@ class CapturedUpdates(EagerUpdates[BatchType]):
     def step(self, units: int, rate: float) -> Tensor:
         """Replay the optimizer's step. The first one is computed without a graph, because it creates the state."""
         self._units.fill_(units)
+        if not self._records_steps:
+            return self.apply(self._units, rate)
         self._rate.fill_(rate)
         if not self._stepped:
             self._stepped = True

@@ -4,7 +4,20 @@ import math
 from collections.abc import Callable
 from typing import assert_never
 
-from heedful.config.train.schedules import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
+from heedful.config.train.optimizers import AnyOptimizer
+from heedful.config.train.schedules import (
+    AnySchedule,
+    AnyWarmup,
+    Constant,
+    Cosine,
+    ExponentialWarmup,
+    InverseSqrt,
+    Linear,
+    LinearWarmup,
+    Noam,
+    UntunedExponentialWarmup,
+    UntunedLinearWarmup,
+)
 
 
 def build_learning_rate(schedule: AnySchedule, width: int, steps: int) -> Callable[[int], float]:
@@ -19,16 +32,35 @@ def build_learning_rate(schedule: AnySchedule, width: int, steps: int) -> Callab
             return lambda step: peak * min(step / warmup, (warmup / step) ** 0.5)
         case Linear(lr=peak, warmup=warmup, floor=floor):
             return lambda step: peak * _warm(step, warmup) * (1 - (1 - floor) * _progress(step, warmup, steps))
-        case Cosine(lr=peak, warmup=warmup, floor=floor):
+        case Cosine(lr=peak, warmup=warmup, floor=floor, span=span):
+            start = warmup if span == "after_warmup" else 0
             return lambda step: (
                 peak
                 * _warm(step, warmup)
-                * (floor + (1 - floor) * (1 + math.cos(math.pi * _progress(step, warmup, steps))) / 2)
+                * (floor + (1 - floor) * (1 + math.cos(math.pi * _progress(step, start, steps))) / 2)
             )
         case Constant(lr=peak, warmup=warmup):
             return lambda step: peak * _warm(step, warmup)
         case _:
             assert_never(schedule)
+
+
+def build_warmup(warmup: AnyWarmup | None, optimizer: AnyOptimizer) -> Callable[[int], float]:
+    """Return the factor of the learning rate as a function of the update; 1 without a warm-up."""
+    beta2 = getattr(optimizer, "beta2", 0.0)
+    match warmup:
+        case None:
+            return lambda step: 1.0
+        case LinearWarmup(steps=steps):
+            return lambda step: min(1.0, step / steps)
+        case ExponentialWarmup(steps=steps):
+            return lambda step: 1 - math.exp(-step / steps)
+        case UntunedLinearWarmup():
+            return lambda step: min(1.0, step * (1 - beta2) / 2)
+        case UntunedExponentialWarmup():
+            return lambda step: 1 - math.exp(-step * (1 - beta2))
+        case _:
+            assert_never(warmup)
 
 
 def _warm(step: int, warmup: int) -> float:

@@ -1,7 +1,7 @@
 """The computation of an update: gradients summed over micro-batches, then one step of the optimizer.
 
-Nothing here waits for the device, so that a GPU is never idle; `training.captured_updates` does the same with CUDA
-graphs.
+With a fused optimizer nothing here waits for the device, so that a GPU is never idle; `training.captured_updates` does
+the same with CUDA graphs.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.training.objectives import Objective, Sums
+from heedful.training.optimizers import scales_gradients
 
 
 class Batch(Protocol):
@@ -102,10 +103,13 @@ class EagerUpdates(Generic[BatchType]):
         norm = torch.nn.utils.get_total_norm(p.grad for p in self._parameters if p.grad is not None) / units
         finite = norm.isfinite()
         scale = units if self._clip_norm is None else units * (norm / self._clip_norm).clamp(min=1)
-        # The fused kernels divide by `grad_scale`, and skip the update if `found_inf` is 1, all on the device.
-        self._optimizer.grad_scale = torch.where(finite, scale, 1).float()  # type: ignore[attr-defined]
-        self._optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group.get("rate_scale", 1.0)
-        self._optimizer.step()
+        if scales_gradients(self._optimizer):
+            self._optimizer.grad_scale = torch.where(finite, scale, 1).float()  # type: ignore[attr-defined]
+            self._optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+            self._optimizer.step()
+        elif finite:  # which waits for the device
+            torch._foreach_div_([p.grad for p in self._parameters if p.grad is not None], scale)
+            self._optimizer.step()
         return norm

@@ -5,8 +5,20 @@ from itertools import pairwise
 
 import pytest
 
-from heedful.config.train.schedules import AnySchedule, Constant, Cosine, InverseSqrt, Linear, Noam
-from heedful.training.schedules import build_learning_rate
+from heedful.config.train.optimizers import Adam
+from heedful.config.train.schedules import (
+    AnySchedule,
+    Constant,
+    Cosine,
+    ExponentialWarmup,
+    InverseSqrt,
+    Linear,
+    LinearWarmup,
+    Noam,
+    UntunedExponentialWarmup,
+    UntunedLinearWarmup,
+)
+from heedful.training.schedules import build_learning_rate, build_warmup
 
 WIDTH, STEPS = 512, 1000
 
@@ -59,3 +71,23 @@ def test_every_schedule_rises_in_its_warm_up_and_never_after_it(schedule: AnySch
     rates = [build_learning_rate(schedule, WIDTH, STEPS)(step) for step in range(1, STEPS + 1)]
     assert all(a < b for a, b in pairwise(rates[:50]))
     assert all(a >= b for a, b in pairwise(rates[49:]))
+
+
+def test_a_cosine_over_the_run_is_multiplied_by_its_warm_up() -> None:
+    rate = build_learning_rate(Cosine(kind="cosine", lr=2.0, warmup=100, span="run"), WIDTH, STEPS)
+    for step in (1, 50, 100, 600, 1000):
+        wave = (1 + math.cos(math.pi * step / STEPS)) / 2
+        assert rate(step) == pytest.approx(2.0 * min(1, step / 100) * wave, abs=1e-12)
+
+
+@pytest.mark.parametrize("step", [1, 10, 99, 100, 101, 5000])
+def test_warm_ups_are_the_equations_of_the_paper(step: int) -> None:
+    adam = Adam(beta2=0.99)
+    assert build_warmup(None, adam)(step) == 1
+    assert build_warmup(LinearWarmup(kind="linear", steps=100), adam)(step) == min(1, step / 100)
+    exponential = build_warmup(ExponentialWarmup(kind="exponential", steps=100), adam)
+    assert exponential(step) == pytest.approx(1 - math.e ** (-step / 100))
+    untuned = build_warmup(UntunedLinearWarmup(kind="untuned_linear"), adam)
+    assert untuned(step) == pytest.approx(min(1, step / 200))  # 2 / (1 - beta2) updates
+    untuned = build_warmup(UntunedExponentialWarmup(kind="untuned_exponential"), adam)
+    assert untuned(step) == pytest.approx(exponential(step))  # whose time constant is 1 / (1 - beta2)

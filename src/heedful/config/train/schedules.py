@@ -40,7 +40,10 @@ class Linear(Section):
 
 
 class Cosine(Section):
-    """Rises linearly to lr over the warm-up, then falls by half a cosine to `floor * lr` at the last step."""
+    """Rises linearly to lr over the warm-up, then falls by half a cosine to `floor * lr` at the last step.
+
+    With `span = "run"` the cosine begins at the first update, and the warm-up is a factor of it.
+    """
 
     kind: Literal["cosine"]
     lr: PositiveFloat
@@ -49,6 +52,8 @@ class Cosine(Section):
     """Number of warm-up updates."""
     floor: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Final learning rate as a fraction of `lr`."""
+    span: Literal["after_warmup", "run"] = "after_warmup"
+    """Updates over which the cosine falls: those after the warm-up, or all of the run."""
 
 
 class Constant(Section):
@@ -62,6 +67,39 @@ class Constant(Section):
 
 
 AnySchedule = Annotated[Noam | InverseSqrt | Linear | Cosine | Constant, Field(discriminator="kind")]
+
+
+class LinearWarmup(Section):
+    """min(1, step / steps)"""
+
+    kind: Literal["linear"]
+    steps: PositiveInt
+    """Number of warm-up updates."""
+
+
+class ExponentialWarmup(Section):
+    """1 - exp(-step / steps)      Ma and Yarats 2019, 4, as those below"""
+
+    kind: Literal["exponential"]
+    steps: PositiveInt
+    """Time constant in updates."""
+
+
+class UntunedLinearWarmup(Section):
+    """min(1, step * (1 - beta2) / 2), with Adam's beta2"""
+
+    kind: Literal["untuned_linear"]
+
+
+class UntunedExponentialWarmup(Section):
+    """1 - exp(-step * (1 - beta2)), with Adam's beta2"""
+
+    kind: Literal["untuned_exponential"]
+
+
+AnyWarmup = Annotated[
+    LinearWarmup | ExponentialWarmup | UntunedLinearWarmup | UntunedExponentialWarmup, Field(discriminator="kind")
+]
 
 
 class LinearDecay(Section):

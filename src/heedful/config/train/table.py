@@ -15,7 +15,12 @@ from pydantic import (
 
 from heedful.config.section import Section, Share
 from heedful.config.train.optimizers import Adam, AnyOptimizer
-from heedful.config.train.schedules import AnyDecay, AnySchedule, Noam
+from heedful.config.train.schedules import (
+    AnyDecay,
+    AnySchedule,
+    AnyWarmup,
+    Noam,
+)
 
 # The description completes the loader's message about a value that does not match: "... but must be <description>".
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
@@ -86,6 +91,8 @@ class Train(Section):
     """Kind of optimizer and its constants."""
     schedule: AnySchedule = Field(default_factory=Noam)
     """Learning rate as a function of the update."""
+    warmup: AnyWarmup | None = None
+    """Factor of any schedule without a warm-up of its own, which rises to 1; by default there is none."""
     label_smoothing: Share | None = None
     """Probability that is spread over all classes; by default 0.1 for a translator, 0 for other models."""
     class_weights: Literal["balanced"] | dict[str, PositiveFloat] | None = None

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.meta_embedding import MetaEmbedding
+from heedful.nn.layers.positions import Learned
 from heedful.packed import Layout
 
 
@@ -181,3 +182,13 @@ class Output(nn.Module):
         """Score every word of the vocabulary."""
         bias = None if self.bias is None else self.bias.to(x_NE.dtype)
         return F.linear(x_NE, self.weight.to(x_NE.dtype), bias)
+
+
+def outer_parameters(model: nn.Module) -> set[nn.Parameter]:
+    """Return the weights outside the hidden layers: embeddings, learned positions and output layers."""
+    return {
+        parameter
+        for module in model.modules()
+        if isinstance(module, Embedding | Output | Learned)
+        for parameter in module.parameters(recurse=False)
+    }

@@ -80,7 +80,26 @@ from heedful.config.train.table import Average
         ("[train]\nclip_norm = inf", "`train.clip_norm` is inf, but must be a number above 0."),
         ("[train]\ncompile = 'maybe'", '`train.compile` is "maybe", but must be "auto", true or false.'),
         ("[train]\ndevice = 'gpu'", '`train.device` is "gpu", but must be "auto", "cpu", "cuda" or "cuda:0".'),
-        ("[train]\noptimizer = 'sgd'", '`train.optimizer` is "sgd", but must be "adam", "adamw" or a table.'),
+        (
+            "[train]\noptimizer = 'adadelta'",
+            '`train.optimizer` is "adadelta", but must be "adam", "adamw", "radam", "muon", "rmsprop", "adagrad", '
+            '"sgd" or a table.',
+        ),
+        (
+            "[train]\nwarmup = { kind = 'untuned_linear' }",
+            '`train.warmup` is set, but `train.schedule` "noam" has a warm-up of its own: leave `train.warmup` out, or '
+            'use schedule "constant", "linear" or "cosine".',
+        ),
+        (
+            "[train]\nwarmup = { kind = 'linear', steps = 5 }\nschedule = { kind = 'cosine', lr = 0.1, warmup = 5 }",
+            "`train.warmup` and `train.schedule.warmup` are both set, but a run has one warm-up: leave one of them "
+            "out.",
+        ),
+        (
+            "[train]\nwarmup = 'untuned_exponential'\noptimizer = 'sgd'\nschedule = { kind = 'constant', lr = 0.1 }",
+            '`train.warmup` "untuned_exponential" follows from Adam\'s beta2, which `train.optimizer` "sgd" does not '
+            'have: use "linear" or "exponential".',
+        ),
         ("[train]\nschedule = 'cosine'", "`train.schedule.lr` is missing: it must be a number above 0."),
         ("[train]\noptimizer = 5", "`train.optimizer` is 5, but must be a table."),
         (

@@ -67,4 +67,6 @@ def test_an_entry_says_what_its_value_must_be_and_its_default() -> None:
     [metric] = entries_of("train.validation.metric")
     assert metric.value.startswith('translate: "loss", "perplexity", "bleu", "chrf"; parse: ')
     assert {entry.default_in_words for entry in entries_of("train.schedule.lr")} == {"required"}
-    assert {entry.value for entry in entries_of("train.optimizer.kind")} == {'"adam"', '"adamw"'}
+    assert {entry.value for entry in entries_of("train.optimizer.kind")} == {
+        f'"{kind}"' for kind in ("adam", "adamw", "radam", "muon", "rmsprop", "adagrad", "sgd")
+    }
