@@ -14,6 +14,7 @@ from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.sequences.search_options import DecodeOptions
+    from heedful.tasks.shared.sequences.search_options import WordOptions as GivenWords
 
 # --- single options -----------------------------------------------------------------------------------------------
 
@@ -166,6 +167,52 @@ class DecodingOptions:
                 f"--length-shift applies to the shifted length penalty, but the kind is {kind}: "
                 "add --length-penalty-kind shifted."
             )
+
+
+# --- words of translations ----------------------------------------------------------------------------------------
+
+_WORDS: Final = "Words"
+
+
+@dataclass(frozen=True)
+class WordOptions:
+    """Words that translations must contain, or must not."""
+
+    terms: Annotated[
+        str | None,
+        typer.Option(
+            "--terms",
+            metavar="FILE",
+            help="Fixed translations: a source term, a tab and what its translation must contain, on each line.",
+            rich_help_panel=_WORDS,
+        ),
+    ] = None
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="WORDS",
+            help="Words that every translation must contain; repeatable.",
+            rich_help_panel=_WORDS,
+        ),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--forbid",
+            metavar="WORDS",
+            help="Words that no translation may contain; repeatable.",
+            rich_help_panel=_WORDS,
+        ),
+    ] = None
+
+    def given(self) -> "GivenWords":
+        """Return the options that the user gave, as the keywords of `Translator.translate`; the file is read."""
+        from heedful.tasks.translate.terms import read_terms
+
+        terms = None if self.terms is None else read_terms(self.terms)
+        chosen = {"terms": terms, "require": self.require, "forbid": self.forbid}
+        return cast("GivenWords", {name: value for name, value in chosen.items() if value})
 
 
 def flag(name: str) -> str:

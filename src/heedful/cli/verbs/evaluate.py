@@ -13,6 +13,7 @@ from heedful.cli.options import (
     RawOption,
     ToOption,
     WithOption,
+    WordOptions,
     with_option_groups,
 )
 from heedful.cli.output import check_output, progress_bar
@@ -87,6 +88,7 @@ def command(
     precision: PrecisionOption = "auto",
     *,
     decoding: DecodingOptions,
+    words: WordOptions,
 ) -> None:
     """Score a model on a test set: the recipe's `data.test`, or --source and --target.
 
@@ -110,7 +112,7 @@ def command(
 
     if record:
         result_file(record)
-    options: dict[str, object] = {**decoding.given(), **({"raw": True} if raw else {})}
+    options: dict[str, object] = {**decoding.given(), **words.given(), **({"raw": True} if raw else {})}
     of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer, "metric": metric or None}
     options |= {"unconstrained": True} if unconstrained else {}
     options |= {name: value for name, value in of_tasks.items() if value is not None}

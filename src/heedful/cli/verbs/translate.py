@@ -20,6 +20,7 @@ from heedful.cli.options import (
     TextOption,
     ToOption,
     WithOption,
+    WordOptions,
     flag,
     with_option_groups,
 )
@@ -184,6 +185,7 @@ def command(
     results: ResultOptions,
     decoding: DecodingOptions,
     sampling: SamplingOptions,
+    words: WordOptions,
 ) -> None:
     """Translate files, texts or standard input, line by line and in order. A blank line stays blank.
 
@@ -192,6 +194,7 @@ def command(
     check_output(output)
     sampling.check(decoding.beam)
     results.check()
+    rules = words.given()
     entries = open_inputs(inputs, text)
     with messages.busy(f"loading {model}"):
         samples = sampling.settings(results.n_best or 1)
@@ -216,6 +219,7 @@ def command(
                 prefix=prefix,
                 sampling=samples,
                 aligned=results.alignments,
+                **rules,
                 **decoding.given(),
             ):
                 total += 1

@@ -25,6 +25,7 @@ _TAG = re.compile(r"<2(?P<language>.+)>")
 _SPACE: Final = "▁"  # how a space inside a piece is shown
 _BYTE_SPACE: Final = "Ġ"  # how byte-level vocabularies write it
 _FALLBACK: Final = "<0x0A>"  # a piece of vocabularies that spell unknown characters by their bytes
+_BYTE: Final = re.compile("<0x(?P<byte>[0-9A-F]{2})>")
 
 
 def tag_of(language: str) -> str:
@@ -150,7 +151,7 @@ class Tokenizer:
         """Return the number of each piece's word, from 0; words are separated by spaces."""
         reader = codecs.getincrementaldecoder("utf-8")("replace")
         numbers, begun, inside = [], 0, False
-        for spelled in self._spelled(ids):
+        for spelled in self.spelled(ids):
             text = reader.decode(spelled)
             if text:
                 begun += len(text.split()) - (inside and not text[0].isspace())
@@ -166,7 +167,7 @@ class Tokenizer:
 
     def can_spell(self, letter: str) -> bool:
         """Whether a character occurs in the text of some pieces; `<unk>` is not one."""
-        if self._inner.token_to_id(_FALLBACK) is not None:
+        if self._spells_bytes:
             return True
         of_bytes = isinstance(self._inner.decoder, decoders.ByteLevel)
         return all(part in self._letters for part in (_parts(letter.encode()) if of_bytes else [letter.encode()]))
@@ -174,7 +175,7 @@ class Tokenizer:
     @cached_property
     def _letters(self) -> frozenset[bytes]:
         """The characters of all pieces, or the bytes of a byte-level vocabulary."""
-        spelled = self._spelled(range(self.markers, self.size))
+        spelled = self.spelled(range(self.markers, self.size))
         if isinstance(self._inner.decoder, decoders.ByteLevel):
             return frozenset(part for piece in spelled for part in _parts(piece))
         return frozenset(letter.encode() for piece in spelled for letter in piece.decode())
@@ -210,8 +211,8 @@ class Tokenizer:
         text = (_bytes(piece) if of_bytes else piece.encode()).decode(errors="surrogateescape")
         return visible_piece(text, hidden)
 
-    def _spelled(self, ids: Sequence[int]) -> list[bytes]:
-        """The bytes that each piece adds to the text; spaces between words are their own pieces, or a neighbour's."""
+    def spelled(self, ids: Sequence[int]) -> list[bytes]:
+        """Return the bytes that each piece adds to the text; spaces are their own pieces, or parts of a neighbour."""
         distinct = list(dict.fromkeys(ids))
         if isinstance(self._inner.decoder, decoders.ByteLevel):
             first = self.markers
@@ -225,8 +226,18 @@ class Tokenizer:
             after = len(self.decode([UNKNOWN, UNKNOWN])) - neighbour  # a space too, where it is the next piece's
             between = self.decode_batch([[UNKNOWN, token, UNKNOWN] for token in distinct])
             spelled = [text[neighbour : len(text) - after].encode() for text in between]
+            spelled = [self._fallback(token) or text for token, text in zip(distinct, spelled, strict=True)]
         of = dict(zip(distinct, spelled, strict=True))
         return [of[token] for token in ids]
+
+    def _fallback(self, token: int) -> bytes:
+        """Return the byte of a piece that is one byte of a character; nothing for others."""
+        found = _BYTE.fullmatch(self._inner.id_to_token(token) or "") if self._spells_bytes else None
+        return bytes.fromhex(found["byte"]) if found else b""
+
+    @property
+    def _spells_bytes(self) -> bool:
+        return self._inner.token_to_id(_FALLBACK) is not None
 
 
 def visible_piece(piece: str, hidden: str = "") -> str:

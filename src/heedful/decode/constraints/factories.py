@@ -1,6 +1,6 @@
 """Factories of constraints: they make those of a batch from its queries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +9,9 @@ from heedful.decode.constraints.prefix import Prefix
 from heedful.decode.constraints.protocol import Constraint, SlotConstraint, SlotRows
 from heedful.decode.constraints.tokens import MinLength, Never, NoRepeat, RepetitionPenalty
 from heedful.decode.constraints.tokens_in_slots import RepetitionPenaltyInSlots, TimelessInSlots
+from heedful.decode.constraints.words.automaton import WordAutomaton
+from heedful.decode.constraints.words.constraint import Words
+from heedful.decode.constraints.words.planner import check_room
 from heedful.decode.query import Query, token_ids
 
 ConstraintFactory = Callable[[Sequence[Query], torch.device], Constraint]  # called with the queries of a batch
@@ -54,6 +57,18 @@ class _RepetitionFactory:
 
     def in_slots(self, rows: SlotRows) -> SlotConstraint:
         return RepetitionPenaltyInSlots(self.penalty, rows)
+
+
+def words(automata: Mapping[int, WordAutomaton]) -> ConstraintFactory:
+    """Require and forbid words; `automata` are those of the queries, by their numbers."""
+
+    def made(queries: Sequence[Query], device: torch.device) -> Words:
+        of_queries = [automata[query.number] for query in queries]
+        for query, automaton in zip(queries, of_queries, strict=True):
+            check_room(query, automaton)
+        return Words.of(of_queries, [query.limit for query in queries], device)
+
+    return made
 
 
 def make_constraints(

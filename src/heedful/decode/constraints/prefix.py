@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import PAD
-from heedful.decode.constraints.protocol import Constraint, follow, select
+from heedful.decode.constraints.protocol import Constraint, Sharing, follow, select
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,3 +56,9 @@ class Prefix:
     def select(self, sentences: Int[Tensor, "A"]) -> "Prefix":
         """Keep only these sentences."""
         return Prefix(self.tokens_BP[sentences], select(self.others, sentences))
+
+
+def find_sharing(constraints: Sequence[Constraint]) -> Sharing | None:
+    """Return the constraint by which a beam is shared out, if there is one that needs it."""
+    every = [*constraints, *(other for one in constraints if isinstance(one, Prefix) for other in one.others)]
+    return next((one for one in every if isinstance(one, Sharing) and one.requires), None)

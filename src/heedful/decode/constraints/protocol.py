@@ -12,10 +12,10 @@ Shape letter of this file: S  slots
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.decode.query import Query
@@ -61,6 +61,28 @@ class Timeless(ABC):
     def select(self, sentences: Int[Tensor, "A"]) -> "Timeless":
         """Return this rule."""
         return self
+
+
+# --- with a beam -----------------------------------------------------------------------------------------------------
+
+
+class Left(NamedTuple):
+    """The number of tokens that must still follow each row, and each row with one more token; `</s>` counts."""
+
+    before_R: Int[Tensor, "R"]
+    after_RV: Int[Tensor, "R V"]
+
+
+class Sharing(ABC):
+    """A constraint that something must occur: a beam is shared among rows by how much of it is left."""
+
+    requires: bool  # whether anything must occur in any sentence
+    requires_B: Bool[Tensor, "B"]  # in which sentences
+
+    @property
+    @abstractmethod
+    def left(self) -> Left:
+        """What must still follow; known after `forbid`."""
 
 
 # --- in slots ---------------------------------------------------------------------------------------------------------

@@ -30,7 +30,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
+from heedful.decode.constraints.prefix import find_sharing
 from heedful.decode.constraints.protocol import Constraint, follow, select
+from heedful.decode.frontiers.banks import share_out
 from heedful.decode.frontiers.results import list_finished, list_unfinished
 from heedful.decode.frontiers.rows import Attended, Rows, first_tokens, pick
 from heedful.decode.frontiers.token_scores import Scores
@@ -157,17 +159,29 @@ class Beam(Rows):
         return extended, parents_BK
 
     def _continuations(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the log P of the best 2K, the row each extends, and its last token. At most K end, one per row."""
+        """Return the log P of the best 2K, the row each extends, and its last token. At most K end, one per row.
+
+        Sentences that must contain something have those that `banks.py` chooses.
+        """
         scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1))
         log_p_RC, tokens_RC = scores.best(2 * self.beams)
         each = log_p_RC.shape[1]
         totals_BI = (self.log_p_BK.flatten().unsqueeze(1) + log_p_RC).view(-1, self.beams * each)
         log_p_BW, indices_BW = totals_BI.topk(2 * self.beams, dim=1)
-        return log_p_BW, indices_BW // each, tokens_RC.view(-1, self.beams * each).gather(1, indices_BW)
+        best = log_p_BW, indices_BW // each, tokens_RC.view(-1, self.beams * each).gather(1, indices_BW)
+        sharing = find_sharing(self.constraints)
+        if sharing is None:
+            return best
+        shared = share_out(scores, self.log_p_BK, log_p_RC, tokens_RC, sharing.left)
+        log_p_BW, parents_BW, last_BW = (
+            torch.where(sharing.requires_B.unsqueeze(1), ours_BW, others_BW)
+            for ours_BW, others_BW in zip(shared, best, strict=True)
+        )
+        return log_p_BW, parents_BW, last_BW
 
     def _or_stay(self, log_p_BW: Tensor, parents_BW: Tensor, last_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the same; but where no token may follow any row of a sentence, its rows as they are, and `<pad>`."""
-        stuck_B1 = log_p_BW[:, :1] == -math.inf
+        stuck_B1 = log_p_BW.amax(1, keepdim=True) == -math.inf
         own_BW = F.pad(self.log_p_BK, (0, self.beams), value=-math.inf)
         rows_W = torch.arange(2 * self.beams, device=last_BW.device) % self.beams
         return (

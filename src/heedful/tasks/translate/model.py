@@ -12,10 +12,12 @@ from heedful.arguments import check_one_each, check_path, check_several, check_t
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE
 from heedful.data.corpora.in_memory import read_rows
+from heedful.decode.constraints.words.automaton import WordAutomaton
+from heedful.decode.constraints.words.planner import WordPlanner
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import ProgressCallback, search
+from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError, by_caller, memory_faults
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.models.bundle import Bundle
@@ -35,6 +37,7 @@ from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.scoring import PairScore, refuse_long_side, score_tokens
 from heedful.tasks.translate.translation import BLANK
 from heedful.tasks.translate.translation import Translation as Translation
+from heedful.tasks.translate.word_rules import WordRules, search_with_words
 
 
 class Translator(LoadedModel[EncoderDecoder]):
@@ -63,6 +66,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         limits = [source_limit(network) for network in self.networks]
         self._longest = min((limit for limit in limits if limit is not None), default=None)
         self._searched = self._scorer()
+        self._planner = WordPlanner(bundle.vocabularies["target"])
 
     def to(self, device: str | torch.device, precision: str = "auto") -> Self:
         """Move the translator, or the whole ensemble, to a device, and return it: see `LoadedModel.to`."""
@@ -118,10 +122,11 @@ class Translator(LoadedModel[EncoderDecoder]):
         last call.
         """
         request = self._request(nbest, options)
+        rules = WordRules(request, self.wording, self._planner)
         checked = check_texts([texts] if isinstance(texts, str) else texts, name)
         sources = self.encode(checked, request.to, raw=request.raw, name=name)
         self._check_sources(sources, request, name)
-        found = self._translations(sources, request, progress)
+        found = self._translations(sources, request, progress, automata=rules.automata(checked))
         return found[0] if isinstance(texts, str) else found
 
     @show_options(SearchOptions)
@@ -150,14 +155,16 @@ class Translator(LoadedModel[EncoderDecoder]):
         check_several(texts, name)
         check_whole("chunk", chunk, least=1)
         request = self._request(nbest, options)  # here, so that errors are raised before the first text is read
-        for many in (request.to, request.prefix):
-            if not (many is None or isinstance(many, str)):
-                raise TypeError("a stream has one target language and one prefix: use `translate` for lists of them")
+        rules = WordRules(request, self.wording, self._planner)
+        if any(not (many is None or isinstance(many, str)) for many in (request.to, request.prefix, *request.require)):
+            raise TypeError(
+                "a stream has one target language, one prefix and one list of words: use `translate` for lists of them"
+            )
 
         def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
             sources = self.encode(check_texts(part, name, first), request.to, raw=request.raw, name=name, first=first)
             self._check_sources(sources, request, name, first)
-            return self._translations(sources, request, progress, first)
+            return self._translations(sources, request, progress, first, rules.automata(part))
 
         return answer_stream(texts, translated, chunk=chunk, ready=ready)
 
@@ -285,9 +292,14 @@ class Translator(LoadedModel[EncoderDecoder]):
         return resolve(options, self.recipe.decode, nbest, self.vocabularies["target"].tags.values())
 
     def _translations(
-        self, sources: Sequence[Sequence[int]], request: SearchRequest, progress: ProgressCallback, first: int = 1
+        self,
+        sources: Sequence[Sequence[int]],
+        request: SearchRequest,
+        progress: ProgressCallback,
+        first: int = 1,
+        automata: Sequence[WordAutomaton | None] = (),
     ) -> list[list[Translation]]:
-        """Search for translations of each source; `first` is the number of the first line."""
+        """Search for translations of each source; `first` is the number of the first line, `automata` are of words."""
         indices = [index for index, source in enumerate(sources) if source]
         spoken = [sources[index] for index in indices]
         prefixes = None
@@ -296,8 +308,9 @@ class Translator(LoadedModel[EncoderDecoder]):
             prefixes = [encoded[index] for index in indices]
         numbers = [first - 1 + index for index in indices]
         queries = text_queries(spoken, request.settings.max_extra, prefixes, numbers)
+        planned = {first - 1 + index: one for index, one in enumerate(automata) if one is not None}
         with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
-            found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
+            found = search_with_words(self._searched, queries, planned, request, progress)
         if not all(found):  # no hypothesis has a score that is a number
             raise UserError(
                 "The model finds no translation, as its scores are not numbers: its weights are damaged, or its "

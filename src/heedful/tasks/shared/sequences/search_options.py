@@ -10,7 +10,7 @@ from heedful.config.decode import MOST, Decode
 from heedful.config.reading.describing.meanings import brief_meaning
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.errors import UserError, by_caller, suggestion
+from heedful.errors import UserError, by_caller, option, suggestion
 from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.shown_options import Option, options_of
 
@@ -34,7 +34,21 @@ class DecodeOptions(TypedDict, total=False):
     batch_tokens: Annotated[int | None, _of_recipe("batch_tokens")]
 
 
-class SearchOptions(DecodeOptions, total=False):
+class WordOptions(TypedDict, total=False):
+    """Words that translations must contain, or must not."""
+
+    terms: Annotated[
+        Mapping[str, str] | None,
+        Option("Fixed translations: where a source has one of these terms, its translation contains the term's."),
+    ]
+    require: Annotated[
+        str | Sequence[str] | Sequence[Sequence[str]] | None,
+        Option("Words that all translations must contain, or a list of them for each text."),
+    ]
+    forbid: Annotated[str | Sequence[str] | None, Option("Words that no translation may contain.")]
+
+
+class SearchOptions(DecodeOptions, WordOptions, total=False):
     """All options of a call: keys of the recipe's [decode], and options that a recipe does not have."""
 
     to: Annotated[Languages, Option("Target language of all texts, or of each, for a model of several languages.")]
@@ -54,6 +68,9 @@ class SearchRequest:
     settings: SearchSettings
     batch_tokens: int
     max_source: int
+    terms: Mapping[str, str]  # empty where there are none
+    require: list[str] | list[list[str]]  # for all texts, or for each
+    forbid: list[str]
 
     @property
     def memory_advice(self) -> str:
@@ -82,6 +99,27 @@ def _check_sampling(name: str, value: object) -> Sampling:
     return value
 
 
+def _check_terms(name: str, value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise UserError(f"`{name}` is {shortened(value)}, but must be a dictionary of terms and their translations.")
+    sides = [_check_words(name, list(side)) for side in (value.keys(), value.values())]
+    return dict(zip(*sides, strict=True))
+
+
+def _check_words(name: str, value: object) -> list[str]:
+    words = [value] if isinstance(value, str) else check_texts(value, name)
+    for number, word in enumerate(words, start=1):
+        if not word.strip():
+            raise UserError(f"{option(name)}, word {number:,} is blank: leave it out.")
+    return [check_text(word, f"`{name}`") for word in words]
+
+
+def _check_required(name: str, value: object) -> list[str] | list[list[str]]:
+    if not isinstance(value, str) and isinstance(value, Sequence) and any(not isinstance(some, str) for some in value):
+        return [_check_words(name, some) for some in value]
+    return _check_words(name, value)
+
+
 _CHECKS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "beam": check_whole,
     "length_penalty": check_number,
@@ -98,6 +136,9 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "prefix": _check_one_or_each,
     "sampling": _check_sampling,
     "aligned": check_flag,
+    "terms": _check_terms,
+    "require": _check_required,
+    "forbid": _check_words,
 }
 
 
@@ -127,5 +168,14 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
     )
     if chosen["max_source"] > MOST["max_source"]:
         raise UserError(f"`max_source` is {chosen['max_source']:,}, but must be at most {MOST['max_source']:,}.")
-    limits = (chosen["batch_tokens"], chosen["max_source"])
-    return SearchRequest(chosen["to"], chosen["raw"], chosen["prefix"], settings, *limits)
+    return SearchRequest(
+        chosen["to"],
+        chosen["raw"],
+        chosen["prefix"],
+        settings,
+        chosen["batch_tokens"],
+        chosen["max_source"],
+        chosen["terms"] or {},
+        chosen["require"] or [],
+        chosen["forbid"] or [],
+    )

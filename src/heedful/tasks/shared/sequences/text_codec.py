@@ -35,8 +35,14 @@ class TextCodec:
             self._tagged(text, language, f"{name}, line {number:,}")
             for number, (text, language) in enumerate(zip(texts, languages, strict=True), start=first)
         ]
-        pieces = self._source.encode_batch([self._worded(text, raw) for _, text in tagged])
+        pieces = self._source.encode_batch([self.source_words(text, raw) for _, text in tagged])
         return [[*tag, *ids] if ids else [] for (tag, _), ids in zip(tagged, pieces, strict=True)]
+
+    def source_words(self, text: str, raw: bool) -> str:
+        """Return a source text in the form that is tokenized; `raw` texts are split into words first."""
+        if not text.strip():
+            return ""
+        return self.normalise(split_words(text, self._tokenized.source) if raw and self._tokenized else text)
 
     def check_lines(self, texts: Sequence[str], name: str, first: int = 1) -> None:
         """Refuse a text that is longer than the lines the model was trained on may be."""
@@ -78,11 +84,6 @@ class TextCodec:
     def language(self, source: Sequence[int]) -> str | None:
         """Return the target language in the tag of a source; None if it has none."""
         return self._language.get(source[0]) if source else None
-
-    def _worded(self, text: str, raw: bool) -> str:
-        if not text.strip():
-            return ""
-        return self.normalise(split_words(text, self._tokenized.source) if raw and self._tokenized else text)
 
     def _tagged(self, text: str, language: str | None, where: str) -> tuple[list[int], str]:
         """Return the tag of a text, and the text without it."""

@@ -98,7 +98,7 @@ def test_each_text_needs_its_prefix(reversing: Translator) -> None:
 
 def test_a_stream_has_one_prefix(reversing: Translator) -> None:
     assert next(reversing.stream(["ant bee"], prefix="hen")).startswith("hen")
-    with pytest.raises(TypeError, match="a stream has one target language and one prefix"):
+    with pytest.raises(TypeError, match="a stream has one target language, one prefix and one list of words"):
         reversing.stream(["ant"], prefix=["hen"])
 
 

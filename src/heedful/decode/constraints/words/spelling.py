@@ -1,0 +1,135 @@
+"""The text that each piece of a vocabulary adds to a target, and which pieces can be parts of given words."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.tokenize.own_tokenizer import OwnTokenizer
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.decode.constraints.words.boundaries import begins_letter, is_letter
+from heedful.errors import UserError
+
+REST: Final = 4  # the kind of a piece that only continues a character
+NOTHING: Final = 5  # the kind of markers, and of a piece without text
+KINDS: Final = 6  # those of other pieces: 2 if it begins with a letter, plus 1 if it ends with one
+Pieces = Mapping[bytes, Sequence[int]]
+
+
+class Shape(NamedTuple):
+    """What of a piece's text decides where words begin and end."""
+
+    kind: int
+    boundaries: tuple[int, ...]  # places inside it, in bytes
+
+    @property
+    def begins(self) -> bool:
+        """Whether it begins with a letter."""
+        return self.kind in (2, 3)
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends with a letter."""
+        return self.kind in (1, 3)
+
+
+@dataclass(frozen=True)
+class _Index:
+    """Pieces by parts of their texts."""
+
+    whole: Pieces
+    heads: Pieces  # by what comes before a boundary inside
+    tails: Pieces  # by what comes after one
+    inner: Pieces  # by what is between two
+
+
+class Spelling:
+    """How the pieces of a vocabulary spell texts."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        if isinstance(tokenizer, OwnTokenizer):
+            raise UserError(
+                "The vocabulary is a tokenizer of your program, of which Heedful does not know where words begin: "
+                "leave out required and forbidden words."
+            )
+        self.tokenizer = tokenizer
+        first = tokenizer.markers
+        spelled = tokenizer.spelled(range(first, tokenizer.size))
+        self.texts: list[bytes] = [b""] * first + spelled
+        self.shapes: list[Shape] = [shape_of(text) for text in self.texts]
+        self.kind_V: NDArray[np.int64] = np.array([shape.kind for shape in self.shapes])
+
+    @property
+    def size(self) -> int:
+        """The number of tokens."""
+        return len(self.texts)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of pieces of each kind."""
+        return np.bincount(self.kind_V, minlength=KINDS)
+
+    @cached_property
+    def index(self) -> _Index:
+        """Pieces by parts of their texts."""
+        whole, heads, tails, inner = (defaultdict[bytes, list[int]](list) for _ in range(4))
+        for token, (text, shape) in enumerate(zip(self.texts, self.shapes, strict=True)):
+            if shape.kind == NOTHING:
+                continue
+            whole[text].append(token)
+            for place in shape.boundaries:
+                heads[text[:place]].append(token)
+                tails[text[place:]].append(token)
+            for number, begin in enumerate(shape.boundaries):
+                for end in shape.boundaries[number + 1 :]:
+                    inner[text[begin:end]].append(token)
+        return _Index(whole, heads, tails, inner)
+
+    def written(self, words: str) -> str | None:
+        """Return words as texts of this vocabulary have them; None if a part of them is not in the vocabulary."""
+        ids = self.tokenizer.encode(words)
+        text = self.tokenizer.decode(ids).strip()
+        return None if self.tokenizer.unknown in ids or not text else text
+
+    def usual(self, words: str) -> list[list[int]]:
+        """Return the pieces that the vocabulary has for words, at the start of a text and after other words."""
+        first = self.tokenizer.encode(words)
+        twice = self.tokenizer.encode(f"{words} {words}")
+        return [first, twice[len(first) :]] if twice[: len(first)] == first else [first]
+
+
+def shape_of(text: bytes) -> Shape:
+    """Return the shape of a piece's text."""
+    letters: list[tuple[int, bool]] = []  # where each character begins, and whether it is a letter
+    place = rest = _continued(text, 0)
+    if not text:
+        return Shape(NOTHING, ())
+    if rest == len(text):
+        return Shape(REST, ())
+    if rest:
+        letters.append((0, True))  # most characters of several bytes are letters
+    while place < len(text):
+        end = max(place + 1, _continued(text, place + 1))
+        letters.append((place, _is_letter(text[place:end])))
+        place = end
+    boundaries = tuple(at for (_, before), (at, after) in pairwise(letters) if not (before and after))
+    return Shape(2 * letters[0][1] + letters[-1][1], boundaries)
+
+
+def _is_letter(encoded: bytes) -> bool:
+    try:
+        return is_letter(encoded.decode())
+    except UnicodeDecodeError:
+        return begins_letter(encoded)
+
+
+def _continued(text: bytes, place: int) -> int:
+    """Return the end of the bytes from here on that continue a character."""
+    while place < len(text) and 0x80 <= text[place] < 0xC0:
+        place += 1
+    return place

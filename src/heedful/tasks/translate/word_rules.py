@@ -1,0 +1,87 @@
+"""Words that translations must contain, or must not: from the options of a call to a search."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from heedful.decode.constraints.factories import words
+from heedful.decode.constraints.words.automaton import WordAutomaton
+from heedful.decode.constraints.words.boundaries import occurs
+from heedful.decode.constraints.words.planner import WordPlanner, check_room
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import Query
+from heedful.decode.scorer import Scorer
+from heedful.decode.search import ProgressCallback, search
+from heedful.errors import UserError
+from heedful.tasks.shared.sequences.search_options import SearchRequest
+from heedful.tasks.shared.sequences.text_codec import TextCodec
+from heedful.tasks.translate.terms import Terms, one_space
+
+
+class WordRules:
+    """The words of each text's translation. What can never be fulfilled is refused before any text is read."""
+
+    def __init__(self, request: SearchRequest, wording: TextCodec, planner: WordPlanner) -> None:
+        self._raw, self._wording, self._planner = request.raw, wording, planner
+        self._any = bool(request.terms or request.require or request.forbid)
+        self._forbidden = [self._target(text) for text in request.forbid]
+        self._of_all = [self._target(text) for text in request.require if isinstance(text, str)]
+        self._of_each = [list(map(self._target, texts)) for texts in request.require if not isinstance(texts, str)]
+        targets = {source: self._target(target) for source, target in request.terms.items()}
+        self._terms = Terms(targets, self._source)
+        planner.check([*self._of_all, *(word for some in self._of_each for word in some)], self._forbidden)
+        planner.check(targets.values(), self._forbidden)
+        self._check_prefixes(request.prefix)
+
+    def automata(self, texts: Sequence[str]) -> list[WordAutomaton | None]:
+        """Return the automaton of each text; None where its translation is free."""
+        if not self._any:
+            return [None] * len(texts)
+        if self._of_each and len(self._of_each) != len(texts):
+            raise UserError(
+                f"There are {len(texts):,} texts but {len(self._of_each):,} lists of required words: each needs one, "
+                "which may be empty."
+            )
+        each = self._of_each or [self._of_all] * len(texts)
+        return [self._automaton(text, required) for text, required in zip(texts, each, strict=True)]
+
+    def _automaton(self, text: str, required: Sequence[str]) -> WordAutomaton | None:
+        musts = [*required, *self._terms.find(self._source(text))]
+        return self._planner.plan(musts, self._forbidden) if musts or self._forbidden else None
+
+    def _source(self, text: str) -> str:
+        return self._wording.source_words(text, self._raw)
+
+    def _target(self, text: str) -> str:
+        return one_space(self._wording.normalise(self._wording.split_target(text) if self._raw else text))
+
+    def _check_prefixes(self, prefix: str | Sequence[str] | None) -> None:
+        for text in [prefix] if isinstance(prefix, str) else prefix or []:
+            for word in self._forbidden:
+                if occurs(one_space(self._wording.normalise(text)), word):
+                    raise UserError(
+                        f"The prefix `{text}` contains `{word}`, which must not appear: leave one of them out."
+                    )
+
+
+def search_with_words(
+    scorer: Scorer,
+    queries: Sequence[Query],
+    automata: Mapping[int, WordAutomaton],
+    request: SearchRequest,
+    progress: ProgressCallback,
+) -> list[list[Hypothesis]]:
+    """Find the targets of all queries; `automata` are those of the queries that have one, by their numbers.
+
+    The others are searched by themselves, as if there were no words at all.
+    """
+    settings, found = request.settings, dict[int, list[Hypothesis]]()
+    bound = [query for query in queries if query.number in automata]
+    for query in bound:
+        check_room(query, automata[query.number], scorer.longest)
+    free = [query for query in queries if query.number not in automata]
+    with_words = replace(settings, constraints=(*settings.constraints, words(automata)))
+    for some, rules in ((free, settings), (bound, with_words)):
+        if some:
+            results = search(scorer, some, rules, request.batch_tokens, progress)
+            found.update(zip([query.number for query in some], results, strict=True))
+    return [found[query.number] for query in queries]
