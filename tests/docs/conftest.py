@@ -159,6 +159,7 @@ def _write_texts(home: Path) -> None:
     targets = (home / "test.de").read_text().splitlines()
     _write(home / "theirs.de", targets[1:] + targets[:1])
     _write(home / "ours.de", targets)
+    _write(home / "terms.tsv", ["dog\tHund", "small dog\tkleiner Hund"])
     (home / "films").mkdir()
     for name, count in (("train", 60), ("valid", 12), ("test", 12)):
         rows = _reviews(count, name)

@@ -54,7 +54,7 @@ def test_each_text_may_have_its_own_words(reversing: Translator) -> None:
 
 def test_streams_and_ensembles_have_words_too(reversing: Translator, reversing_folder: str) -> None:
     both = load(reversing_folder, device="cpu", ensemble=[reversing_folder])
-    found = list(both.stream(TEXTS, terms={"cat": "fox"}, chunk=2))
+    found = [best.text for best, *_ in both.stream_detailed(TEXTS, terms={"cat": "fox"}, chunk=2)]
     assert found == both.translate(TEXTS, terms={"cat": "fox"})
     assert "fox" in found[1].split()
     with pytest.raises(TypeError, match="a stream has one target language, one prefix and one list of words"):
