@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.main import run
+from heedful.config.tasks import TASKS, refuse_evaluation_option
+from heedful.errors import UserError
 from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
@@ -70,3 +72,9 @@ def test_mistakes_name_the_flags(reversing_folder: Path, capsys: Capture) -> Non
     assert refused(capsys, "translate", reversing_folder, "-t", "ant", "--forbid", " ") == (
         "--forbid, word 1 is blank: leave it out."
     )
+
+
+def test_words_are_options_of_translators() -> None:
+    with pytest.raises(UserError) as caught:
+        refuse_evaluation_option("terms", "--terms", TASKS["parse"], "runs/trees")
+    assert str(caught.value) == "--terms is for translators, which runs/trees is not: leave it out."
