@@ -185,7 +185,7 @@ def steps_of(optimizer: torch.optim.Optimizer, model: nn.Module, inputs: list[Te
         updates.step(len(batch), RATE)
 
 
-def network() -> nn.Module:
+def network() -> nn.Sequential:
     torch.manual_seed(3)
     return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
 

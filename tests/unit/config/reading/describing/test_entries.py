@@ -65,7 +65,7 @@ def test_an_entry_says_what_its_value_must_be_and_its_default() -> None:
     [steps] = entries_of("train.steps")
     assert (steps.value, steps.default_in_words) == ("a whole number of at least 1", "100000")
     [metric] = entries_of("train.validation.metric")
-    assert metric.value.startswith('translate: "loss", "perplexity", "bleu", "chrf"; parse: ')
+    assert metric.value.startswith('translate: "loss", "perplexity", "bleu", "chrf", "ter"')
     assert {entry.default_in_words for entry in entries_of("train.schedule.lr")} == {"required"}
     assert {entry.value for entry in entries_of("train.optimizer.kind")} == {
         f'"{kind}"' for kind in ("adam", "adamw", "radam", "muon", "rmsprop", "adagrad", "sgd")
