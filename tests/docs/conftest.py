@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.docs.blocks import ROOT
-from tests.shared.parsers import write_trees
 from tests.shared.taggers import tagged_sentences, write_conll
 
 import heedful
@@ -168,7 +167,8 @@ def _write_texts(home: Path) -> None:
     (home / "reviews.tsv.gz").write_bytes(gzip.compress((home / "train.tsv").read_bytes()))
     for number, name in enumerate(("train", "valid", "test")):
         write_conll(home / f"{name}.conll", tagged_sentences(20, number))
-    write_trees(home)
+    for number, name in enumerate(("train", "valid", "test")):
+        _write(home / f"{name}.trees", _trees(number))
     _write(home / "sentences.txt", ["the old dog sees a cat", "", "a bird likes the house"])
     _write(home / "topics.tsv", [f"law,money\t{line}" for line in _sentences(20, "topics")])
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
@@ -191,6 +191,15 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 def _sentences(count: int, seed: str) -> list[str]:
     chance = random.Random(seed)
     return [" ".join(chance.choices(list(WORDS), k=chance.randint(2, 6))) for _ in range(count)]
+
+
+def _trees(number: int) -> list[str]:
+    nouns, verbs = ("dog", "cat", "bird", "man"), ("sees", "likes", "hears", "follows", "greets")
+    trees = [
+        f"(ROOT (S (NP-SBJ (DT the) (JJ {size}) (NN {who})) (VP (VBZ {does}) (NP (DT a) (NN {whom})))))"
+        for size in ("old", "small") for who in nouns for does in verbs for whom in nouns if who != whom
+    ]  # fmt: skip
+    return trees[number::3]
 
 
 def _reviews(count: int, seed: str) -> list[str]:
