@@ -1,8 +1,9 @@
 """Constituency trees of the GUM corpus by the recipes that ship with Heedful, from words alone.
 
-    python -m benchmarks.gum --data GUM [--wikitext FOLDER] [--parts parse,silver] [--seeds 1,2,3] [--jobs 3]
-    python -m benchmarks.gum --data GUM --parts explore [--jobs 6]      validation scores of other settings
-    python -m benchmarks.gum --data GUM --wikitext FOLDER --tiny        a few trees and steps, on a CPU
+    python -m benchmarks.gum --data GUM [--seeds 1,2,3] [--jobs 3]
+    python -m benchmarks.gum --data GUM --wikitext FOLDER --parts parse,silver --jobs 3
+    python -m benchmarks.gum --data GUM --parts try_symbol,try_recurrent --seeds 1 --jobs 2
+    python -m benchmarks.gum --data GUM --wikitext FOLDER --parts parse,silver --tiny
 
 GUM holds train.trees.gz, dev.trees.gz and test.trees.gz, one tree per line; FOLDER holds WikiText-2's
 wiki.train.tokens.gz. Scores are those of the test trees; the validation trees choose the checkpoint. Each part with
@@ -10,28 +11,26 @@ each seed is trained and evaluated in a process of its own, `--jobs` of them sid
 again.
 
 parse     recipes/gum-parse.toml: from scratch; with the constraint of trees, and without it
-silver    recipes/gum-parse-silver.toml: the parser of the same seed finds trees of sentences of WikiText-2, on which a
-          new parser is trained together with the gold trees
-explore   other settings than the recipe's, with the first seed, scored on the validation trees; not recorded
+silver    recipes/gum-parse-silver.toml: the parsers of all seeds find trees of sentences of WikiText-2 together, on
+          which new parsers are trained with the gold trees
+try_...   other settings than the recipe's, scored on the validation trees; only on request
 
 Records gum.json: `f1`, `f1_unconstrained`, `f1_silver` (means over seeds), with their deviations (`_sd`); as
 `well_formed` the lowest share of trees over exactly the words of their sentences, of all seeds and of beams of 1, 4 and
-21, on the test sentences, an empty one, one of one word and one of 200 words; in `details` each seed.
+21, on the test sentences, an empty one, one of one word and one of 200 words; in `details` each seed. --tiny takes a
+few trees and steps on a CPU, to see that it works, and records nothing.
 """
 
 import argparse
 import gzip
-import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal
 
+from benchmarks import cells
 from benchmarks.detailed_results import Detailed, recorded, save
-from benchmarks.side_by_side import Task, run_side_by_side
 
 from heedful.cli.reports.scores import describe_training
 from heedful.config.corpora.texts import PlainTexts
@@ -40,110 +39,77 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.trees import read_trees
 from heedful.data.text_form import TextForm
-from heedful.errors import HeedfulError
-from heedful.files import read_json, write_json
-from heedful.metrics.recorded_results import RESULTS, machine
+from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate
 from heedful.tasks.parse.model import Parser
 
 NAME: Final = "gum"
-FOUND: Final = "found.json"  # in a cell's folder: what is known of it
-SILVER_FILE: Final = "silver.trees"
 BEAMS: Final = (1, 4, 21)
 LONG: Final = 200  # words of the longest input
 MOST_SILVER: Final = 40_000  # sentences
 SILVER_WORDS: Final = range(4, 41)
 SPLITS: Final = ("train", "valid", "test")
-PARSE, SILVER, EXPLORE = "parse", "silver", "explore"
-RECURRENT: Final = (
-    'model={ family = "recurrent", wiring = "luong", cell = "lstm", width = 256, layers = 2, dropout = 0.4 }',
-    "train.schedule.lr=0.002",
-)
-VARIANTS: Final[Mapping[str, tuple[str, ...]]] = {  # what is set otherwise than in recipes/gum-parse.toml
-    "recipe": (),
-    "symbol": tuple(f"data.{split}.leaves=symbol" for split in SPLITS),
-    "words": (*(f"data.{split}.leaves=word" for split in SPLITS), "tokenizer.target.size=20000"),
-    "relative": ("model.positions=relative",),
-    "narrow": ("model.width=192", "model.inner=512"),
-    "lighter": ("model.dropout=0.2", "model.dropout_attention=0.0"),
-    "wide": ("model.width=384", "model.heads=6", "model.inner=1536", "model.dropout=0.35"),
-    "recurrent": RECURRENT,
+PARSE: Final = "parse"
+SILVER: Final = "silver"
+TRIED: Final[Mapping[str, tuple[str, ...]]] = {  # what is set otherwise than in recipes/gum-parse.toml
+    "try_symbol": tuple(f"data.{split}.leaves=symbol" for split in SPLITS),
+    "try_word": (*(f"data.{split}.leaves=word" for split in SPLITS), "tokenizer.target.size=20000"),
+    "try_relative": ("model.positions=relative",),
+    "try_narrow": ("model.width=192", "model.inner=512"),
+    "try_wide": ("model.width=384", "model.heads=6", "model.inner=1536", "model.dropout=0.35"),
+    "try_lighter": ("model.dropout=0.2", "model.dropout_attention=0.0"),
+    "try_pieces": ("tokenizer.size=2500",),
+    "try_recurrent": (
+        'model={ family = "recurrent", wiring = "luong", cell = "lstm", width = 256, layers = 2, dropout = 0.4 }',
+    ),
 }
+PARTS: Final = (PARSE, SILVER, *TRIED)
 TINY: Final = (
     "train.steps=3", "train.device=cpu", "train.precision=float32", "train.log_every=1", "train.validation.every=3",
     "train.checkpoint_every=3", "data.batch_tokens=512", "train.schedule.warmup=1", "train.threads=1",
-    "train.validation.max_sentences=5", "decode.beam=2",
+    "train.validation.max_sentences=5", "decode.beam=2", "decode.max_extra=40",
 )  # fmt: skip
 TINY_MODEL: Final = ("model.width=16", "model.heads=2", "model.layers=1", "model.inner=16")
-TINY_TREES: Final = 40
+TINY_TREES: Final = 20
 TINY_SILVER: Final = 20
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A part, or a variant of the recipe, with a seed, in its folder."""
+class Cell(cells.Cell):
+    """A part with a seed."""
 
-    part: str
-    seed: int
-    options: argparse.Namespace
+    program = NAME
 
-    @property
-    def folder(self) -> Path:
-        runs: Path = self.options.runs
-        return runs / f"{self.part}-{self.seed}{'-tiny' if self.options.tiny else ''}"
-
-    def found(self) -> dict[str, Any] | None:
-        path = self.folder / FOUND
-        known = read_json(path) if path.exists() else None
-        return known if isinstance(known, dict) else None
-
-    def task(self) -> Task:
-        """Return what trains and evaluates it in a process of its own."""
-        options = self.options
-        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--cell", self.part, "--seeds", str(self.seed)]
-        where = ["--data", str(options.data), "--runs", str(options.runs), *(["--tiny"] if options.tiny else [])]
-        where += ["--wikitext", str(options.wikitext)] if options.wikitext else []
-        sets = [word for setting in options.set for word in ("--set", setting)]
-        return Task(f"{self.part}, seed {self.seed}", [*command, *where, *sets], self.folder.with_suffix(".log"))
-
-    def run(self) -> None:
-        """Train and evaluate, and write down what is known."""
-        match self.part:
-            case "parse":
-                known = self._parse()
-            case "silver":
-                known = self._silver()
-            case variant:
-                known = self._scored(self._train("gum-parse", VARIANTS[variant]), split="valid")
-        write_json(self.folder / FOUND, {**known, "machine": machine()})
+    def measure(self) -> dict[str, Any]:
+        """Train and evaluate."""
+        if self.part == PARSE:
+            return {**self._parse(), "machine": machine()}
+        if self.part == SILVER:
+            silver = silver_file(self.options).absolute()
+            made = self._train("gum-parse-silver", [f"data.train.1.trees={silver}"])
+            return {**self._scored(made), "silver_trees": len(silver.read_text().splitlines()), "machine": machine()}
+        return {**self._scored(self._train("gum-parse", TRIED[self.part]), "valid"), "machine": machine()}
 
     def _parse(self) -> dict[str, Any]:
-        made = self._train("gum-parse", ())
-        known = self._scored(made)
+        made = self._train("gum-parse", [])
         (loose,) = evaluate(made, unconstrained=True).values()
         unconstrained = {f"{score.name}_unconstrained": score.value for score in loose.scores()}
-        return {**known, **unconstrained, "well_formed_at": well_formed(Parser.load(made))}
+        return {**self._scored(made), **unconstrained, "well_formed_at": well_formed(Parser.load(made))}
 
-    def _silver(self) -> dict[str, Any]:
-        options = self.options
-        teacher = Cell(PARSE, self.seed, options).folder / "run"
-        silver = (self.folder / SILVER_FILE).absolute()
-        if not silver.exists():
-            write_silver(Parser.load(teacher), options.wikitext, silver, TINY_SILVER if options.tiny else MOST_SILVER)
-        made = self._train("gum-parse-silver", (f"data.train.1.trees={silver}",))
-        return self._scored(made)
-
-    def _scored(self, made: Path, split: Any = "test") -> dict[str, Any]:
+    def _scored(self, made: Path, split: Literal["valid", "test"] = "test") -> dict[str, Any]:
         (scored,) = evaluate(made, split=split).values()
-        return {**{score.name: score.value for score in scored.scores()}, **(describe_training(made) or {})}
+        return {**{score.name: score.value for score in scored.scores()}, **describe_training(made)}
 
     def _train(self, recipe: str, settings: Sequence[str]) -> Path:
         given = [f"data.folder={trees_folder(self.options).absolute()}", f"train.seed={self.seed}", *settings]
-        small = [*TINY, *(() if self.part == "recurrent" else TINY_MODEL)] if self.options.tiny else []
-        run = self.folder / "run"
-        train(load_recipe(recipe, [*given, *small, *self.options.set]), run, resume=True)
-        return run
+        small = [*TINY, *(() if self.part == "try_recurrent" else TINY_MODEL)] if self.options.tiny else []
+        train(load_recipe(recipe, [*given, *small, *self.options.set]), self.run_folder, resume=True)
+        return self.run_folder
+
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the trained parser."""
+        return self.folder / "run"
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------
@@ -151,8 +117,14 @@ class Cell:
 
 def trees_folder(options: argparse.Namespace) -> Path:
     """Return the folder of the trees; with --tiny that of a few, which are training, validation and test data alike."""
-    data: Path = options.data
-    return options.runs / "tiny" if options.tiny else data
+    folder: Path = options.runs / "tiny" if options.tiny else options.data
+    return folder
+
+
+def silver_file(options: argparse.Namespace) -> Path:
+    """Return the file of silver trees."""
+    runs: Path = options.runs
+    return runs / ("silver-tiny.trees" if options.tiny else "silver.trees")
 
 
 def write_tiny_trees(options: argparse.Namespace) -> None:
@@ -173,15 +145,14 @@ def well_formed(parser: Parser) -> dict[str, float]:
     trees = [tree for tree in read_trees(corpus, parser.recipe.data.folder) if tree is not None]
     words = [word for tree in trees for word in tree.words]
     long = (words * (LONG // len(words) + 1))[:LONG]
-    sentences = [list(tree.words) for tree in trees] + [[], [words[0]], long]
+    sentences = [[*tree.words] for tree in trees] + [[], [words[0]], long]
     shares = {}
     for beam in BEAMS:
         found = parser.parse([" ".join(sentence) for sentence in sentences], beam=beam)
-        right = [
-            list(tree.words) == sentence if tree is not None else not sentence
+        shares[str(beam)] = mean(
+            [*tree.words] == sentence if tree is not None else not sentence
             for tree, sentence in zip(found, sentences, strict=True)
-        ]
-        shares[str(beam)] = mean(right)
+        )
     return shares
 
 
@@ -190,16 +161,20 @@ def wikitext_sentences(folder: Path) -> Iterator[str]:
     corpus = PlainTexts(text="wiki.train.tokens.gz", documents="heading")
     for document in read_documents(corpus, str(folder), TextForm()):
         for sentence in document:
-            if "<unk>" not in sentence:
-                text = sentence.replace(" @-@ ", " - ").replace(" @,@ ", ",").replace(" @.@ ", ".")
-                if len(text.split()) in SILVER_WORDS:
-                    yield text
+            text = sentence.replace(" @-@ ", " - ").replace(" @,@ ", ",").replace(" @.@ ", ".")
+            if "<unk>" not in text and len(text.split()) in SILVER_WORDS:
+                yield text
 
 
-def write_silver(parser: Parser, wikitext: Path, path: Path, most: int) -> None:
-    """Write the trees that a parser finds for sentences, greedily."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found = parser.parse(list(islice(wikitext_sentences(wikitext), most)), beam=1)
+def write_silver(options: argparse.Namespace, teachers: Sequence[Cell]) -> None:
+    """Write the trees that the parsers of all seeds find together for sentences of WikiText-2, greedily."""
+    path = silver_file(options)
+    if path.exists():
+        return
+    first, *others = [cell.run_folder for cell in teachers if cell.found() is not None]
+    parser = Parser.load(first, ensemble=others)
+    most = TINY_SILVER if options.tiny else MOST_SILVER
+    found = parser.parse(list(islice(wikitext_sentences(options.wikitext), most)), beam=1)
     path.write_text("".join(f"{tree}\n" for tree in found if tree is not None), encoding="utf-8")
 
 
@@ -208,7 +183,7 @@ def write_silver(parser: Parser, wikitext: Path, path: Path, most: int) -> None:
 
 def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the figures of a part."""
-    names = {"f1": "f1", "f1_unconstrained": "f1_unconstrained"} if part == PARSE else {"f1_silver": "f1"}
+    names = {"f1": "f1", "f1_unconstrained": "f1_unconstrained"} if part == PARSE else {f"f1_{part}": "f1"}
     figures: dict[str, float] = {}
     for figure, score in names.items():
         values = [100 * one[score] for one in found]
@@ -220,100 +195,51 @@ def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float
 
 
 def summarise(
-    options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int], failed: Mapping[str, str]
-) -> None:
-    """Print and record what is known of all parts."""
-    before = recorded(NAME, options.results) if options.results else Detailed()
+    options: argparse.Namespace, asked: Sequence[Cell], seeds: Sequence[int], failed: Mapping[str, str]
+) -> dict[str, float]:
+    """Record what is known of all parts, except of those that are tried; return the figures."""
+    before = Detailed() if options.tiny else recorded(NAME, options.results)
     figures, details = dict(before.figures), dict(before.details)
-    for part in parts:
-        found = {cell.seed: known for cell in cells_of(part, seeds, options) if (known := cell.found())}
-        if part == EXPLORE:
-            for cell in cells_of(part, seeds, options):
-                if known := cell.found():
-                    print(f"{cell.part:10} F1 on validation {100 * known['f1']:.2f}", flush=True)
-        elif found:
-            new = figures_of(part, list(found.values()))
-            figures, details = {**figures, **new}, {**details, part: {str(seed): one for seed, one in found.items()}}
-            print(f"{part}: " + ", ".join(f"{name} {value:.3f}" for name, value in new.items()), flush=True)
-    if options.results and figures:
+    tried: dict[str, float] = {}
+    for part, found in cells.known_by_part(asked).items():
+        new = figures_of(part, found)
+        if part in TRIED:
+            tried |= new
+        else:
+            figures, details = {**figures, **new}, {**details, part: found}
+    if details and not options.tiny:
         save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
-
-
-def cells_of(part: str, seeds: Sequence[int], options: argparse.Namespace) -> list[Cell]:
-    """Return the cells of a part."""
-    if part == EXPLORE:
-        return [Cell(variant, seeds[0], options) for variant in VARIANTS]
-    return [Cell(part, seed, options) for seed in seeds]
+    return {**figures, **tried}
 
 
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
-def arguments(given: Sequence[str] | None = None) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="GUM's trees")
-    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for silver trees")
-    parser.add_argument("--parts", help="some of parse,silver,explore; by default parse, and silver with --wikitext")
-    parser.add_argument("--cell", choices=(PARSE, SILVER, *VARIANTS), help="do this here and now, with the first seed")
-    parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--set", action="append", default=[], help="of every recipe, as `heedful train` has it")
-    parser.add_argument("--jobs", type=int, default=1, help="cells that train side by side")
-    parser.add_argument("--limit", type=float, default=3600, metavar="SECONDS", help="of one cell")
-    parser.add_argument("--runs", type=Path, default=Path("runs") / NAME, help="the folder of the run folders")
-    parser.add_argument("--results", type=Path, help="the folder to record in")
-    parser.add_argument("--tiny", action="store_true", help="a few trees and steps, on a CPU")
-    options = parser.parse_args(given)
-    if not options.tiny and options.results is None:
-        options.results = RESULTS
-    if options.parts is None:
-        options.parts = PARSE if options.wikitext is None else f"{PARSE},{SILVER}"
-    return parser, options
-
-
-def stop(signal_number: int, _: object) -> NoReturn:
-    """End by an exception, so that what was started is ended too."""
-    sys.exit(128 + signal_number)
+def check(options: argparse.Namespace, parts: Sequence[str]) -> str | None:
+    """Return what is wrong with the options for these parts."""
+    if SILVER in parts and options.wikitext is None and options.cell is None:
+        return "--wikitext: say where WikiText-2 is, or leave silver out of --parts"
+    return None
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
     """Train and evaluate every cell that is not known yet, teachers first; return an exit code."""
+    if options.tiny:
+        write_tiny_trees(options)
     failed: dict[str, str] = {}
-
-    def ready(task: Task, failure: str | None) -> None:
-        print(f"{task.name}: {failure or 'ready'}", flush=True)
-        if failure is not None:
-            failed[task.name] = failure
-        summarise(options, parts, seeds, failed)
-
-    for part in parts:
-        waiting = [cell for cell in cells_of(part, seeds, options) if cell.found() is None]
-        threads = {"OMP_NUM_THREADS": "1"}
-        run_side_by_side([cell.task() for cell in waiting], options.jobs, options.limit, ready, threads)
-    summarise(options, parts, seeds, failed)
-    return 1 if failed else 0
-
-
-def main(given: Sequence[str] | None = None) -> int:
-    """Run the program; return its exit code."""
-    parser, options = arguments(given)
-    parts, seeds = options.parts.split(","), [int(seed) for seed in options.seeds.split(",")]
-    unknown = next((part for part in parts if part not in (PARSE, SILVER, EXPLORE)), None)
-    if unknown:
-        parser.error(f"--parts: `{unknown}` is not one of {PARSE}, {SILVER}, {EXPLORE}")
-    if SILVER in (*parts, options.cell) and options.wikitext is None:
-        parser.error("--wikitext: say where WikiText-2 is, or leave out silver")
-    try:
-        if options.tiny and not options.cell:
-            write_tiny_trees(options)
-        if options.cell:
-            Cell(options.cell, seeds[0], options).run()
-            return 0
-        signal.signal(signal.SIGTERM, stop)
-        return run(options, parts, seeds)
-    except HeedfulError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    asked = [Cell(part, seed, options) for part in parts for seed in seeds]
+    first = [cell for cell in asked if cell.part != SILVER]
+    cells.measure_cells(first, options, failed, lambda: summarise(options, asked, seeds, failed))
+    if SILVER in parts:
+        write_silver(options, [Cell(PARSE, seed, options) for seed in seeds])
+        rest = [cell for cell in asked if cell.part == SILVER]
+        cells.measure_cells(rest, options, failed, lambda: summarise(options, asked, seeds, failed))
+    return cells.show(summarise(options, asked, seeds, failed), failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = cells.make_parser(__doc__, NAME, PARTS)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="GUM's trees")
+    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, for silver trees")
+    parser.set_defaults(parts=PARSE)
+    cells.run_program(parser, PARTS, Cell, run, check)
