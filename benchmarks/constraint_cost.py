@@ -35,8 +35,8 @@ NAME: Final = "constraint_cost"
 FIGURES: Final = {"cpu": "ratio", "cuda": "ratio_gpu"}
 TINY: Final = (
     "model.width=32", "model.heads=2", "model.layers=1", "model.inner=64", "model.dropout=0.0",
-    "model.dropout_attention=0.0", "model.dropout_words=0.0", "train.steps=150", "train.device=cpu",
-    "train.precision=float32", "train.validation.every=150", "train.checkpoint_every=150", "data.batch_tokens=256",
+    "model.dropout_attention=0.0", "model.dropout_words=0.0", "train.steps=400", "train.device=cpu",
+    "train.precision=float32", "train.validation.every=400", "train.checkpoint_every=400", "data.batch_tokens=256",
     "train.schedule.lr=0.01", "train.schedule.warmup=20", "train.average={ last = 1 }", "train.threads=1",
 )  # fmt: skip
 TINY_SENTENCES: Final = 12
