@@ -54,7 +54,9 @@ class RepetitionPenaltyInSlots:
         """Start with the tokens of the sources."""
         sources = [token_ids(query.source) for query in queries]
         lengths = torch.tensor([len(source) for source in sources], device=slots.device)
-        tokens_N = torch.tensor([token for source in sources for token in source], device=slots.device)
+        tokens_N = torch.tensor(
+            [token for source in sources for token in source], dtype=torch.int64, device=slots.device
+        )
         seen_SKV = self._seen_RV.unflatten(0, (-1, self._beams))
         seen_SKV[slots] = False
         seen_SKV[slots.repeat_interleave(lengths, output_size=len(tokens_N)), :, tokens_N] = True

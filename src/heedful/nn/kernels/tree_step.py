@@ -32,7 +32,7 @@ def _step(
     part, label = tl.load(change + 3, there, 0), tl.load(change + 4, there, 0)
     innermost = tl.where(now > depth, label, tl.load(theirs + now, there, 0))
     state = tl.minimum(left, 1) * 12 + tl.minimum(fits, 1) * 6 + tl.minimum(now, 2) * 2 + part
-    reach = tl.max(depth, 0) + 2
+    reach = (tl.max(depth, 0) + 2).to(tl.int32)
     tl.debug_barrier()  # all rows must be read before any is written
     tl.store(counts + row * 4, left, there)
     tl.store(counts + row * 4 + 1, fits, there)
