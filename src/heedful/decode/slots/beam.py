@@ -23,10 +23,12 @@ from heedful.nn.kernels.beam_state import BeamState
 class BeamInSlots:
     """The K best unfinished hypotheses of each slot, best first, and the J best finished ones."""
 
-    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
+    def __init__(
+        self, slots: Slots, settings: SearchSettings, vocab_size: int, constraints: ConstraintsInSlots
+    ) -> None:
         self.settings = settings
         self._allowed_V = allowed_tokens(settings, vocab_size, slots.positions_S.device)
-        self._constraints = ConstraintsInSlots(slots, settings, vocab_size)
+        self._constraints = constraints
         penalties = [settings.penalty(max(1, length)) for length in range(slots.room + 2)]
         self._state = BeamState.idle(
             slots.ancestors_SKP, slots.positions_S, settings.nbest, penalties, settings.min_length, END

@@ -7,7 +7,8 @@ from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
 from heedful.decode.constraints.factories import ConstraintFactory, no_repeat
-from heedful.decode.constraints.protocol import SlotFactory, SlotRows
+from heedful.decode.constraints.prefix import PrefixInSlots
+from heedful.decode.constraints.protocol import SlotConstraint, SlotFactory, SlotRows
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
 from heedful.models.transformer.slots import Slots
@@ -19,12 +20,16 @@ def can_record(settings: SearchSettings) -> bool:
 
 
 class ConstraintsInSlots:
-    """All constraints of the settings, besides tokens that are never output and the minimum length."""
+    """All constraints of the settings, besides tokens that are never output and the minimum length.
 
-    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
+    Where targets are `prefixed`, they apply after the prefixes.
+    """
+
+    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int, prefixed: bool = False) -> None:
         count, beams, room = slots.ancestors_SKP.shape
         rows = SlotRows(count, beams, room, vocab_size, slots.ancestors_SKP.device)
-        self._rules = [factory.in_slots(rows) for factory in _factories(settings) if isinstance(factory, SlotFactory)]
+        made = [factory.in_slots(rows) for factory in _factories(settings) if isinstance(factory, SlotFactory)]
+        self._rules: list[SlotConstraint] = [PrefixInSlots(made, rows)] if prefixed else made
 
     def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:
         """Start sentences in these slots, each with its first token, if not `<s>`."""

@@ -20,11 +20,13 @@ from heedful.nn.decoding.best_tokens import best_tokens
 class GreedyInSlots:
     """One row per slot, which continues with its best token until that is `</s>`."""
 
-    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
+    def __init__(
+        self, slots: Slots, settings: SearchSettings, vocab_size: int, constraints: ConstraintsInSlots
+    ) -> None:
         self.settings, self._positions_S = settings, slots.positions_S
         count, room, device = len(slots.positions_S), slots.room, slots.positions_S.device
         self._allowed_V = allowed_tokens(settings, vocab_size, device)
-        self._constraints = ConstraintsInSlots(slots, settings, vocab_size)
+        self._constraints = constraints
         self.tokens_SP = torch.full((count, room + 2), BEGIN, device=device)  # from index 1 on
         self.log_p_S = torch.zeros(count, device=device)
         self.length_S = torch.zeros(count, dtype=torch.int64, device=device)

@@ -15,6 +15,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_prompts
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.beam import BeamInSlots
+from heedful.decode.slots.constraints import ConstraintsInSlots
 from heedful.decode.slots.frontier import SlotFrontier
 from heedful.decode.slots.greedy import GreedyInSlots
 from heedful.decode.slots.sampling import SamplingInSlots
@@ -31,11 +32,12 @@ _SHARE: Final = 8  # sentences are admitted when 1 / 8 of the slots are free
 class SlotRunner:
     """Buffers of one shape, and the step that is recorded on them."""
 
-    def __init__(self, model: Generator, shape: SlotShape, settings: SearchSettings) -> None:
+    def __init__(self, model: Generator, shape: SlotShape, settings: SearchSettings, prefixed: bool = False) -> None:
         weight, self._decoder = model.decoder.output.weight, cast(SlotDecoder, model.decoder)
         self._device, self._count = weight.device, shape.slots
         self._slots = slots = self._decoder.slots(shape)
-        frontier = _make_frontier(slots, settings, weight.shape[0])
+        constraints = ConstraintsInSlots(slots, settings, weight.shape[0], prefixed)
+        frontier = _make_frontier(slots, settings, weight.shape[0], constraints)
         self._frontier = frontier
         decoder = self._decoder
 
@@ -96,10 +98,12 @@ class SlotRunner:
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
 
 
-def _make_frontier(slots: Slots, settings: SearchSettings, vocab_size: int) -> SlotFrontier:
+def _make_frontier(
+    slots: Slots, settings: SearchSettings, vocab_size: int, constraints: ConstraintsInSlots
+) -> SlotFrontier:
     if settings.sampling is not None:
-        return SamplingInSlots(slots, settings, vocab_size)
-    return (BeamInSlots if settings.beam > 1 else GreedyInSlots)(slots, settings, vocab_size)
+        return SamplingInSlots(slots, settings, vocab_size, constraints)
+    return (BeamInSlots if settings.beam > 1 else GreedyInSlots)(slots, settings, vocab_size, constraints)
 
 
 class _Watch:

@@ -15,6 +15,7 @@ from heedful.decode.frontiers.sampling import draw, uniforms
 from heedful.decode.frontiers.token_scores import normaliser
 from heedful.decode.query import Query
 from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.slots.constraints import ConstraintsInSlots
 from heedful.decode.slots.greedy import GreedyInSlots
 from heedful.models.transformer.slots import Slots
 
@@ -22,8 +23,10 @@ from heedful.models.transformer.slots import Slots
 class SamplingInSlots(GreedyInSlots):
     """One row per slot, which continues with a random token until that is `</s>`."""
 
-    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int) -> None:
-        super().__init__(slots, settings, vocab_size)
+    def __init__(
+        self, slots: Slots, settings: SearchSettings, vocab_size: int, constraints: ConstraintsInSlots
+    ) -> None:
+        super().__init__(slots, settings, vocab_size, constraints)
         self._sampling = settings.sampling or Sampling()
         count, device = len(slots.positions_S), slots.positions_S.device
         self._uniform_SP = torch.zeros(count, slots.room + 2, dtype=torch.float64, device=device)

@@ -11,6 +11,7 @@ from typing import Final
 
 import torch
 
+from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_sources, token_ids
 from heedful.decode.settings import SearchSettings
@@ -43,7 +44,8 @@ class SlotSearch:
 
     def takes(self, settings: SearchSettings, queries: Sequence[Query]) -> bool:
         """Whether slots can do this search."""
-        free = not any(len(query.prefix) for query in queries)
+        never = {*NEVER, *settings.never}  # slots never output these, not even in a prefix
+        free = not any(never.intersection(query.prefix) for query in queries)
         decoder = self._model.decoder
         if not isinstance(decoder, SlotDecoder) or not decoder.decodes_in_slots:
             return False
@@ -69,7 +71,7 @@ class SlotSearch:
             shape = _shape(self._room(wave[0]), len(wave), settings, batch_tokens)
             if memory is not None:
                 shape = replace(shape, memory=next_power_of_two(memory.layout.tokens, _SMALLEST))
-            runner = self._runner(shape, settings)
+            runner = self._runner(shape, settings, any(len(query.prefix) for query in wave))
             for done, hypotheses in runner.run(wave, memory, settings.sampling.seed if settings.sampling else 0):
                 found.update(zip([indices[number] for number in done], hypotheses, strict=True))
                 progress(len(done))
@@ -115,17 +117,17 @@ class SlotSearch:
             return lambda queries: static([token_ids(query.source) for query in queries])
         return lambda queries: encoder(pack_sources(queries).to(device))  # others may ask the device for sizes
 
-    def _runner(self, shape: SlotShape, settings: SearchSettings) -> SlotRunner:
+    def _runner(self, shape: SlotShape, settings: SearchSettings, prefixed: bool) -> SlotRunner:
         """Return the runner for this shape, whatever the seed."""
         if settings.sampling is not None:
             settings = replace(settings, sampling=replace(settings.sampling, seed=0))
-        key = shape, settings
+        key = shape, settings, prefixed
         if key in self._runners:
             self._runners.move_to_end(key)
             return self._runners[key]
         while sum(runner.bytes for runner in self._runners.values()) > _HELD:
             self._runners.popitem(last=False)
-        self._runners[key] = made = SlotRunner(self._model, shape, settings)
+        self._runners[key] = made = SlotRunner(self._model, shape, settings, prefixed)
         return made
 
 

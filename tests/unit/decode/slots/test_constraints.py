@@ -86,6 +86,21 @@ def test_prompts_count_as_repeated_in_slots(kind: str) -> None:
     assert_the_same(*both(model, queries, settings, 64 * settings.beam))
 
 
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_targets_start_with_their_prefixes_in_slots(kind: str) -> None:
+    """Other rules apply after them; slots without a prefix are free from the start."""
+    rules = (no_repeat(1), penalise_repetition(1.5))
+    settings = SearchSettings(**SEARCHES[kind], max_extra=6, min_length=3, constraints=rules)
+    model = model_of()
+    prefixes = [[], [12, 12, 5], [9], [], [20, 21, 22, 23], [7, 7]]
+    queries = [
+        replace(query, prefix=prefix) for query, prefix in zip(sentences_of(model, 6, settings), prefixes, strict=True)
+    ]
+    found, expected = both(model, queries, settings, 64 * settings.beam)
+    assert_the_same(found, expected)
+    assert [list(best.tokens[: len(prefix)]) for (best, *_), prefix in zip(found, prefixes, strict=True)] == prefixes
+
+
 def test_equal_rules_share_what_was_recorded() -> None:
     model = model_of()
     finder = SlotSearch(model)

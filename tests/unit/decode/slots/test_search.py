@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.unit.decode.slots.small_searches import assert_the_same, in_slots, model_of, queries_of, search, sources_of
 
+from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.query import text_queries
@@ -164,7 +165,8 @@ def test_buffers_beyond_the_bound_are_given_up(monkeypatch: pytest.MonkeyPatch) 
         assert len(finder._runners) == kept
 
 
-def test_prefixes_are_left_to_the_reference() -> None:
-    model, settings = model_of(), SearchSettings()
-    sentences = text_queries([[5]], settings.max_extra, [[6]])
-    assert not SlotSearch(model).takes(settings, sentences)
+def test_prefixes_with_tokens_that_are_never_output_are_left_to_the_reference() -> None:
+    model, settings = model_of(), SearchSettings(never=(7,))
+    for prefix, taken in (([6], True), ([6, 7], False), ([UNKNOWN], False)):
+        sentences = text_queries([[5], [5]], settings.max_extra, [[], prefix])
+        assert SlotSearch(model).takes(settings, sentences) is taken
