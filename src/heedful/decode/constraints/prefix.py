@@ -81,11 +81,12 @@ class PrefixInSlots:
     def forbid(self, scores_RV: Float[Tensor, "R V"]) -> None:
         """Forbid all but the next token of the prefix; after its end, what the other constraints forbid."""
         wanted_S1 = self._tokens_SP.gather(1, self._index_S1)
-        _forbid_all_but(
-            scores_RV,
-            wanted_S1.expand(-1, self._beams).reshape(-1, 1),
-            lambda: [other.forbid(scores_RV) for other in self._others],
-        )
+        wanted_R1 = wanted_S1.expand(-1, self._beams).reshape(-1, 1)
+        _forbid_all_but(scores_RV, wanted_R1, lambda: self._forbid_others(scores_RV))
+
+    def _forbid_others(self, scores_RV: Tensor) -> None:
+        for other in self._others:
+            other.forbid(scores_RV)
 
     def follow(self, rows_R: Int[Tensor, "R"] | None, last_R: Int[Tensor, "R"]) -> None:
         """Go to the next step."""
@@ -95,7 +96,7 @@ class PrefixInSlots:
 
 
 def _forbid_all_but(
-    scores_RV: Float[Tensor, "R V"], wanted_R1: Int[Tensor, "R 1"], forbid_others: Callable[[], object]
+    scores_RV: Float[Tensor, "R V"], wanted_R1: Int[Tensor, "R 1"], forbid_others: Callable[[], None]
 ) -> None:
     """Forbid all but the wanted token of each row; where that is `<pad>`, only what the others forbid."""
     ended_R1 = wanted_R1 == PAD
