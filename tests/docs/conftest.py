@@ -174,6 +174,9 @@ def _write_texts(home: Path) -> None:
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
     _write(home / "texts.txt", ["The film was great.", "", "The plot was dull."])
     _write(home / "prompts.txt", ["the man", "a dog"])
+    said = {"tomato": ("T AH M EY T OW", "T AH M AA T OW"), "cat": ("K AE T",), "dog": ("D AO G",), "a": ("AH", "EY")}
+    for name in ("words.tsv", "words.valid.tsv", "words.test.tsv"):
+        _write(home / name, [f"{word}\t{variant}" for word, variants in said.items() for variant in variants])
     asked = report_questions("train", 200)
     questions = [{"question": question, "text": text, "answer": answers} for question, text, answers, _ in asked]
     _write(home / "questions.jsonl", [json.dumps(question) for question in questions])

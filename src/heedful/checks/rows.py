@@ -1,12 +1,12 @@
 """Reads the corpora of every task as rows of one or two texts, so that one set of checks serves all of them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from heedful.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import PAIRS
+from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus
 from heedful.config.corpora.questions import QuestionCorpus
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.corpora.trees import TreeCorpus
@@ -50,6 +50,10 @@ class RowForm:
         """Whether a row has a text in two languages."""
         return "target" in self.sides
 
+    def without(self, *kinds: str) -> "RowForm":
+        """Return the form of rows of which some kinds of problems are not told."""
+        return replace(self, kinds={kind: how for kind, how in self.kinds.items() if kind not in kinds})
+
     @property
     def labelled(self) -> bool:
         """Whether a row has a label."""
@@ -58,6 +62,8 @@ class RowForm:
 
 _WITHOUT_LENGTHS: Final = {kind: how for kind, how in TEXT_KINDS.items() if kind not in ("overlong", "cut")}
 _PAIRS: Final = RowForm("pairs", ("source", "target"), FINDING_KINDS)
+_GENERATED_PAIRS: Final = _PAIRS.without("ratio", "digits")  # lengths and numbers differ as they should
+_VARIANTS: Final = _PAIRS.without("ambiguous")
 _LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_000)
 _TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
 _TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # long sentences are cut between words
@@ -79,7 +85,9 @@ def labels_of_task(recipe: Recipe) -> Labels:
 def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm:
     """Return the form of a corpus's rows; `running` says whether the task reads texts in windows."""
     if isinstance(corpus, PAIRS):
-        return _PAIRS
+        if isinstance(corpus, BuiltinCorpus):
+            return _GENERATED_PAIRS
+        return _VARIANTS if corpus.variants else _PAIRS
     if isinstance(corpus, PlainTexts):
         return _LINES
     if isinstance(corpus, QuestionCorpus):

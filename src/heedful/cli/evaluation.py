@@ -12,6 +12,7 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.translate import TRANSLATE
 from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -69,6 +70,10 @@ def _refuse_what_the_task_lacks(request: EvaluationRequest, rules: TaskRules) ->
         raise UserError(
             f"--source and --target are for texts with labels or translations, but {request.models[0]} is a model that "
             f"{rules.does}: leave them out."
+        )
+    if any(corpus.references for corpus in request.given) and rules.name != TRANSLATE.name:
+        raise UserError(
+            f"--target is given several times, but {request.models[0]} is a model that {rules.does}: name one."
         )
     if request.output and not rules.outputs:
         raise UserError(

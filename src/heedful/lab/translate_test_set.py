@@ -12,7 +12,7 @@ from typing import Final, Literal, Unpack
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
-from heedful.data.corpora.pairs import read_pairs
+from heedful.data.corpora.pairs import read_pairs, read_references
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import HeedfulError, UserError, by_caller, suggestion
@@ -145,8 +145,8 @@ def _corpus(recipe: Recipe, split: Part, wanted: str | None, model: str) -> AnyC
 
 
 def _sentences(corpus: AnyCorpus, recipe: Recipe) -> Sentences:
-    pairs = list(read_pairs(corpus, recipe.data.folder))
-    sources, references = (tuple(pair[side] for pair in pairs) for side in (0, 1))
+    rows = list(read_references(corpus, recipe.data.folder))
+    sources, references = tuple(source for source, _ in rows), tuple(reference for _, reference in rows)
     return Sentences(corpus.title, sources, references, corpus.to)
 
 

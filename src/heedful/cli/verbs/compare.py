@@ -45,7 +45,10 @@ def command(
         ),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their references.")] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", metavar="FILE", help="Their references; repeatable for several of each sentence."),
+    ] = None,
     to: ToOption = None,
     split: Annotated[
         Literal["valid", "test"] | None,
@@ -84,6 +87,7 @@ def command(
     Language models are compared by how well they predict the documents of the test set of their recipes.
     """
     check_output(output)
+    target = target or None
     side_a, side_b = _names(a, "A"), _names(b, "B")
     names = tuple(dict.fromkeys([*side_a, *side_b]))
     models = tuple(name for name in names if _is_model(name))
@@ -192,7 +196,7 @@ def _is_model(name: str) -> bool:
 def _check_options(
     models: Sequence[str],
     source: str | None,
-    target: str | None,
+    target: Sequence[str] | None,
     to: str | None,
     of_recipes: Mapping[str, str | None],
     of_models: Mapping[str, object],
@@ -221,19 +225,20 @@ def _check_length_shift(models: Sequence[str], decoding: DecodingOptions) -> Non
         decoding.check_length_shift(read_description(Path(model))[0].decode.length_penalty_kind)
 
 
-def _read_sentences(source: str | None, target: str, to: str | None) -> "Sentences":
+def _read_sentences(source: str | None, targets: Sequence[str], to: str | None) -> "Sentences":
     from heedful.lab.compare import Sentences
 
-    references = _lines(target)
-    if source is None:
-        return Sentences(target, None, references)
-    sources = _lines(source)
-    if len(sources) != len(references):
-        raise UserError(
-            f"{source} has {len(sources):,} lines but {target} has {len(references):,}: line n of one belongs to "
-            "line n of the other."
-        )
-    return Sentences(f"{source} + {target}", sources, references, to or "")
+    files = {name: _lines(name) for name in ([] if source is None else [source]) + [*targets]}
+    (first, lines), *others = files.items()
+    for name, here in others:
+        if len(here) != len(lines):
+            raise UserError(
+                f"{first} has {len(lines):,} lines but {name} has {len(here):,}: line n of one belongs to line n of "
+                "the other."
+            )
+    several = tuple(zip(*(files[name] for name in targets), strict=True))
+    references = several if len(targets) > 1 else files[targets[0]]
+    return Sentences(" + ".join(files), None if source is None else files[source], references, to or "")
 
 
 def _lines(name: str) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def _data_files(recipe: Recipe) -> list[tuple[str, str]]:
         corpora = getattr(recipe.data, split)
         for number, corpus in enumerate(corpora):
             table = f"data.{split}.{number}" if len(corpora) > 1 else f"data.{split}"
-            found += [(f"{table}.{key}", name) for key, name in zip(corpus.file_keys, corpus.files(), strict=True)]
+            found += [(f"{table}.{key}", name) for key, name in corpus.named_files()]
     return found
 
 

@@ -36,7 +36,12 @@ def command(
         typer.Option("--source", metavar="FILE", help="Sentences to translate, tag or parse, or texts to classify."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="FILE", help="Their references, labels or trees.")
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="FILE",
+            help="Their references, labels or trees; repeatable for several references of each sentence.",
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
@@ -142,15 +147,18 @@ def command(
         record_figures(record, figures(results), [one.seed for one in results])
 
 
-def _given_files(source: str | None, target: str | None, split: str | None, to: str | None) -> tuple[TextCorpus, ...]:
+def _given_files(
+    source: str | None, targets: list[str] | None, split: str | None, to: str | None
+) -> tuple[TextCorpus, ...]:
     """The corpus of the command line, or nothing."""
-    if source is None and target is None:
+    if source is None and not targets:
         if to:
             raise UserError("--to is for --source and --target: the recipe's corpora have their own `to`.")
         return ()
-    if source is None or target is None:
+    if source is None or not targets:
         missing = "--source" if source is None else "--target"
         raise UserError(f"{missing} is missing: --source and --target go together, line by line.")
     if split:
         raise UserError("--split chooses among the recipe's corpora: leave it out next to --source and --target.")
-    return (TextCorpus(source=str(Path(source).absolute()), target=str(Path(target).absolute()), to=to or ""),)
+    first, *others = (str(Path(name).absolute()) for name in targets)
+    return (TextCorpus(source=str(Path(source).absolute()), target=first, references=tuple(others), to=to or ""),)

@@ -8,6 +8,7 @@ from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, 
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.section import as_tuple
 
 # The key that a corpus has decides its form; without one, it is two files.
 FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad")
@@ -30,10 +31,6 @@ def _corpus_form(value: Any) -> str:
     return form or ("text" if has("text") else "pairs")
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
-
-
 SPLITS: Final = ("train", "valid", "test")  # keys of [data]
 AnyCorpus = Annotated[
     Annotated[TextCorpus, Tag("pairs")]
@@ -52,4 +49,4 @@ AnyCorpus = Annotated[
     | Annotated[BuiltinQuestions, Tag("builtin_questions")],
     Discriminator(_corpus_form),
 ]
-Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(_as_tuple)]  # one table, or a list of them
+Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(as_tuple)]  # one table, or a list of them

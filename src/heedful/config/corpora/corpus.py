@@ -1,5 +1,6 @@
 """What every corpus of a recipe has: its keys, its files, and the facts that its form declares about itself."""
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -40,7 +41,13 @@ class Corpus(Section):
 
     def files(self) -> tuple[str, ...]:
         """Return the names of the corpus's files."""
-        return tuple(getattr(self, key) for key in self.file_keys)
+        return tuple(name for _, name in self.named_files())
+
+    def named_files(self) -> Iterator[tuple[str, str]]:
+        """Yield the names of the corpus's files, each with the key that has it."""
+        for key in self.file_keys:
+            value = getattr(self, key)
+            yield from ((key, name) for name in ([value] if isinstance(value, str) else value))
 
     @property
     def has_header(self) -> bool:
@@ -78,7 +85,7 @@ class GeneratedCorpus(Corpus):
     builtin: str
     """Name of the generator."""
     part: Literal["train", "valid", "test"] = "train"
-    """Part of what is generated; parts have nothing in common, and "test" combines words as no other part does."""
+    """Part of what is generated; parts have nothing in common."""
     count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
     """Number of sentence pairs, or of questions."""
 

@@ -1,28 +1,42 @@
 """Corpora of pairs of sentences: aligned files, tables, JSON Lines, and the generator that ships with Heedful."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator
 
 from heedful.config.corpora.corpus import Column, Corpus, GeneratedCorpus, Separator
+from heedful.config.section import as_tuple
 
 
-class TextCorpus(Corpus):
+class FiledPairs(Corpus):
+    """Keys of every corpus of pairs in files."""
+
+    later_keys: ClassVar[tuple[str, ...]] = ("variants",)
+
+    variants: bool = False
+    """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
+
+
+class TextCorpus(FiledPairs):
     """Two files aligned by line: plain, .gz, .xz, or a member of a .zip ("corpus.zip:train.en")."""
 
     frozen_kind = "TextCorpus"
-    file_keys = ("source", "target")
+    file_keys = ("source", "target", "references")
 
     source: str
     """File of source sentences."""
     target: str
     """File of target sentences."""
+    references: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    """Further files of references, for evaluation: line n of each belongs to line n of the source."""
 
 
-class TsvCorpus(Corpus):
+class TsvCorpus(FiledPairs):
     """Tab-separated columns of one file, by their numbers from 1 on, or by their names in the first line."""
 
     frozen_kind = "TsvCorpus"
     file_keys = ("tsv",)
-    later_keys: ClassVar[tuple[str, ...]] = ("header",)
+    later_keys: ClassVar[tuple[str, ...]] = ("header", "variants")
 
     tsv: str
     """File of tab-separated columns."""
@@ -34,7 +48,7 @@ class TsvCorpus(Corpus):
     """Whether the first line has the names of columns; it always has where a column is given by name."""
 
 
-class CsvCorpus(Corpus):
+class CsvCorpus(FiledPairs):
     """Columns of one CSV file, by their numbers from 1 on, or by their names in the first line."""
 
     frozen_kind = "CsvCorpus"
@@ -52,7 +66,7 @@ class CsvCorpus(Corpus):
     """Character between columns."""
 
 
-class JsonlCorpus(Corpus):
+class JsonlCorpus(FiledPairs):
     """Fields of one JSON object per line."""
 
     frozen_kind = "JsonlCorpus"
@@ -71,7 +85,7 @@ class BuiltinCorpus(GeneratedCorpus):
 
     frozen_kind = "BuiltinCorpus"
 
-    builtin: Literal["english-spanish"]
+    builtin: Literal["english-spanish", "dates"]
 
 
 PAIRS = (TextCorpus, TsvCorpus, CsvCorpus, JsonlCorpus, BuiltinCorpus)

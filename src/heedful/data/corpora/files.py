@@ -21,6 +21,7 @@ GENERATORS: Final[Mapping[str, list[str]]] = {
         "5c90cf5790c665a896f442556b862abacb89389d23e5c80943bf74bb6d57800f",
     ],
     "reports": ["1"],
+    "dates": ["1"],
 }
 
 

@@ -1,15 +1,16 @@
 """Pairs of sentences from every kind of corpus that a recipe can name."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Final, assert_never
 
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, FiledPairs, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.corpora.trees import TreeCorpus
-from heedful.data.builtin import english_spanish
+from heedful.data.builtin.dates import date_pairs
+from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.json_rows import json_object, text_field
 from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
@@ -19,6 +20,10 @@ from heedful.data.text_form import TOO_LONG, TextForm
 from heedful.errors import UserError
 
 Pair = tuple[str, str]
+_GENERATORS: Final[Mapping[str, Callable[[str, int], Iterator[Pair]]]] = {
+    "english-spanish": sentence_pairs,
+    "dates": date_pairs,
+}
 AS_IT_STANDS: Final = TextForm()
 
 
@@ -28,6 +33,32 @@ def read_pairs(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STAND
     if form == AS_IT_STANDS:
         return pairs
     return ((form.of_line(source), form.of_line(target)) for source, target in pairs)
+
+
+def read_references(
+    corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS
+) -> Iterator[tuple[str, str | tuple[str, ...]]]:
+    """Yield each source of a corpus with its reference, or with all of them if the corpus may have several.
+
+    Targets of one source are references of it if the corpus has `variants`; sources then come in the order in which
+    they occur first, and blank pairs are left out. Those of further files (`references`) are so line by line.
+    """
+    references = corpus.references if isinstance(corpus, TextCorpus) else ()
+    variants = isinstance(corpus, FiledPairs) and corpus.variants
+    if not references and not variants:
+        yield from read_pairs(corpus, folder, form)
+        return
+    others = [corpus.model_copy(update={"target": name, "references": ()}) for name in references]
+    rows = zip(*(read_pairs(one, folder, form) for one in (corpus, *others)), strict=True)
+    found = ((pairs[0][0], tuple(target for _, target in pairs)) for pairs in rows)
+    if not variants:
+        yield from found
+        return
+    targets: dict[str, dict[str, None]] = {}
+    for source, several in found:
+        if source.strip():
+            targets.setdefault(source, {}).update(dict.fromkeys(target for target in several if target.strip()))
+    yield from ((source, tuple(several)) for source, several in targets.items() if several)
 
 
 def is_blank(pair: Pair) -> bool:
@@ -43,13 +74,13 @@ def why_blank(pair: Pair) -> str:
 def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
     match corpus:
         case TextCorpus():
-            return _text_pairs(*files_of(corpus, folder))
+            return _text_pairs(*files_of(corpus, folder)[:2])
         case TsvCorpus() | CsvCorpus():
             return _table_pairs(corpus, *files_of(corpus, folder))
         case JsonlCorpus():
             return _jsonl_pairs(corpus, *files_of(corpus, folder))
         case BuiltinCorpus():
-            return english_spanish.sentence_pairs(corpus.part, corpus.count)
+            return _GENERATORS[corpus.builtin](corpus.part, corpus.count)
         case TreeCorpus():
             return _tree_pairs(corpus, folder)
         case TsvTexts() | CsvTexts() | JsonlTexts() | ConllTexts() | PlainTexts():

@@ -8,7 +8,7 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import TRANSLATE
-from heedful.data.corpora.pairs import read_pairs
+from heedful.data.corpora.pairs import read_references
 from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
@@ -48,9 +48,9 @@ class TranslateTask(SequenceTask):
         show: ShowProgress = show_nothing,
     ) -> TranslationEvaluation:
         """Translate a corpus and compare with its references; `options` are those of the search."""
-        pairs = list(read_pairs(corpus, folder))
-        sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+        rows = list(read_references(corpus, folder))
+        sources, references = [source for source, _ in rows], [reference for _, reference in rows]
         asked: dict[str, Any] = {**(options or {}), "to": corpus.to or None}
         metrics = asked.pop("metric", None)
-        with show("translating", len(pairs)) as progress:
+        with show("translating", len(rows)) as progress:
             return evaluate(model, sources, references, name=corpus.title, progress=progress, metrics=metrics, **asked)

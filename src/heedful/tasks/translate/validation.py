@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
-from heedful.data.corpora.pairs import is_blank, read_pairs
+from heedful.data.corpora.pairs import is_blank, read_references
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
+from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.summed_metrics import METRICS, MetricName
 from heedful.models.bundle import Bundle
@@ -39,7 +40,7 @@ class TranslationValidator(SequenceValidator):
             to = languages if any(languages) else None
             found = self._model.translate_detailed(sources, progress=advance, to=to)
         outputs = [best.text for best, *_ in found]
-        compared = compare(self._model, outputs, references, languages, self._names)
+        compared = compare(self._model, outputs, uniform(references), languages, self._names)
         own = score_outputs(self.metrics, compared.translations, compared.references)
         return {**{name: one.score for name, one in compared.scores.items()}, **own}
 
@@ -50,14 +51,19 @@ class TranslationValidator(SequenceValidator):
         return tuple(dict.fromkeys((*self._model.recipe.evaluate.metrics, *decides)))
 
     @cached_property
-    def _pairs(self) -> list[tuple[str, str, str]]:
+    def _pairs(self) -> list[tuple[str, Reference, str]]:
         """Return sources, references and target languages."""
         data = self._model.recipe.data
-        texts: list[tuple[str, str, str]] = []
+        texts: list[tuple[str, Reference, str]] = []
         for corpus, share in zip(data.valid, self._shares, strict=True):
-            pairs = (pair for pair in read_pairs(corpus, data.folder, TextForm.of(data)) if not is_blank(pair))
-            texts += [(source, target, corpus.to) for source, target in islice(pairs, share)]
+            rows = (row for row in read_references(corpus, data.folder, TextForm.of(data)) if _has_text(row))
+            texts += [(source, reference, corpus.to) for source, reference in islice(rows, share)]
         return texts
+
+
+def _has_text(row: tuple[str, Reference]) -> bool:
+    """Whether a source and one of its references are not blank."""
+    return not all(is_blank((row[0], variant)) for variant in variants_of(row[1]))
 
 
 def _refuse_too_long_to_translate(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:

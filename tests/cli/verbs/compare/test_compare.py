@@ -219,3 +219,20 @@ def test_cut_translations_are_mentioned(
     assert comparing(reversing_folder, reversing_folder, "--corpus", "second") == 0
     told = f"heedful: {reversing_folder}: 3 translations were cut at the maximum length: raise --max-extra."
     assert told in capsys.readouterr().err.splitlines()
+
+
+def test_files_are_compared_by_error_rates_with_several_references(tmp_path: Path, capsys: Capture) -> None:
+    lines = {
+        "a": ["K AE T"] * 20, "b": ["K AA T", "K AE"] * 10, "1": ["K AE T"] * 20, "2": ["K AA T"] * 20,
+    }  # fmt: skip
+    for name, texts in lines.items():
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    files = [tmp_path / name for name in ("a", "b")]
+    targets: list[str | Path] = ["--target", tmp_path / "1", "--target", tmp_path / "2"]
+    assert comparing(*files, *targets, "--metric", "per", "--metric", "exact_match", "--json") == 0
+    per, exact = json.loads(capsys.readouterr().out)["metrics"]
+    assert (per["metric"], per["signature"]) == ("PER", "nrefs:2|case:mixed|unit:symbol")
+    assert per["a"]["mean"] == 0
+    assert per["b"]["mean"] == pytest.approx(100 * 10 / 60)
+    assert per["better"] == exact["better"] == "A"
+    assert (exact["a"]["mean"], exact["b"]["mean"]) == (100, 50)

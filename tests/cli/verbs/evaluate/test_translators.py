@@ -339,3 +339,20 @@ def test_other_metrics_are_asked_for_by_name(reversing_folder: Path, pair: tuple
     assert exact.split()[:2] == ["exact", "66.67%"]
     assert evaluate(reversing_folder, *given, "--metric", "bluu") == 2
     assert capsys.readouterr().err == "heedful: error: `bluu` is not a metric. Did you mean `bleu`?\n"
+
+
+def test_several_references_of_each_sentence(
+    reversing_folder: Path, pair: tuple[Path, Path], tmp_path: Path, capsys: Capture
+) -> None:
+    second = tmp_path / "y.out"
+    second.write_text("no\nno\ngnu fox\n")
+    given = ("--source", pair[0], "--target", pair[1], "--target", second)
+    assert evaluate(reversing_folder, *given, "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["corpora"]
+    assert found["exact_match"] == 1
+    assert found["bleu"]["signature"] == SIGNATURE.replace("nrefs:1", "nrefs:2")
+    streams = [path.read_text().splitlines() for path in (pair[1], second)]
+    assert found["bleu"]["score"] == sacrebleu.corpus_bleu(["bee ant", "eel dog cat", "gnu fox"], streams).score
+    second.write_text("no\n")
+    assert evaluate(reversing_folder, *given) == 2
+    assert "has 1 lines but" in capsys.readouterr().err

@@ -48,9 +48,11 @@ def test_the_toml_of_a_recipe_reads_well() -> None:
     text = recipe_to_toml(rich_recipe("corpora", "a.en"))
     assert text.startswith(
         '[data]\nfolder = "corpora"\ntrain = [\n'
-        '  { name = "", weight = 0.1, lines = "", to = "", source = "a.en", target = "b" },\n'
-        '  { name = "", weight = 1.0, lines = "", to = "", tsv = "c", source = 1, target = 3, header = false },\n]\n'
-        'valid = { name = "", weight = 1.0, lines = "", to = "", '
+        '  { name = "", weight = 0.1, lines = "", to = "", variants = false, source = "a.en", target = "b", '
+        "references = [] },\n"
+        '  { name = "", weight = 1.0, lines = "", to = "", variants = false, tsv = "c", source = 1, target = 3, '
+        "header = false },\n]\n"
+        'valid = { name = "", weight = 1.0, lines = "", to = "", variants = false, '
         'jsonl = "a.en", source = "source", target = "target" }\n'
     )
     assert '\n\n[tokenizer]\nkind = "word"\njoint = true\nsample = 1000000\nsize = 50000\n' in text

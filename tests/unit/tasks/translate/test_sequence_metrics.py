@@ -8,7 +8,7 @@ from tests.text_models import classifier_recipe, film_texts, fresh_classifier, w
 
 import heedful
 from heedful.config.decode import Evaluate
-from heedful.config.train import Validation
+from heedful.config.train.table import Validation
 from heedful.data.token_store import TokenStore
 from heedful.errors import UserError
 from heedful.metrics.edits import variants_of

@@ -23,6 +23,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Corpus.to": '"de"',
     "TextCorpus.source": '"train.en"',
     "TextCorpus.target": '"train.de"',
+    "TextCorpus.references": '["test.2.de", "test.3.de"]',
     "TsvCorpus.tsv": '"pairs.tsv.gz"',
     "CsvCorpus.csv": '"pairs.csv"',
     "JsonlCorpus.jsonl": '"pairs.jsonl"',

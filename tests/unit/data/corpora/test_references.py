@@ -1,0 +1,54 @@
+"""Several references of one source: variants in a table, and further files line by line."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.config.corpora.pairs import JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.data.corpora.files import content_key
+from heedful.data.corpora.pairs import read_pairs, read_references
+from heedful.data.text_form import TextForm
+from heedful.errors import UserError
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    (tmp_path / "words.tsv").write_text("a\tAH\ncat\tK AE T\na\tEY\n\t\nA\tEY\na\tAH\nb\t\n")
+    return str(tmp_path)
+
+
+def test_targets_of_one_source_are_its_references_and_come_where_it_occurs_first(words: str) -> None:
+    corpus = TsvCorpus(tsv="words.tsv", variants=True)
+    assert [*read_references(corpus, words)] == [("a", ("AH", "EY")), ("cat", ("K AE T",)), ("A", ("EY",))]
+    lowercase = TextForm(lowercase=True)
+    assert next(read_references(corpus, words, lowercase)) == ("a", ("ah", "ey"))
+
+
+def test_every_variant_is_an_example_of_training(words: str) -> None:
+    plain, variants = TsvCorpus(tsv="words.tsv"), TsvCorpus(tsv="words.tsv", variants=True)
+    assert [*read_pairs(variants, words)] == [*read_pairs(plain, words)] == [*read_references(plain, words)]
+
+
+def test_a_corpus_without_variants_has_the_cache_key_that_it_always_had(words: str) -> None:
+    plain, variants = TsvCorpus(tsv="words.tsv"), TsvCorpus(tsv="words.tsv", variants=True)
+    assert "variants" not in str(content_key(plain, words))
+    assert content_key(plain, words) != content_key(variants, words)
+    assert JsonlCorpus(jsonl="x").options() == {"lines": "", "to": "", "source": "source", "target": "target"}
+    assert TextCorpus(source="x", target="y").options() == {"lines": "", "to": ""}
+
+
+def test_further_files_have_further_references(tmp_path: Path) -> None:
+    for name, text in {"in": "a\nb\n", "1": "A\nB\n", "2": "AA\nBB\n"}.items():
+        (tmp_path / name).write_text(text)
+    corpus = TextCorpus(source="in", target="1", references=("2",))
+    assert [*read_references(corpus, str(tmp_path))] == [("a", ("A", "AA")), ("b", ("B", "BB"))]
+    assert [*read_pairs(corpus, str(tmp_path))] == [("a", "A"), ("b", "B")]
+    assert corpus.files() == ("in", "1", "2")
+    assert [*corpus.named_files()] == [("source", "in"), ("target", "1"), ("references", "2")]
+    part = corpus.model_copy(update={"lines": "2-2"})
+    assert [*read_references(part, str(tmp_path))] == [("b", ("B", "BB"))]
+    (tmp_path / "2").write_text("AA\n")
+    with pytest.raises(
+        UserError, match=r"^.*2 has 1 lines but .*in has 2: line n of one belongs to line n of the other\.$"
+    ):
+        list(read_references(corpus, str(tmp_path)))
