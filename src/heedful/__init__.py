@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from heedful.tasks.tag.model import Tagger
     from heedful.tasks.tag.tagging import TaggedSpan, Tagging
     from heedful.tasks.translate.model import Translation, Translator
+    from heedful.tasks.translate.reranking import Reranked
     from heedful.tasks.translate.scoring import PairScore
     from heedful.training.trainer import StepMetrics
     from heedful.trees import Leaf, Tree
@@ -68,6 +69,7 @@ __all__ = [
     "Parser",
     "Reader",
     "Recipe",
+    "Reranked",
     "Run",
     "Sampling",
     "Span",
@@ -113,6 +115,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Parser": "heedful.tasks.parse.model",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
+    "Reranked": "heedful.tasks.translate.reranking",
     "Run": "heedful.runs.result",
     "Sampling": "heedful.decode.settings",
     "Span": "heedful.tasks.answer.answer",

@@ -177,6 +177,8 @@ def _write_texts(home: Path) -> None:
     said = {"tomato": ("T AH M EY T OW", "T AH M AA T OW"), "cat": ("K AE T",), "dog": ("D AO G",), "a": ("AH", "EY")}
     for name in ("words.tsv", "words.valid.tsv", "words.test.tsv"):
         _write(home / name, [f"{word}\t{variant}" for word, variants in said.items() for variant in variants])
+    _write(home / "nbest.txt", [f"0 ||| {text} ||| a= 1 ||| -0.5" for text in ("ein Hund", "der Mann")])
+    _write(home / "nbest.tsv", [f"a dog\t{text}\t-0.5" for text in ("ein Hund", "der Mann")])
     asked = report_questions("train", 200)
     questions = [{"question": question, "text": text, "answer": answers} for question, text, answers, _ in asked]
     _write(home / "questions.jsonl", [json.dumps(question) for question in questions])

@@ -75,6 +75,9 @@ def test_score_refuses_what_belongs_to_the_other_kind_of_model(
     assert refused(capsys, "score", model, "--source", file, "--target", file) == (
         f"--source is for translators, which {model} is not: leave it out."
     )
+    assert refused(capsys, "score", model, "-t", "a\tb", "--rerank") == (
+        f"--rerank is for translators, which {model} is not: leave it out."
+    )
     assert refused(capsys, "score", reversing_folder, "-t", "ant\tant", "--stride", "3") == (
         f"--stride is for language models, which {reversing_folder} is not: leave it out."
     )

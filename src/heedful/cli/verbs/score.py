@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,6 +23,7 @@ from heedful.cli.options import (
 from heedful.cli.output import check_output, line_writer
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.data.corpora.files import check_files
+from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.data.corpora.pairs import read_pairs
 from heedful.errors import UserError
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.model import Translator
 
 _EACH_LINE: Final = "one text per line, or a source and its translation, separated by a tab"
+_EACH_CANDIDATE: Final = "a source and a candidate, separated by a tab, on each line"
 
 
 def command(
@@ -50,6 +53,19 @@ def command(
     whole: Annotated[
         bool, typer.Option("--whole", help="Language models: take each file as one text, not as one per line.")
     ] = False,
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Translators: order n-best lists anew, and write the best of each.")
+    ] = False,
+    whole_lists: Annotated[
+        bool, typer.Option("--all", help="With --rerank: write whole lists, best first, with their scores.")
+    ] = False,
+    weight: Annotated[
+        float, typer.Option("--weight", help="With --rerank: weight of the lists' own scores, added to the model's.")
+    ] = 0.0,
+    length_penalty: Annotated[
+        float | None,
+        typer.Option("--length-penalty", min=0, help="With --rerank: alpha of the length penalty (default: recipe's)."),
+    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Add every token with its log probability.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line, tokens included.")] = False,
     output: OutputOption = None,
@@ -61,10 +77,31 @@ def command(
     Writes one line per pair or text: its log probability, and the mean per token (`</s>` counts). A text is a line of a
     file, an argument or a line of standard input. A pair is such a line with a tab between source and translation, or a
     line of --source with the same line of --target.
+
+    With --rerank, each line is a candidate of another system: `source TAB text TAB score`, lines of one source
+    together, or with --source in the form of Moses, `id ||| text ||| features ||| score`, the id counting the lines of
+    --source from 0. Scores may be missing. Candidates are ordered by log P / length penalty + weight * score.
     """
     if as_json and tokens:
         raise UserError("--json has the tokens in every object: leave out --tokens.")
     check_output(output)
+    _check_rerank(
+        rerank,
+        {"--all": whole_lists, "--weight": weight, "--length-penalty": length_penalty is not None},
+        {"--target": target, "--tokens": tokens, "--stride": stride, "--whole": whole},
+    )
+    if as_json and whole_lists:
+        raise UserError("--json has the whole list in every object: leave out --all.")
+    if rerank:
+        lists = open_inputs(inputs, text, _EACH_CANDIDATE)
+        with messages.busy(f"loading {model}"):
+            translator = _translator(model, device, precision, others)
+        with line_writer(output) as write:
+            for line in _reranked(
+                translator, lists, source, (whole_lists, as_json), weight=weight, length_penalty=length_penalty, to=to
+            ):
+                write(line)
+        return
     corpus = _corpus(source, target, inputs, text)
     entries = [] if corpus else open_inputs(inputs, text, _EACH_LINE)
     entries = [as_one_text(entry) for entry in entries] if whole else entries
@@ -84,6 +121,47 @@ def command(
     with line_writer(output) as write:
         for scored in scores:
             write(_object(scored) if as_json else _columns(scored, tokens))
+
+
+def _check_rerank(rerank: bool, only: Mapping[str, object], never: Mapping[str, object]) -> None:
+    """Refuse options that need --rerank, or that it does not take."""
+    idle = next((option for option, value in (never if rerank else only).items() if value), None)
+    if idle is not None and rerank:
+        raise UserError(f"{idle} is not for --rerank, which reads lists of candidates: leave it out.")
+    if idle is not None:
+        raise UserError(f"{idle} is for --rerank: leave it out.")
+
+
+def _translator(model: str, device: str, precision: str, others: list[str] | None) -> "Translator":
+    from heedful.models.bundle import read_description
+    from heedful.tasks.translate.model import load
+
+    _refuse_idle({"--rerank": read_description(Path(model))[0].rules.scored == "texts"}, True, model)
+    return load(model, device, precision, others or ())
+
+
+def _reranked(
+    translator: "Translator",
+    lists: Sequence[InputLines],
+    source: str | None,
+    form: tuple[bool, bool],
+    **options: Any,
+) -> Iterator[str]:
+    """Yield the lines to write: of each list the best candidate, all of them, or one object."""
+    from heedful.cli.nbest_lists import read_nbest_lists
+    from heedful.tasks.translate.reranking import rerank
+
+    sources = None if source is None else list(read_lines(replace(locate(source), hint="")))
+    whole, as_json = form
+    for entry in lists:
+        read = read_nbest_lists(entry.lines(), entry.name, sources, source or "")
+        for listed, ranked in rerank(translator, read, ready=entry.ready, name=entry.name, **options):
+            if as_json:
+                yield json.dumps({"source": listed.source, "candidates": list(map(asdict, ranked))}, ensure_ascii=False)
+            elif whole:
+                yield from map(listed.line, ranked)
+            else:
+                yield ranked[0].text
 
 
 def _of_texts(generator: "TextGenerator", entries: Sequence[InputLines], stride: int | None) -> "Iterator[TokenScores]":

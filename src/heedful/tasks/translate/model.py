@@ -34,6 +34,7 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
+from heedful.tasks.translate.reranking import Reranked, rerank_one
 from heedful.tasks.translate.scoring import PairScore, refuse_long_side, score_tokens
 from heedful.tasks.translate.translation import BLANK
 from heedful.tasks.translate.translation import Translation as Translation
@@ -219,6 +220,23 @@ class Translator(LoadedModel[EncoderDecoder]):
             return self._score_pairs([source for source, _ in part], [target for _, target in part], to, name, first)
 
         return answer_stream(pairs, scored, chunk=chunk, ready=ready)
+
+    def rerank(
+        self,
+        source: str,
+        candidates: Sequence[str],
+        scores: Sequence[float] | None = None,
+        *,
+        weight: float = 0.0,
+        length_penalty: float | None = None,
+        to: str | None = None,
+    ) -> list[Reranked]:
+        """Order candidate translations of a source, of any system, by log P / length penalty, best first.
+
+        With a `weight`, the system's own `scores` count too: the order is by the model's score + weight * theirs. The
+        length penalty is that of the recipe's [decode], with another alpha if `length_penalty` is given.
+        """
+        return rerank_one(self, source, candidates, scores, weight=weight, length_penalty=length_penalty, to=to)
 
     def _score_pairs(
         self, sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
