@@ -20,6 +20,7 @@ from uuid import uuid4
 from heedful.arguments import check_text
 from heedful.config.corpora.pairs import JsonlCorpus
 from heedful.config.corpora.questions import JsonlQuestions
+from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.cache import cache_folder
@@ -80,6 +81,11 @@ class RowForm:
 
 def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
     """Write rows to the cache, and return the corpus table that names them; `name` is their name in messages."""
+    if rules.takes(TreeCorpus(trees="")):
+        raise UserError(
+            f"`{name}` is given in memory, but {rules.learner} learns from files: write one bracketed tree per line, and "
+            "name the file by `trees` in the recipe."
+        )
     folder = cache_folder() / _FOLDER
     with machine_faults(folder), user_faults(folder, WRITING_FAULTS):
         folder.mkdir(parents=True, exist_ok=True)

@@ -40,6 +40,7 @@ class ParseEvaluation:
     predicted: tuple[Tree | None, ...]
     result: BracketScores
     seconds: float  # time to parse
+    lines: tuple[bool, ...]  # whether each line of the corpus has a tree: the others are left out
     own: Mapping[str, float] = field(default_factory=dict)  # scores by metrics of the caller's program
 
     def with_metrics(self, metrics: Metrics) -> Self:
@@ -81,8 +82,10 @@ class ParseEvaluation:
         }
 
     def outputs(self) -> Iterator[str]:
-        """Yield one tree per line; an empty line where there is none."""
-        return ("" if tree is None else str(tree) for tree in self.predicted)
+        """Yield one tree per line of the corpus; an empty line where there is none."""
+        found = iter(self.predicted)
+        trees = (next(found) if has_tree else None for has_tree in self.lines)
+        return ("" if tree is None else str(tree) for tree in trees)
 
 
 def evaluate_parser(
@@ -101,7 +104,9 @@ def evaluate_parser(
     texts = [" ".join(tree.words) for tree in true]
     predicted = tuple(best.tree for best, *_ in parser.stream_detailed(texts, name=name, progress=progress, **options))
     seconds = time.perf_counter() - began
-    return ParseEvaluation(true, predicted, score_trees(predicted, true), seconds)
+    return ParseEvaluation(
+        true, predicted, score_trees(predicted, true), seconds, tuple(tree is not None for tree in trees)
+    )
 
 
 def trees_of_rows(rows: Iterable[object], name: str) -> list[Tree | None]:

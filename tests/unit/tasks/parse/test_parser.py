@@ -135,11 +135,12 @@ def test_trees_are_scored_against_the_true_ones(parser: Parser) -> None:
     names = ["f1", "precision", "recall", "f1_short", "exact_match", "well_formed"]
     assert [score.name for score in found.scores()] == names
     assert found.to_json()["unparsed"] == 0
-    (line,) = found.outputs()
+    line, blank = found.outputs()
+    assert blank == ""
     assert read_tree(line, "here") == found.predicted[0]
     loose = evaluate_parser(parser, true, unconstrained=True)
     assert (found.well_formed, loose.well_formed) == (1.0, 0.0)
-    assert list(loose.outputs()) == [""]
+    assert list(loose.outputs()) == ["", ""]
     with pytest.raises(UserError, match=r"^nothing\.trees has no tree to compare with\.$"):
         evaluate_parser(parser, [None], name="nothing.trees")
 
@@ -241,6 +242,15 @@ def test_options_that_would_forbid_trees_are_refused(parser: Parser) -> None:
             parser.parse("w1", **{name: 3})  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"^`raw` is not an option\. Known: beam, "):
         parser.parse("w1", raw=True)  # type: ignore[call-overload]
+
+
+def test_trees_in_memory_are_not_trained_on(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        heedful.train(recipe(folder), tmp_path / "run", train=["(S (NN a))"])
+    assert str(caught.value) == (
+        "`train` is given in memory, but a parser learns from files: write one bracketed tree per line, and name the file "
+        "by `trees` in the recipe."
+    )
 
 
 def test_a_parser_is_not_a_translator(bundle: Bundle[EncoderDecoder], tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def test_the_doctor_counts_sentences_and_finds_two_trees_of_one(folder: Path) ->
     assert [side.side for side in found.pieces.sides] == ["source", "target"]
 
 
+@pytest.mark.wide
 def test_a_dry_run_trains_and_saves_nothing(folder: Path) -> None:
     made = recipe(folder)
     assert dry_run(made, Console(file=StringIO())).tokens_per_second > 0
