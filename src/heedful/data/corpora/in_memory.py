@@ -83,8 +83,8 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
     """Write rows to the cache, and return the corpus table that names them; `name` is their name in messages."""
     if rules.takes(TreeCorpus(trees="")):
         raise UserError(
-            f"`{name}` is given in memory, but {rules.learner} learns from files: write one bracketed tree per line, and "
-            "name the file by `trees` in the recipe."
+            f"`{name}` is given in memory, but {rules.learner} learns from files: write one bracketed tree per line, "
+            "and name the file by `trees` in the recipe."
         )
     folder = cache_folder() / _FOLDER
     with machine_faults(folder), user_faults(folder, WRITING_FAULTS):

@@ -248,8 +248,8 @@ def test_trees_in_memory_are_not_trained_on(folder: Path, tmp_path: Path) -> Non
     with pytest.raises(UserError) as caught:
         heedful.train(recipe(folder), tmp_path / "run", train=["(S (NN a))"])
     assert str(caught.value) == (
-        "`train` is given in memory, but a parser learns from files: write one bracketed tree per line, and name the file "
-        "by `trees` in the recipe."
+        "`train` is given in memory, but a parser learns from files: write one bracketed tree per line, and name the "
+        "file by `trees` in the recipe."
     )
 
 
