@@ -55,7 +55,10 @@ def test_trees_are_drawn(model: Path, capsys: Capture) -> None:
     [
         (["--pretty", "--json"], "--pretty draws trees and --json writes objects: choose one."),
         (["-n", "3"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
-        (["--max-extra", "1"], "Sentence 1 has 2 words, but its tree may have 3 tokens only, and needs at least 5: "),
+        (
+            ["--max-extra", "1"],
+            "Sentence 1 has 2 words, but its tree may have 3 tokens only, and needs at least 5: raise --max-extra.",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_line(

@@ -26,7 +26,7 @@ from torch import Tensor
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import SlotRows
 from heedful.decode.query import Query
-from heedful.errors import UserError
+from heedful.errors import UserError, option
 from heedful.nn.decoding.tree_step import TreeRows, TreeTables, follow_trees, start_trees, tree_step
 
 _NEEDED: Final = 3  # tokens of a target besides those of the words: an opening bracket, a closing one and `</s>`
@@ -102,7 +102,7 @@ def _count_brackets(words: Sequence[int], limits: Sequence[int], numbers: Sequen
         if count and limit < count + _NEEDED:
             raise UserError(
                 f"Sentence {number + 1:,} has {count:,} words, but its tree may have {limit:,} tokens only, and "
-                f"needs at least {count + _NEEDED:,}: raise `max_extra`."
+                f"needs at least {count + _NEEDED:,}: raise {option('max_extra')}."
             )
     return [(limit - count - 1) // 2 for limit, count in zip(limits, words, strict=True)]
 
