@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.contract.families import CLASSIFIERS, FAMILIES, MASKED, PAIRS, VALUES, config_of
+from tests.contract.families import CLASSIFIERS, FAMILIES, MASKED, PAIRS, VALUES, config_of, open_branches
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -66,6 +66,7 @@ def model_of() -> Callable[..., EncoderDecoder]:
     def model_of(family: str, seed: int = 1, words: int = 24) -> EncoderDecoder:
         torch.manual_seed(seed)
         model = build_model(config_of(family, dropout=0.0), words, words).double().eval()
+        open_branches(model)
         set_precision(model, torch.float64)
         with torch.no_grad():
             for parameter in model.parameters():

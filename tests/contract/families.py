@@ -5,12 +5,14 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from tests.shared.covering import Options, covering
+from torch import nn
 
 from heedful.config.model.attention import AlignmentName, DistributionName
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.mixed import PairModel
 from heedful.config.model.tagger import TaggerModel
+from heedful.nn.layers.residual import Residual
 
 _TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}
 _RECURRENT: Options = {"family": "recurrent", "width": 16, "encoder_width": 8, "max_places": None}
@@ -36,6 +38,9 @@ TRANSFORMERS: dict[str, Options] = {
     "pre-alibi-three-heads": {"norm": "pre", "positions": "alibi", "heads": 3, "width": 15},
     "post-relative": {"norm": "post", "positions": "relative", "max_distance": 3},
     "pre-relative": {"norm": "pre", "positions": "relative", "max_distance": 30},
+    "rezero": {"norm": "rezero", "positions": "learned"},
+    "tfixup-swiglu": {"norm": "tfixup", "activation": "swiglu", "tie": "decoder"},
+    "deepnorm": {"norm": "deepnorm", "norm_kind": "rms", "decoder_layers": 3},
     "explicit": {"backend": "explicit"},
     "two-embeddings": {"embeddings": 2, "tie": "decoder"},
     "additive-entmax": {"alignment": "additive", "distribution": "entmax15", "norm": "pre"},
@@ -266,3 +271,11 @@ def masked_of(name: str, dropout: float) -> BertModel:
     """The [model] table of a masked language model, with so much dropout."""
     options = {"family": "bert", **_TINY, **MASKED[name], "dropout": dropout, "dropout_attention": dropout}
     return BertModel.model_validate(options)
+
+
+def open_branches(model: nn.Module) -> nn.Module:
+    """Give the learned factors of residual branches a value: at 0, as they begin, nothing else of a block matters."""
+    for module in model.modules():
+        if isinstance(module, Residual) and module.weight is not None:
+            nn.init.constant_(module.weight, 0.7)
+    return model

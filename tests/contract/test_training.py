@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.contract.families import ALL, FAMILIES, config_of
+from tests.contract.families import ALL, FAMILIES, config_of, open_branches
 
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
@@ -57,6 +57,7 @@ def test_overfits_one_batch(any_family: str) -> None:
 def test_every_weight_has_a_gradient(any_family: str) -> None:
     torch.manual_seed(2)
     model = build_model(config_of(any_family, 0.0), WORDS, WORDS).double()
+    open_branches(model)
     set_precision(model, torch.float64)
     NextToken(0.1)(model, one_batch()).loss.backward()
     lacking = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]

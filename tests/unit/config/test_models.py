@@ -347,3 +347,36 @@ def test_a_mixed_model_has_the_decoders_width_and_the_encoders_memory() -> None:
         model = model_of(family="mixed", encoder=encoder, decoder=decoder)
         assert isinstance(model, MixedModel)
         assert (model.width, model.memory_width) == (width, memory)
+
+
+MIXED_TABLES = 'encoder = { family = "transformer", norm = "deepnorm" }\ndecoder = { family = "recurrent" }'
+
+
+@pytest.mark.parametrize(
+    ("model", "where", "line"),
+    [
+        (
+            'norm = "tfixup"\nfinal_norm = true',
+            "model",
+            '`norm = "tfixup"` is a start without norms: leave `final_norm` out, or use another `norm`.',
+        ),
+        (
+            'norm = "tfixup"\nembedding_norm = true',
+            "model",
+            '`norm = "tfixup"` is a start without norms: leave `embedding_norm` out, or use another `norm`.',
+        ),
+        (
+            f'family = "mixed"\n{MIXED_TABLES}',
+            "model",
+            '`encoder.norm` is "deepnorm", whose constants are those of two Transformers: use "rezero" or "pre".',
+        ),
+        (
+            'family = "language"\ndecoder = { family = "transformer", norm = "tfixup" }',
+            "model.decoder",
+            '`norm = "tfixup"` is the start of an encoder with a decoder, which this model is not: use "rezero", '
+            '"deepnorm" or "pre".',
+        ),
+    ],
+)
+def test_remedies_for_depth_that_contradict_the_model_are_refused(model: str, where: str, line: str) -> None:
+    assert complaints(model) == [f"my.toml: in `{where}`, {line}"]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, model_validator
 
-from heedful.config.model.transformer import TransformerStack, filled
+from heedful.config.model.transformer import NormName, TransformerStack, filled
 from heedful.config.section import Layers, Positions, Section, Share, Width
 
 GPT_PRESETS: Final[dict[str, dict[str, Any]]] = {
@@ -39,7 +39,7 @@ class TransformerDecoderTable(TransformerStack):
     layers: Layers = 12
     inner: Width = 3072
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "gelu_tanh"
-    norm: Literal["post", "pre"] = "pre"
+    norm: NormName = "pre"
     positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
     max_positions: Positions = 1024
     embedding_scale: bool = False

@@ -53,6 +53,11 @@ class MixedModel(Section):
         for side, table in (("encoder", self.encoder), ("decoder", self.decoder)):
             if "tie" in table.model_fields_set:
                 raise ValueError(f"`tie` belongs to the whole model: move it out of `{side}`")
+            if isinstance(table, TransformerModel) and table.norm in ("tfixup", "deepnorm"):
+                raise ValueError(
+                    f'`{side}.norm` is "{table.norm}", whose constants are those of two Transformers: use "rezero" '
+                    'or "pre"'
+                )
         if self.tie == "all" and self.encoder.embedding_width != self.decoder.embedding_width:
             raise ValueError(
                 f'`tie` must be "decoder" or "none" where embeddings are {self.encoder.embedding_width} and '

@@ -1,12 +1,14 @@
 """The [model] table of a Transformer, and of a stack of its blocks."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
 from heedful.config.model.attention import FIXED_LENGTH, SCORES_BY_PLACE, SEVERAL_PLACES, AlignmentName, Attending, Tie
 from heedful.config.section import Layers, Positions, Share, Width
+
+NormName = Literal["post", "pre", "rezero", "tfixup", "deepnorm"]
 
 TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
     "small": {"width": 256, "heads": 4, "layers": 3, "inner": 1024, "dropout": 0.1},
@@ -24,6 +26,7 @@ def filled(value: Any, presets: Mapping[str, Mapping[str, Any]]) -> Any:
 class TransformerStack(Attending):
     """Blocks of self-attention and feed-forward networks, with the embedding below them."""
 
+    translates: ClassVar[bool] = False  # whether it is the table of an encoder and a decoder
     width: Width = 512
     """Width of embeddings and states."""
     heads: Annotated[int, Field(ge=1, le=10_000)] = 8
@@ -39,8 +42,13 @@ class TransformerStack(Attending):
     """Width inside the feed-forward networks."""
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"
     """Activation of the feed-forward networks."""
-    norm: Literal["post", "pre"] = "post"
-    """Place of norms: after each sublayer's residual sum, or before each sublayer."""
+    norm: NormName = "post"
+    """Place of norms: after each sublayer's residual sum, or before each sublayer; or what takes their place.
+
+    rezero: each sublayer has one learned factor, 0 at first (Bachlechner et al. 2021). tfixup: small initial weights
+    (Huang et al. 2020). Both are without norms. deepnorm: norms after residual sums in which the input weighs more, and
+    small initial weights (Wang et al. 2022).
+    """
     norm_kind: Literal["layer", "rms"] = "layer"
     """Norm by mean and variance (Ba et al. 2016), or by the root mean square alone (Zhang and Sennrich 2019)."""
     norm_epsilon: PositiveFloat = 1e-5
@@ -123,6 +131,18 @@ class TransformerStack(Attending):
         return self
 
     @model_validator(mode="after")
+    def _norms_can_be(self) -> Self:
+        if self.norm == "tfixup" and (self.final_norm or self.embedding_norm):
+            key = "final_norm" if self.final_norm else "embedding_norm"
+            raise ValueError(f'`norm = "tfixup"` is a start without norms: leave `{key}` out, or use another `norm`')
+        if self.norm == "tfixup" and not self.translates:
+            raise ValueError(
+                '`norm = "tfixup"` is the start of an encoder with a decoder, which this model is not: use "rezero", '
+                '"deepnorm" or "pre"'
+            )
+        return self
+
+    @model_validator(mode="after")
     def _attention_can_be(self) -> Self:
         self.check_attention(self.alignment)
         if self.backend == "fused" and not self.fused:
@@ -145,6 +165,7 @@ class TransformerStack(Attending):
 class TransformerModel(TransformerStack):
     """The Transformer (Vaswani et al. 2017); `preset` provides the keys that the recipe leaves out."""
 
+    translates: ClassVar[bool] = True
     family: Literal["transformer"] = "transformer"
     preset: Literal["small", "base", "big"] | None = None
     """Defaults of the keys that define the shape, and of `dropout`."""

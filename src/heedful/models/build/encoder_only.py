@@ -16,6 +16,7 @@ from heedful.config.model.reader import ReaderModel
 from heedful.config.model.tagger import TaggerModel
 from heedful.label_schemes import allowed_transitions, scheme_of
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
+from heedful.models.build.depth import scale_initial_weights
 from heedful.models.build.language import init_language, language_decoder
 from heedful.models.build.letters import build_letters
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
@@ -121,10 +122,15 @@ def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
     """Initialize the weights: with BERT and GPT as their papers do, with others as in all other networks."""
     match encoder:
         case BertModel():
-            init_normal(model)
+            if encoder.norm == "deepnorm":  # whose gains are those of Xavier's weights
+                init_xavier(model)
+            else:
+                init_normal(model)
+            scale_initial_weights(model)
         case LanguageModelTable():
             init_language(model, encoder)
         case TransformerEncoderTable() | RecurrentEncoderTable() | HierarchicalEncoderTable():
             init_xavier(model)
+            scale_initial_weights(model)
         case _:
             assert_never(encoder)

@@ -11,6 +11,7 @@ from heedful.config.model.language import (
     RecurrentDecoderTable,
     TransformerDecoderTable,
 )
+from heedful.models.build.depth import scale_initial_weights
 from heedful.models.build.recurrent import recurrent_language_model
 from heedful.models.build.transformer import transformer_decoder
 from heedful.models.convolutional import ConvolutionalLanguageModel
@@ -41,7 +42,11 @@ def init_language(model: nn.Module, config: LanguageModelTable) -> None:
     """Initialize the weights of a language model, or of a network around one."""
     match config.decoder:
         case TransformerDecoderTable() as table:
-            init_scaled(model, table.layers)
+            if table.norm == "deepnorm":  # whose gains are those of Xavier's weights
+                init_xavier(model)
+            else:
+                init_scaled(model, table.layers)
+            scale_initial_weights(model)
         case RecurrentDecoderTable() | ConvolutionalDecoderTable():
             init_xavier(model)
         case _:

@@ -14,6 +14,7 @@ from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.tagger import TaggerModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.build.depth import scale_embeddings, scale_initial_weights
 from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
 from heedful.models.build.language import build_language_model
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
@@ -52,6 +53,9 @@ def build_model(config: PairModel, source_size: int, target_size: int) -> Encode
     output = make_table(target_size, second.width) if config.tie == "none" else target
     model = EncoderDecoder(_encoder(first, source), _decoder(second, target, output, first.memory_width))
     init_xavier(model)
+    scale_initial_weights(model)
+    if isinstance(config, TransformerModel):
+        scale_embeddings(config, source, target)
     return model
 
 

@@ -9,6 +9,7 @@ from torch import nn
 from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerModel, TransformerStack
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
+from heedful.models.build.depth import Scales, decoder_scales, encoder_scales
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
@@ -97,13 +98,15 @@ def _embedding(
 
 def _encoder_block(config: TransformerStack, seed: int) -> EncoderBlock:
     attention = _self_attention(config, causal=False, seed=seed)
-    return EncoderBlock(attention, _network(config), (_residual(config), _residual(config)))
+    scales = encoder_scales(config)
+    return EncoderBlock(attention, _network(config), (_residual(config, scales), _residual(config, scales)))
 
 
 def _decoder_block(config: TransformerStack, memory_width: int | None, seed: int) -> DecoderBlock:
     attention = _self_attention(config, causal=True, seed=seed)
     cross = None if memory_width is None else _cross_attention(config, memory_width, seed=seed + 1)
-    residuals = [_residual(config) for _ in range(2 if cross is None else 3)]
+    scales = decoder_scales(config)
+    residuals = [_residual(config, scales) for _ in range(2 if cross is None else 3)]
     return DecoderBlock(attention, cross, _network(config), residuals)
 
 
@@ -168,12 +171,15 @@ def _network(config: TransformerStack) -> nn.Module:
             return FeedForward(config.width, config.inner, activation, config.dropout_inner, config.bias)
 
 
-def _residual(config: TransformerStack) -> Residual:
+def _residual(config: TransformerStack, scales: Scales) -> Residual:
     match config.norm:
-        case "post":
-            return Residual(nn.Identity(), build_norm(config), config.dropout)
+        case "post" | "deepnorm":
+            return Residual(nn.Identity(), build_norm(config), config.dropout, scales.skip, gain=scales.gain)
         case "pre":
             return Residual(build_norm(config), nn.Identity(), config.dropout)
+        case "rezero" | "tfixup":
+            learned = config.norm == "rezero"
+            return Residual(nn.Identity(), nn.Identity(), config.dropout, learned=learned, gain=scales.gain)
         case _:
             assert_never(config.norm)
 

@@ -57,7 +57,7 @@ from heedful.config.train.table import Average
             "[model]\ndropout_embedding = 'x'",
             '`model.dropout_embedding` is "x", but must be a number of at least 0 and below 1.',
         ),
-        ("[model]\nnorm = 'mid'", '`model.norm` is "mid", but must be "post" or "pre".'),
+        ("[model]\nnorm = 'mid'", '`model.norm` is "mid", but must be "post", "pre", "rezero", "tfixup" or'),
         ("[model]\npreset = ['big']", '`model.preset` is a list, but must be "small", "base" or "big".'),
         ("[model]\nfinal_norm = 1", "`model.final_norm` is 1, but must be true or false."),
         (

@@ -32,6 +32,23 @@ def test_pre_norm_stands_before_the_sublayer_and_leaves_the_sum_alone() -> None:
     torch.testing.assert_close(residual(x, double), x + 2 * standardised(x) + 1)
 
 
+def test_a_learned_branch_is_closed_at_first_and_opened_by_its_gradient() -> None:
+    x = torch.randn(5, 8, dtype=torch.float64)
+    residual = Residual(nn.Identity(), nn.Identity(), 0.0, learned=True).double()
+    assert torch.equal(residual(x, double), x)
+    assert residual.weight is not None
+    residual(x, double).sum().backward()
+    torch.testing.assert_close(residual.weight.grad, double(x).sum())
+    nn.init.constant_(residual.weight, 0.3)
+    torch.testing.assert_close(residual(x, double), x + 0.3 * double(x))
+
+
+def test_a_skip_can_weigh_more_than_its_branch() -> None:
+    x = torch.randn(5, 8, dtype=torch.float64)
+    residual = Residual(nn.Identity(), LayerNorm(8, dtype=torch.float64), 0.0, skip=3.0)
+    torch.testing.assert_close(residual(x, double), standardised(3 * x + 2 * x + 1))
+
+
 def test_dropout_touches_the_sublayers_answer_and_not_the_skip() -> None:
     """Every value is x, or x + f(x) / (1 - p): never 0."""
     x = torch.randn(50, 8, dtype=torch.float64)
@@ -44,7 +61,7 @@ def test_dropout_touches_the_sublayers_answer_and_not_the_skip() -> None:
 
 
 @pytest.mark.parametrize("made", [LayerNorm, partial(LayerNorm, bias=False), RMSNorm], ids=["layer", "unbiased", "rms"])
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("norm", ["pre", "post", "deepnorm", "rezero"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 def test_kernels_change_no_values_and_no_gradients(
     made: Callable[..., nn.Module], norm: str, dtype: torch.dtype, tolerance: float, monkeypatch: pytest.MonkeyPatch
@@ -52,11 +69,12 @@ def test_kernels_change_no_values_and_no_gradients(
     """They leave float64 to torch."""
     pytest.importorskip("triton")
     placed = (nn.Identity(), made(12, dtype=dtype))
-    before, after = placed if norm == "post" else placed[::-1]
-    residual = Residual(before, after, 0.5).eval().to(DEVICE)
+    before, after = placed if norm in ("post", "deepnorm") else placed[::-1]
+    skip, learned = 1.5 if norm == "deepnorm" else 1.0, norm == "rezero"
+    residual = Residual(before, after, 0.5, skip, learned).eval().to(DEVICE, dtype)
     with torch.no_grad():
         for parameter in residual.parameters():
-            parameter.copy_(torch.randn(12))
+            parameter.copy_(torch.randn(parameter.shape))
     x, slopes = torch.randn(2, 7, 12, dtype=dtype, device=DEVICE)
     x.requires_grad_()
 
