@@ -12,7 +12,7 @@ Shape letter of this file: S  slots
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -66,23 +66,22 @@ class Timeless(ABC):
 # --- with a beam -----------------------------------------------------------------------------------------------------
 
 
-class Left(NamedTuple):
-    """The number of tokens that must still follow each row, and each row with one more token; `</s>` counts."""
-
-    before_R: Int[Tensor, "R"]
-    after_RV: Int[Tensor, "R V"]
-
-
 class Sharing(ABC):
-    """A constraint that something must occur: a beam is shared among rows by how much of it is left."""
+    """A constraint that something must occur: rows share a beam by how much of it is left to them.
+
+    What it knows of the rows of a step is known after `forbid`.
+    """
 
     requires: bool  # whether anything must occur in any sentence
     requires_B: Bool[Tensor, "B"]  # in which sentences
 
-    @property
     @abstractmethod
-    def left(self) -> Left:
-        """What must still follow; known after `forbid`."""
+    def advancing(self) -> Int[Tensor, "R F"]:
+        """Return tokens after which less is left to a row; `<pad>` fills up."""
+
+    @abstractmethod
+    def left(self, tokens_RC: Int[Tensor, "R C"]) -> Int[Tensor, "R C"]:
+        """Return how much is left to each row after each of these tokens."""
 
 
 # --- in slots ---------------------------------------------------------------------------------------------------------

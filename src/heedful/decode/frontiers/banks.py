@@ -1,6 +1,6 @@
 """Dynamic beam allocation: rows that must still contain something compete with rows that need as much of it.
 
-Continuations are in banks by the number of tokens that must still follow them. A sentence continues with the best of
+Continuations are in banks by how many tokens of it are left to them. A sentence continues with the best of
 each bank, then with the second best of each, and so on, those with the least left first, until it has K rows; the best
 continuation of all always continues. Besides the best tokens of each row, its best tokens that leave less count.
 
@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints.protocol import Left
+from heedful.decode.constraints.protocol import Sharing
 from heedful.decode.frontiers.token_scores import Scores
 
 _ROUND: Final = 1 << 32  # more than any number of tokens
@@ -29,15 +29,16 @@ def share_out(
     log_p_BK: Float[Tensor, "B K"],
     log_p_RC: Float[Tensor, "R C"],
     tokens_RC: Int[Tensor, "R C"],
-    left: Left,
+    sharing: Sharing,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the log P of 2K continuations, the row each extends, and its last token.
 
     The first K are those that end, the others those that continue, best first; minus infinity where there are fewer.
     """
     sentences, beams = log_p_BK.shape
-    less_RV = scores.scores_RV.masked_fill(left.after_RV >= left.before_R.unsqueeze(1), -math.inf)
-    less_RA, tokens_RA = less_RV.topk(min(beams, less_RV.shape[1]), dim=1)
+    advancing_RF = sharing.advancing()
+    less_RA, order_RA = scores.scores_RV.gather(1, advancing_RF).topk(min(beams, advancing_RF.shape[1]), dim=1)
+    tokens_RA = advancing_RF.gather(1, order_RA)
     again_RA = (tokens_RA.unsqueeze(2) == tokens_RC.unsqueeze(1)).any(2)
     log_p_RI = torch.cat([log_p_RC, scores.log_p(less_RA).masked_fill(again_RA, -math.inf)], dim=1)
     tokens_RI = torch.cat([tokens_RC, tokens_RA], dim=1)
@@ -46,8 +47,7 @@ def share_out(
         (log_p_BK.flatten().unsqueeze(1) + log_p_RI).view(sentences, -1).sort(dim=1, descending=True, stable=True)
     )
     tokens_BI = tokens_RI.view(sentences, -1).gather(1, order_BI)
-    # `</s>` leaves nothing; it competes with the other continuations of what is complete
-    left_BI = left.after_RV.gather(1, tokens_RI).clamp(min=1).view(sentences, -1).gather(1, order_BI)
+    left_BI = sharing.left(tokens_RI).view(sentences, -1).gather(1, order_BI)
     turn_BI = _turns(total_BI, left_BI).argsort(dim=1, stable=True)
     total_BI, order_BI, tokens_BI = (x_BI.gather(1, turn_BI) for x_BI in (total_BI, order_BI, tokens_BI))
     ends_BI = tokens_BI == END

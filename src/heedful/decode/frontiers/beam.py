@@ -172,7 +172,7 @@ class Beam(Rows):
         sharing = find_sharing(self.constraints)
         if sharing is None:
             return best
-        shared = share_out(scores, self.log_p_BK, log_p_RC, tokens_RC, sharing.left)
+        shared = share_out(scores, self.log_p_BK, log_p_RC, tokens_RC, sharing)
         log_p_BW, parents_BW, last_BW = (
             torch.where(sharing.requires_B.unsqueeze(1), ours_BW, others_BW)
             for ours_BW, others_BW in zip(shared, best, strict=True)

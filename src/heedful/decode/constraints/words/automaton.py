@@ -59,10 +59,9 @@ class WordAutomaton:
             kind = self.spelling.shapes[token].kind
             if kind < 2:
                 met_C |= self.pending_SC[state]
-            root = int(self.root_S[state])
-            edge = self._edges.get((state, token), self._edges.get((root, token)))
+            edge = self._edges.get((state, token))
             if edge is None:
-                state = kind % 2 if kind < REST else root
+                state = kind % 2 if kind < REST else int(self.root_S[state])
             else:
                 state, met_C = int(self.next_E[edge]), met_C | self.done_EC[edge]
         missing_C = ~(met_C | self.pending_SC[state])
@@ -89,7 +88,7 @@ def build_automaton(spelling: Spelling, required: Sequence[str], forbidden: Sequ
     pending = [graph.pending(state) for state in graph.states]
     held_S = np.array([any(word >= count for word in words) for words in pending])
     pending_SC = _table(pending, count) & ~held_S[:, None]
-    edges = [(number, edge) for number, some in enumerate(graph.edges) for edge in some]
+    edges = [(number, some[token]) for number, some in enumerate(graph.edges) for token in sorted(some)]
     moves = Moves.of(graph, required, held_S, pending_SC)
     (to_word_SC, keeping_SC), to_end_S = moves.to_words(), moves.to_end()
     after_S = pending_SC.any(1)

@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints.protocol import Left, Sharing
+from heedful.data.tokenize.tokenizer import END, PAD
+from heedful.decode.constraints.protocol import Sharing
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.distances import UNREACHED
-from heedful.decode.constraints.words.spelling import REST
+from heedful.decode.constraints.words.spelling import NOTHING, REST
 from heedful.decode.constraints.words.tables import Tables, first_states
 
 _LETTER_FIRST: Final = 2  # kind of the first pieces that begin with a letter
@@ -32,7 +32,7 @@ class _Noted:
     """What `forbid` found out about the rows of this step."""
 
     limit_BK: Int[Tensor, "B K"] | None = None
-    left: Left | None = None
+    advancing_RF: Int[Tensor, "R F"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +72,34 @@ class Words(Sharing):
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
         """Forbid what completes a forbidden word, or leaves too little room."""
-        state = self._spread(scores_RV.shape[0] // len(self.most_B))
-        state_R, met_RC = state.state_BK.flatten(), state.met_BKC.flatten(0, 1)
+        rows = self._spread(scores_RV.shape[0] // len(self.most_B))
+        state_R, met_RC, limit_R = rows.state_BK.flatten(), rows.met_BKC.flatten(0, 1), rows.limit_BK.flatten()
+        missing_R = self._missing(state_R, met_RC).any(1)
         before_R = self._left(state_R, met_RC)
-        after_RV = self._left_after(state_R, met_RC)
-        after_RV = F.pad(after_RV, (0, scores_RV.shape[1] - after_RV.shape[1]), value=UNREACHED)
-        limit_BK = state.limit_BK
         if self.requires:
-            ends_R = scores_RV[:, END] >= scores_RV.amax(1)
-            at_end_BK = (ends_R & self._missing(state_R, met_RC).any(1)).view_as(limit_BK)
-            limit_BK = torch.where(at_end_BK, limit_BK.minimum(self.used + before_R.view_as(limit_BK)), limit_BK)
-        room_R1 = limit_BK.flatten().unsqueeze(1) - self.used - 1
-        scores_RV.masked_fill_(after_RV > room_R1, -math.inf)
-        self.noted.limit_BK, self.noted.left = limit_BK, Left(before_R, after_RV)
+            at_end_R = missing_R & (scores_RV[:, END] >= scores_RV.amax(1))
+            limit_R = torch.where(at_end_R, limit_R.minimum(self.used + before_R), limit_R)
+        edges_RF = self.tables.edges_SF[state_R]
+        tokens_RF = self.tables.token_E[edges_RF]
+        after_RF = self._left_by_edge(state_R, met_RC, edges_RF)
+        room_R1 = (limit_R - self.used - 1).unsqueeze(1)
+        end_R = scores_RV[:, END].masked_fill(missing_R | self.tables.held_S[state_R], -math.inf)
+        given_RF = scores_RV.gather(1, tokens_RF).masked_fill(after_RF > room_R1, -math.inf)
+        self._forbid_kinds(scores_RV, self._left_by_kind(state_R, met_RC) > room_R1)
+        scores_RV.scatter_(1, tokens_RF, given_RF)
+        scores_RV[:, END] = end_R
+        self.noted.limit_BK = limit_R.view_as(rows.limit_BK)
+        self.noted.advancing_RF = tokens_RF.masked_fill(after_RF >= before_R.unsqueeze(1), PAD)
+
+    def _forbid_kinds(self, scores_RV: Float[Tensor, "R V"], forbidden_RX: Bool[Tensor, "R X"]) -> None:
+        """Forbid all pieces of some kinds. Most of the time there are none."""
+        if not self.tables.has_empty:
+            forbidden_RX[:, NOTHING] = False
+        rows_A = forbidden_RX.any(1).nonzero().flatten()
+        if len(rows_A):
+            forbidden_AV = forbidden_RX[rows_A].index_select(1, self.tables.kind_V)
+            forbidden_AV = F.pad(forbidden_AV, (0, scores_RV.shape[1] - forbidden_AV.shape[1]), value=True)
+            scores_RV[rows_A] = scores_RV[rows_A].masked_fill(forbidden_AV, -math.inf)
 
     def follow(self, parents_BK: Int[Tensor, "B K"] | None, last_BK: Int[Tensor, "B K"]) -> "Words":
         """Return the rule for the next step."""
@@ -112,11 +127,23 @@ class Words(Sharing):
         names = ("requires_B", "most_B", "state_BK", "met_BKC", "limit_BK")
         return replace(self, noted=_Noted(), **{name: getattr(self, name)[sentences] for name in names})
 
-    @property
-    def left(self) -> Left:
-        """What is left of the required words, before and after every next token; known after `forbid`."""
-        assert self.noted.left is not None, "`forbid` comes first"
-        return self.noted.left
+    def advancing(self) -> Int[Tensor, "R F"]:
+        """Return tokens after which less is left to a row; `<pad>` fills up."""
+        assert self.noted.advancing_RF is not None, "`forbid` comes first"
+        return self.noted.advancing_RF
+
+    def left(self, tokens_RC: Int[Tensor, "R C"]) -> Int[Tensor, "R C"]:
+        """Return the number of tokens of required words that are left after each of these tokens.
+
+        The shortest way to a place where a word may begin does not count.
+        """
+        rows = self._spread(len(tokens_RC) // len(self.most_B))
+        state_RX = rows.state_BK.flatten().unsqueeze(1).expand_as(tokens_RC)
+        met_RXC = rows.met_BKC.flatten(0, 1).unsqueeze(1).expand(-1, tokens_RC.shape[1], -1)
+        state_RX, met_RXC = self._read(state_RX, met_RXC, tokens_RC)
+        missing_RXC = self._missing(state_RX, met_RXC)
+        words_RX = (self.tables.base_SC[state_RX] * missing_RXC).sum(2)
+        return words_RX - (self.tables.begun_SC[state_RX] * missing_RXC).amax(2)
 
     def _spread(self, beams: int) -> "Words":
         """Return the state with this number of rows per sentence: at the start there is one for all."""
@@ -142,61 +169,40 @@ class Words(Sharing):
         words_X = kept_X.minimum(lost_X + pending_X) + (cost_XC * missing_XC).sum(-1) + tables.close_S[state_X]
         return torch.where(missing_XC.any(-1), words_X, tables.to_end_S[state_X])
 
-    def _left_after(self, state_R: Int[Tensor, "R"], met_RC: Bool[Tensor, "R C"]) -> Int[Tensor, "R V"]:
-        """Return what is left after each next token; more than any room if it may not follow."""
+    def _left_by_kind(self, state_R: Int[Tensor, "R"], met_RC: Bool[Tensor, "R C"]) -> Int[Tensor, "R X"]:
+        """Return what is left after a piece of each kind that has no edge; more than any room if none may follow."""
         tables = self.tables
-        closed_RC = met_RC | tables.pending_SC[state_R]
-        held_R = tables.held_S[state_R]
         other_R, letter_R = tables.roots_S2[state_R].unbind(1)
-        never_R = torch.full_like(state_R, UNREACHED)
-        by_kind = [  # in the order of the kinds: begins without and with a letter, ends without and with one
-            self._left(other_R, closed_RC).masked_fill(held_R, UNREACHED),
-            self._left(letter_R, closed_RC).masked_fill(held_R, UNREACHED),
-            self._left(other_R, met_RC),
-            self._left(letter_R, met_RC),
-            self._left(tables.root_S[state_R], met_RC).masked_fill(held_R, UNREACHED),
-            never_R,
-        ]
-        after_RV = torch.stack(by_kind, 1).index_select(1, tables.kind_V)
-        for edges_RF in (tables.edges_SF[tables.root_S[state_R]], tables.edges_SF[state_R]):
-            after_RV.scatter_(1, tables.token_E[edges_RF], self._left_over(edges_RF, met_RC, closed_RC, held_R))
-        whole_R = ~held_R & ~self._missing(state_R, met_RC).any(1)
-        after_RV[:, END] = torch.where(whole_R, 0, never_R)
-        return after_RV
+        closed_RC = met_RC | tables.pending_SC[state_R]
+        next_RX = torch.stack([other_R, letter_R, other_R, letter_R, tables.root_S[state_R]], dim=1)
+        met_RXC = torch.stack([closed_RC, closed_RC, met_RC, met_RC, met_RC], dim=1)
+        left_RX = F.pad(self._left(next_RX, met_RXC), (0, 1), value=UNREACHED)
+        closing_X = torch.tensor([True, True, False, False, True, True], device=state_R.device)
+        return left_RX.masked_fill(tables.held_S[state_R].unsqueeze(1) & closing_X, UNREACHED)
 
-    def _left_over(self, edges_RF: Tensor, met_RC: Tensor, closed_RC: Tensor, held_R: Tensor) -> Int[Tensor, "R F"]:
-        """Return what is left after each of these edges."""
+    def _left_by_edge(
+        self, state_R: Int[Tensor, "R"], met_RC: Bool[Tensor, "R C"], edges_RF: Int[Tensor, "R F"]
+    ) -> Int[Tensor, "R F"]:
+        """Return what is left after each edge; more than any room if it may not follow."""
         tables = self.tables
         kind_RF = tables.kind_V[tables.token_E[edges_RF]]
         closes_RF = kind_RF < _LETTER_FIRST
+        closed_RC = met_RC | tables.pending_SC[state_R]
         met_RFC = torch.where(closes_RF.unsqueeze(2), closed_RC.unsqueeze(1), met_RC.unsqueeze(1))
         left_RF = self._left(tables.next_E[edges_RF], met_RFC | tables.done_EC[edges_RF])
-        stays_RF = held_R.unsqueeze(1) & (closes_RF | (kind_RF == REST))
+        stays_RF = tables.held_S[state_R].unsqueeze(1) & (closes_RF | (kind_RF == REST))
         return left_RF.masked_fill(stays_RF | tables.banned_E[edges_RF], UNREACHED)
 
-    def _read(self, state_BK: Tensor, met_BKC: Tensor, last_BK: Tensor) -> tuple[Tensor, Tensor]:
+    def _read(self, state_X: Tensor, met_XC: Tensor, last_X: Tensor) -> tuple[Tensor, Tensor]:
         """Return states and met words after one more token per row."""
         tables = self.tables
-        kind_BK = tables.kind_V[last_BK]
-        closes_BK = (kind_BK < _LETTER_FIRST) | (last_BK == END)
-        met_BKC = met_BKC | (tables.pending_SC[state_BK] & closes_BK.unsqueeze(2))
-        default_BK = torch.where(
-            kind_BK < REST,
-            tables.roots_S2[state_BK].gather(2, (kind_BK % 2).unsqueeze(2)).squeeze(2),
-            tables.root_S[state_BK],
-        )
-        own_BK = self._edge(state_BK, last_BK)
-        edge_BK = torch.where(own_BK < self._none, own_BK, self._edge(tables.root_S[state_BK], last_BK))
-        next_BK = torch.where(edge_BK < self._none, tables.next_E[edge_BK], default_BK)
-        return next_BK, met_BKC | tables.done_EC[edge_BK]
-
-    @property
-    def _none(self) -> int:
-        """The number of the edge that stands for none."""
-        return len(self.tables.key_E) - 1
-
-    def _edge(self, state_BK: Int[Tensor, "B K"], token_BK: Int[Tensor, "B K"]) -> Int[Tensor, "B K"]:
-        """Return the number of the edge that a token takes from a state."""
-        key_BK = state_BK * len(self.tables.kind_V) + token_BK
-        edge_BK = torch.searchsorted(self.tables.key_E, key_BK)
-        return edge_BK.masked_fill(self.tables.key_E[edge_BK] != key_BK, self._none)
+        kind_X = tables.kind_V[last_X]
+        closes_X = (kind_X < _LETTER_FIRST) | (last_X == END)
+        met_XC = met_XC | (tables.pending_SC[state_X] & closes_X.unsqueeze(-1))
+        key_X = state_X * len(tables.kind_V) + last_X
+        edge_X = torch.searchsorted(tables.key_E, key_X)
+        found_X = tables.key_E[edge_X] == key_X
+        root_X = tables.roots_S2[state_X].gather(-1, (kind_X % 2).unsqueeze(-1)).squeeze(-1)
+        default_X = torch.where(kind_X < REST, root_X, tables.root_S[state_X])
+        next_X = torch.where(found_X, tables.next_E[edge_X], default_X)
+        return next_X, met_XC | (tables.done_EC[edge_X] & found_X.unsqueeze(-1))

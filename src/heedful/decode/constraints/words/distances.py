@@ -75,7 +75,7 @@ class Moves:
             starts.append(len(moves))
             moves.append((number, number, False, [], []))  # never usable: so that no state is without a move
             left = graph.spelling.counts.copy()
-            for token, edge in graph.all_edges(number).items():
+            for token, edge in graph.edges[number].items():
                 kind = graph.spelling.shapes[token].kind
                 left[kind] -= 1
                 if any(word >= count for word in edge.done) or (held_S[number] and kind in (0, 1, REST)):

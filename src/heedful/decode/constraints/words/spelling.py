@@ -74,6 +74,11 @@ class Spelling:
         """The number of pieces of each kind."""
         return np.bincount(self.kind_V, minlength=KINDS)
 
+    @property
+    def has_empty(self) -> bool:
+        """Whether a piece that is not a marker has no text."""
+        return int(self.counts[NOTHING]) > self.tokenizer.markers
+
     @cached_property
     def index(self) -> _Index:
         """Pieces by parts of their texts."""

@@ -70,7 +70,7 @@ class Trie:
 
 
 class StateGraph:
-    """All states that some pieces lead to, and their edges. A state has the edges of its root besides its own."""
+    """All states that some pieces lead to, and their edges."""
 
     def __init__(self, spelling: Spelling, words: Sequence[str]) -> None:
         self.spelling = spelling
@@ -79,18 +79,15 @@ class StateGraph:
         self._waits = [is_letter(word[-1]) for word in words]  # whether a word ends only where no letter follows
         self.states = [State(frozenset(), after_letter=False), State(frozenset(), after_letter=True)]
         self._numbers = {state: number for number, state in enumerate(self.states)}
-        self.edges: list[list[Edge]] = []
-        while len(self.edges) < len(self.states):
-            self.edges.append(self._edges(self.states[len(self.edges)]))
+        found: list[dict[int, Edge]] = []
+        while len(found) < len(self.states):
+            found.append({edge.token: edge for edge in self._edges(self.states[len(found)])})
+        # where a piece continues no word, it starts one as it does from the root
+        self.edges = [found[state.after_letter] | own for state, own in zip(self.states, found, strict=True)]
 
     def pending(self, state: State) -> set[int]:
         """Return the words that end with the text if no letter follows."""
         return {word for node in state.nodes for word in self.trie.ends[node] if self._waits[word]}
-
-    def all_edges(self, number: int) -> dict[int, Edge]:
-        """Return the edges of a state by their pieces, with those of its root that it does not have itself."""
-        of_root = {edge.token: edge for edge in self.edges[int(self.states[number].after_letter)]}
-        return of_root | {edge.token: edge for edge in self.edges[number]}
 
     def _edges(self, state: State) -> list[Edge]:
         found = []

@@ -1,7 +1,7 @@
 """The automata of a batch as tensors, joined: the number of a state is unique in the batch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ class Tables:
     """States and edges of all automata of a batch, on a device. After the last edge comes one that fills up."""
 
     kind_V: Int[Tensor, "V"]  # of pieces: see `Spelling`
-    root_S: Int[Tensor, "S"]  # the state whose edges a state has besides its own
+    has_empty: bool  # whether a piece has no text
+    root_S: Int[Tensor, "S"]  # the root with the same last character
     roots_S2: Int[Tensor, "S 2"]  # the roots of its automaton
     held_S: Bool[Tensor, "S"]
     pending_SC: Bool[Tensor, "S C"]
@@ -29,6 +30,8 @@ class Tables:
     cost_SC: Int[Tensor, "S C"]
     to_end_S: Int[Tensor, "S"]
     close_S: Int[Tensor, "S"]
+    base_SC: Int[Tensor, "S C"]  # tokens of each word at the start
+    begun_SC: Int[Tensor, "S C"]  # those of them that the text ends with
     edges_SF: Int[Tensor, "S F"]  # the edges of each state
     key_E: Int[Tensor, "E"]  # state times vocabulary plus token, ascending
     token_E: Int[Tensor, "E"]
@@ -54,7 +57,8 @@ class Tables:
             joined[name] = np.concatenate([joined[name], np.full(shape, value, joined[name].dtype)])
         joined["key_E"] = np.append(from_E * spelling.size + joined["token_E"][:-1], np.iinfo(np.int64).max)
         joined |= {"edges_SF": edges_SF, "kind_V": spelling.kind_V}
-        return cls(**{field.name: torch.from_numpy(joined[field.name]).to(device) for field in fields(cls)})
+        tensors = {name: torch.from_numpy(array).to(device) for name, array in joined.items()}
+        return cls(has_empty=spelling.has_empty, **tensors)
 
 
 def first_states(automata: Sequence[WordAutomaton]) -> list[int]:
@@ -82,6 +86,8 @@ def _numbered(one: WordAutomaton, base: int, words: int) -> dict[str, NDArray[An
         "cost_SC": np.tile(wide(one.cost_C[None]), (states, 1)),
         "to_end_S": one.to_end_S,
         "close_S": np.full(states, one.close),
+        "base_SC": np.tile(wide(one.to_word_SC[:1]), (states, 1)),
+        "begun_SC": wide(np.maximum(0, one.to_word_SC[:1] - one.to_word_SC)),
         "from_E": one.from_E + base,
         "token_E": one.token_E,
         "next_E": one.next_E + base,

@@ -145,6 +145,7 @@ def test_rows_that_come_to_their_end_get_the_missing_words_at_once() -> None:
     for _ in range(2):
         scores = torch.zeros(1, tokenizer.size)
         scores[0, END], scores[0, dog] = 2, 1
+        Never.of((), CPU).forbid(scores, torch.tensor([[1]]))
         rule.forbid(scores, torch.tensor([[1]]))
         following = scores[0].isfinite().nonzero().flatten().tolist()
         expected = [cat] if rule.met_BKC.any() or rule.used else sorted([cat, dog])
