@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.reading_models import BERT, RECURRENT, TRANSFORMER, reader_recipe, write_reports
 from torch import nn
 
-from heedful.config.model.reader import ReaderModel
+from heedful.config.model.token_heads import ReaderModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
 from heedful.data.token_store import TokenStore

@@ -1,8 +1,8 @@
 """The [data] table of a recipe."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from heedful.config.corpora.any import Corpora
 from heedful.config.corpora.corpus import Language
@@ -24,6 +24,31 @@ class Tokenized(Section):
     """Source language."""
     target: Annotated[Language, Field(min_length=1)]
     """Target language."""
+
+
+class PictureForm(Section):
+    """The size that a model reads pictures in."""
+
+    height: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Height in pixels that pictures are resized to; by default they keep their own size."""
+    width: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Width in pixels that pictures are resized to; set it together with `height`."""
+    fit: Literal["stretch", "crop"] = "stretch"
+    """How pictures of other proportions are resized: stretched, or cropped to their middle."""
+    max_pixels: Annotated[int, Field(ge=1, le=1_000_000_000)] = 50_000_000
+    """Maximum pixels of a picture in a file; a larger one is refused before it is decoded."""
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of all pictures; None if they keep their own."""
+        return None if self.height is None or self.width is None else (self.height, self.width)
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.height is None) != (self.width is None):
+            missing = "width" if self.width is None else "height"
+            raise ValueError(f"`height` and `width` must be set together: `{missing}` is missing")
+        return self
 
 
 class Data(Section):
@@ -70,6 +95,9 @@ class Data(Section):
     """Whether all text is lowercased."""
     tokenized: Tokenized | None = None
     """Languages, if the files are already tokenized by Moses' rules; by default they are not."""
+
+    pictures: PictureForm = Field(default_factory=PictureForm)
+    """Size of pictures."""
 
     @property
     def paired(self) -> bool:

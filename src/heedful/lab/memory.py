@@ -20,8 +20,7 @@ from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import TransformerEncoderTable
 from heedful.config.model.letters import RecurrentLettersTable
-from heedful.config.model.reader import ReaderModel
-from heedful.config.model.tagger import TaggerModel
+from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.epochs.loader import TrainingFeed

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.batches.texts import TextBatch
+from heedful.data.pictures.batches import PictureBatch
 from heedful.models.networks import Classifier
 
 Counts = NDArray[np.int64]
@@ -26,11 +27,14 @@ _Z: Final = 1.959963984540054  # 95% of a normal distribution lie within this ma
 
 
 @torch.inference_mode()
-def class_scores(model: Classifier, batches: Iterable[TextBatch]) -> Iterator[Float[Tensor, "B C"]]:
-    """Yield the scores of all classes for the real texts of each batch. The model must be in `eval` mode."""
+def class_scores(model: Classifier, batches: Iterable[TextBatch | PictureBatch]) -> Iterator[Float[Tensor, "B C"]]:
+    """Yield the scores of all classes for the real texts or pictures of each batch.
+
+    The model must be in `eval` mode.
+    """
     device = next(model.parameters()).device
     for batch in batches:
-        yield model(batch.to(device).text)[: batch.sentences].float().cpu()
+        yield model(batch.to(device).inputs)[: batch.sentences].float().cpu()
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import FirstPool
 from heedful.nn.per_sentence import ends_of_sentences
-from heedful.packed import Nested, Packed
+from heedful.packed import Nested, Packed, Pictures
 
 
 class EncoderDecoder(Generator):
@@ -101,7 +101,7 @@ class LanguageEncoder(nn.Module):
 
 
 class Classifier(nn.Module):
-    """scores = W D(pool(encoder(text))) + b: any encoder, any pool, of one text or of the two of a pair."""
+    """scores = W D(pool(encoder(x))) + b: any encoder, any pool, of a text, of the two of a pair, or of a picture."""
 
     def __init__(self, pooled: Pooled, pooler: Pooler | None, dropout: float, output: Linear) -> None:
         super().__init__()
@@ -110,12 +110,12 @@ class Classifier(nn.Module):
 
     @property
     def encoder(self) -> nn.Module:
-        """The part that reads the text."""
+        """The part that reads the text or the picture."""
         return self.pooled.encoder
 
-    def forward(self, text: Packed | Nested) -> Float[Tensor, "B C"]:
-        """Score every class of each text."""
-        return self.scores(self.encoder(text))
+    def forward(self, inputs: Packed | Nested | Pictures) -> Float[Tensor, "B C"]:
+        """Score every class of each text or picture."""
+        return self.scores(self.encoder(inputs))
 
     def scores(self, encoded: Packed) -> Float[Tensor, "B C"]:
         """Score every class of each encoded text."""

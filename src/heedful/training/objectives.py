@@ -13,11 +13,13 @@ from heedful.data.batches.masked import MaskedBatch
 from heedful.data.batches.questions import QuestionBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.texts import TextBatch
+from heedful.data.pictures.batches import PictureBatch
 from heedful.data.tokenize.tokenizer import PAD
 from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
 from heedful.models.protocols import NextTokenModel
 from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.nn.decoding.spans import log_ends, possible_of_rows
+from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.nn.per_sentence import ends_of_sentences
 from heedful.packed import IGNORED, Packed
 
@@ -156,6 +158,28 @@ class SeveralLabels(OneLabel):
         )
         likelihood = F.binary_cross_entropy_with_logits(scores_BC.detach(), aims_BC, real_BC, reduction="sum")
         return Sums(loss, likelihood)
+
+
+class PictureClasses:
+    """Label-smoothed cross-entropy of the class of each picture, after random changes of the pictures."""
+
+    def __init__(
+        self, smoothing: float, weights_C: Float[Tensor, "C"] | None, augmentation: Augmentation, classes: int
+    ) -> None:
+        self.of_classes, self.augmentation, self.classes = OneLabel(smoothing, weights_C), augmentation, classes
+
+    def __call__(self, model: Classifier, batch: PictureBatch) -> Sums:
+        """Sum the loss over the pictures of a micro-batch."""
+        pictures, labels = self.augmentation(batch.pictures, batch.labels, self.classes)
+        return self.of_classes.of_scores(model(pictures), labels)
+
+    def units(self, batch: PictureBatch) -> int:
+        """Return the number of pictures."""
+        return batch.sentences
+
+    def tokens(self, batch: PictureBatch) -> int:
+        """Return the number of patches, including class tokens."""
+        return batch.tokens
 
 
 class WithLanguageLoss:

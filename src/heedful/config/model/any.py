@@ -9,9 +9,14 @@ from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import MixedModel
-from heedful.config.model.reader import ReaderModel
+from heedful.config.model.pictures import (
+    AnyPictureEncoder,
+    PictureClassifierModel,
+    PictureConvolutionsTable,
+    PictureTransformerTable,
+)
 from heedful.config.model.recurrent import RecurrentModel
-from heedful.config.model.tagger import TaggerModel
+from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerModel, TransformerStack
 
 AnyModel = Annotated[
@@ -19,6 +24,7 @@ AnyModel = Annotated[
     | RecurrentModel
     | MixedModel
     | ClassifierModel
+    | PictureClassifierModel
     | TaggerModel
     | ReaderModel
     | BertModel
@@ -36,7 +42,7 @@ def text_encoder(model: AnyModel) -> AnyEncoder | None:
             return model.encoder
         case BertModel() | LanguageModelTable():
             return model
-        case TransformerModel() | RecurrentModel() | MixedModel():
+        case TransformerModel() | RecurrentModel() | MixedModel() | PictureClassifierModel():
             return None
         case _:
             assert_never(model)
@@ -53,7 +59,12 @@ def check_size(model: AnyModel) -> None:
 
 
 def least_parameters(
-    model: AnyModel | AnyEncoder | RecurrentDecoderTable | ConvolutionalDecoderTable | TransformerStack,
+    model: AnyModel
+    | AnyEncoder
+    | AnyPictureEncoder
+    | RecurrentDecoderTable
+    | ConvolutionalDecoderTable
+    | TransformerStack,
 ) -> int:
     """Return how many parameters the layers have at least, without the vocabulary's embeddings."""
     match model:
@@ -61,6 +72,10 @@ def least_parameters(
             return _blocks(model, model.layers + (model.decoder_layers or model.layers))
         case TransformerStack():  # BERT, and an encoder on its own
             return _blocks(model, model.layers)
+        case PictureTransformerTable():
+            return model.layers * model.width * (2 * model.inner + model.width) + model.grid**2 * model.width
+        case PictureConvolutionsTable():
+            return model.depth * model.width**2
         case RecurrentModel():
             encoder = model.layers * (model.encoder_width or model.width) ** 2
             return encoder + (model.decoder_layers or model.layers) * model.width**2
@@ -75,7 +90,7 @@ def least_parameters(
             return sum(table.layers * table.width**2 for table in model.sides)
         case LanguageModelTable():
             return least_parameters(model.decoder)
-        case ClassifierModel() | TaggerModel() | ReaderModel():
+        case ClassifierModel() | TaggerModel() | ReaderModel() | PictureClassifierModel():
             return least_parameters(model.encoder)
         case _:
             assert_never(model)

@@ -23,8 +23,8 @@ def filled(value: Any, presets: Mapping[str, Mapping[str, Any]]) -> Any:
     return {**presets[preset], **value} if preset in tuple(presets) else value
 
 
-class TransformerStack(Attending):
-    """Blocks of self-attention and feed-forward networks, with the embedding below them."""
+class TransformerBlocks(Attending):
+    """Blocks of self-attention and feed-forward networks."""
 
     translates: ClassVar[bool] = False  # whether it is the table of an encoder and a decoder
     width: Width = 512
@@ -55,45 +55,20 @@ class TransformerStack(Attending):
     """Epsilon of norms."""
     final_norm: bool | None = None
     """Whether a layer norm follows the last block; by default with pre-norm only."""
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
-    """How positions are represented.
-
-    The first three are added to embeddings, the others are part of self-attention: Su et al. 2021, Press et al. 2022,
-    Shaw et al. 2018.
-    """
-    max_positions: Positions = 1024
-    """Number of learned positions; the other kinds have no limit."""
-    max_distance: Annotated[int, Field(ge=1, le=10_000)] = 16
-    """Maximum distance of relative positions; greater ones are clipped to it."""
-    rope_base: Annotated[float, Field(gt=1)] = 10_000.0
-    """Base of the wavelengths of rotary positions: the longest is about 2 pi times it."""
     bias: bool = True
     """Whether linear maps and layer norms of the blocks have biases; gated networks and RMS norms never have them."""
     alignment: AlignmentName = "scaled_dot"
     """Score of a query and a key, in all heads."""
     backend: Literal["auto", "fused", "explicit"] = "auto"
     """Kernel of attention; explicit is the equation as written."""
-    embeddings: Annotated[int, Field(ge=1, le=100)] = 1
-    """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
-    embedding_scale: bool = True
-    """Whether embeddings are multiplied by sqrt(width) before positions are added."""
-    embedding_norm: bool = False
-    """Whether a layer norm follows the embedding."""
     dropout: Share = 0.1
     """Dropout of every sublayer's output."""
     dropout_embedding: Share | None = None
     """Dropout of embeddings; by default `dropout`."""
-    dropout_words: Share = 0.0
-    """Dropout of whole words of the input (Iyyer et al. 2015); in a translator, of the encoder's input."""
     dropout_attention: Share = 0.0
     """Dropout of attention weights."""
     dropout_inner: Share = 0.0
     """Dropout inside the feed-forward networks."""
-
-    @property
-    def embedding_width(self) -> int:
-        """Width of both embeddings."""
-        return self.width
 
     @property
     def memory_width(self) -> int:
@@ -106,13 +81,6 @@ class TransformerStack(Attending):
         plain = self.alignment == "scaled_dot" and self.distribution == "softmax" and self.choice == "soft"
         return plain and self.backend != "explicit"
 
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
-        ends = [(self.max_positions, "max_positions")] if self.positions == "learned" else []
-        ends += [(self.max_places or 0, "max_places")] if self.alignment in FIXED_LENGTH else []
-        return min(ends, default=None)
-
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
         if self.width % self.heads:
@@ -120,13 +88,6 @@ class TransformerStack(Attending):
         if self.key_value_heads is not None and self.heads % self.key_value_heads:
             raise ValueError(
                 f"`heads` must be a multiple of `key_value_heads` ({self.key_value_heads}), but is {self.heads}"
-            )
-        if self.width % 2 and self.positions in ("sinusoidal", "sinusoidal_halves"):
-            raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
-        if self.width // self.heads % 2 and self.positions == "rope":
-            raise ValueError(
-                f'`width` must be an even multiple of `heads` ({self.heads}) for `positions = "rope"`, '
-                f"but is {self.width}"
             )
         return self
 
@@ -151,15 +112,67 @@ class TransformerStack(Attending):
                 f'`backend = "fused"` computes a softmax of scaled dot products over all keys: `{key}` is '
                 f'"{getattr(self, key)}", which needs `backend = "auto"`'
             )
+        return self
+
+    def _unusual(self, key: str) -> bool:
+        return bool(getattr(self, key) != type(self).model_fields[key].default)
+
+
+class TransformerStack(TransformerBlocks):
+    """Blocks of self-attention and feed-forward networks, with the embedding of tokens below them."""
+
+    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
+    """How positions are represented.
+
+    The first three are added to embeddings, the others are part of self-attention: Su et al. 2021, Press et al. 2022,
+    Shaw et al. 2018.
+    """
+    max_positions: Positions = 1024
+    """Number of learned positions; the other kinds have no limit."""
+    max_distance: Annotated[int, Field(ge=1, le=10_000)] = 16
+    """Maximum distance of relative positions; greater ones are clipped to it."""
+    rope_base: Annotated[float, Field(gt=1)] = 10_000.0
+    """Base of the wavelengths of rotary positions: the longest is about 2 pi times it."""
+    embeddings: Annotated[int, Field(ge=1, le=100)] = 1
+    """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
+    embedding_scale: bool = True
+    """Whether embeddings are multiplied by sqrt(width) before positions are added."""
+    embedding_norm: bool = False
+    """Whether a layer norm follows the embedding."""
+    dropout_words: Share = 0.0
+    """Dropout of whole words of the input (Iyyer et al. 2015); in a translator, of the encoder's input."""
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of both embeddings."""
+        return self.width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
+        ends = [(self.max_positions, "max_positions")] if self.positions == "learned" else []
+        ends += [(self.max_places or 0, "max_places")] if self.alignment in FIXED_LENGTH else []
+        return min(ends, default=None)
+
+    @model_validator(mode="after")
+    def _positions_fit_width(self) -> Self:
+        if self.width % 2 and self.positions in ("sinusoidal", "sinusoidal_halves"):
+            raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
+        if self.width // self.heads % 2 and self.positions == "rope":
+            raise ValueError(
+                f'`width` must be an even multiple of `heads` ({self.heads}) for `positions = "rope"`, '
+                f"but is {self.width}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _positions_fit_attention(self) -> Self:
         if self.positions in SCORES_BY_PLACE and self.alignment in ("kernel", *SEVERAL_PLACES):
             raise ValueError(
                 f'`positions = "{self.positions}"` adds to the score of each single position, which '
                 f'`alignment = "{self.alignment}"` does not have: use `positions = "rope"` or "sinusoidal"'
             )
         return self
-
-    def _unusual(self, key: str) -> bool:
-        return bool(getattr(self, key) != type(self).model_fields[key].default)
 
 
 class TransformerModel(TransformerStack):

@@ -6,7 +6,7 @@ from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.questions import BuiltinQuestions, QuestionCorpus
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
-from heedful.config.model.reader import ReaderModel
+from heedful.config.model.token_heads import ReaderModel
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.texts import check_longest, check_room, check_texts
 from heedful.config.section import merge_tables

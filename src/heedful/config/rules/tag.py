@@ -6,7 +6,7 @@ from heedful.config.corpora.any import SPLITS, AnyCorpus
 from heedful.config.corpora.texts import ConllTexts, RowTexts
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
-from heedful.config.model.tagger import TaggerModel
+from heedful.config.model.token_heads import TaggerModel
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.texts import check_longest, check_room, check_texts
 from heedful.config.section import merge_tables

@@ -78,6 +78,21 @@ class Masking(Section):
         return self
 
 
+class Augmentation(Section):
+    """Random changes of the pictures of a batch in training; by default there are none."""
+
+    shift: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """Maximum number of pixels that a picture is shifted by, in each direction."""
+    rotation: Annotated[float, Field(ge=0, le=180)] = 0.0
+    """Maximum angle that a picture is rotated by, in degrees, in each direction."""
+    crop: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Minimum fraction of the area that a random crop keeps; it is enlarged to the size of the picture."""
+    flip: bool = False
+    """Whether half of the pictures are mirrored: left and right exchanged."""
+    mixup: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """Parameter a of Beta(a, a), the weights of two pictures that are mixed (Zhang et al. 2018); 0 mixes none."""
+
+
 class Train(Section):
     """How a model is trained."""
 
@@ -104,6 +119,8 @@ class Train(Section):
     """
     masking: Masking = Field(default_factory=Masking)
     """Tokens that a masked language model predicts."""
+    augmentation: Augmentation = Field(default_factory=Augmentation)
+    """Random changes of training pictures."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Learning rate of a layer relative to the layer above it."""
     freeze: Literal["encoder"] | Annotated[int, Field(ge=0)] | None = None

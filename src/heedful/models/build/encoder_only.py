@@ -12,8 +12,7 @@ from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pools import AnyPool
-from heedful.config.model.reader import ReaderModel
-from heedful.config.model.tagger import TaggerModel
+from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.label_schemes import allowed_transitions, scheme_of
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.depth import scale_initial_weights

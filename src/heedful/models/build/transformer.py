@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from heedful.config.model.language import TransformerDecoderTable
-from heedful.config.model.transformer import TransformerModel, TransformerStack
+from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.depth import Scales, decoder_scales, encoder_scales
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
@@ -34,9 +34,14 @@ def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments
     """Make an encoder whose embedding has this matrix, and vectors for this number of segments."""
     return TransformerEncoder(
         _embedding(config, weight, make_table(segments, config.width) if segments else None, config.dropout_words),
-        [_encoder_block(config, seed=layer) for layer in range(config.layers)],
-        _final_norm(config),
+        encoder_blocks(config),
+        final_norm(config),
     )
+
+
+def encoder_blocks(config: TransformerBlocks) -> list[EncoderBlock]:
+    """Make the blocks of an encoder."""
+    return [_encoder_block(config, seed=layer) for layer in range(config.layers)]
 
 
 def transformer_decoder(
@@ -57,7 +62,7 @@ def transformer_decoder(
             causal=True,
         ),
         [_decoder_block(config, memory_width, seed=config.layers + 2 * layer) for layer in layers],
-        _final_norm(config),
+        final_norm(config),
         Output(output, nn.Parameter(torch.zeros(output.shape[0])) if biased else None),
     )
 
@@ -96,13 +101,13 @@ def _embedding(
     )
 
 
-def _encoder_block(config: TransformerStack, seed: int) -> EncoderBlock:
+def _encoder_block(config: TransformerBlocks, seed: int) -> EncoderBlock:
     attention = _self_attention(config, causal=False, seed=seed)
     scales = encoder_scales(config)
     return EncoderBlock(attention, _network(config), (_residual(config, scales), _residual(config, scales)))
 
 
-def _decoder_block(config: TransformerStack, memory_width: int | None, seed: int) -> DecoderBlock:
+def _decoder_block(config: TransformerBlocks, memory_width: int | None, seed: int) -> DecoderBlock:
     attention = _self_attention(config, causal=True, seed=seed)
     cross = None if memory_width is None else _cross_attention(config, memory_width, seed=seed + 1)
     scales = decoder_scales(config)
@@ -115,7 +120,7 @@ def _decoder_block(config: TransformerStack, memory_width: int | None, seed: int
 _BACKENDS: Final[Mapping[str, Backend]] = {"auto": automatic, "fused": automatic, "explicit": explicit}
 
 
-def _self_attention(config: TransformerStack, causal: bool, seed: int) -> SelfAttention:
+def _self_attention(config: TransformerBlocks, causal: bool, seed: int) -> SelfAttention:
     width, heads, dropout, scheme = config.width, config.heads, config.dropout_attention, _scheme(config)
     parts = _projections(config)
     if _is_fused(config):
@@ -123,7 +128,7 @@ def _self_attention(config: TransformerStack, causal: bool, seed: int) -> SelfAt
     return AlignedSelfAttention(width, heads, _head_attention(config, seed), causal, dropout, scheme, **parts)
 
 
-def _cross_attention(config: TransformerStack, memory_width: int, seed: int) -> CrossAttention:
+def _cross_attention(config: TransformerBlocks, memory_width: int, seed: int) -> CrossAttention:
     width, heads, dropout = config.width, config.heads, config.dropout_attention
     parts = _projections(config)
     if _is_fused(config):
@@ -131,16 +136,16 @@ def _cross_attention(config: TransformerStack, memory_width: int, seed: int) -> 
     return AlignedCrossAttention(width, heads, _head_attention(config, seed), dropout, memory_width, **parts)
 
 
-def _projections(config: TransformerStack) -> Projections:
+def _projections(config: TransformerBlocks) -> Projections:
     return {"key_value_heads": config.key_value_heads, "bias": config.bias}
 
 
-def _is_fused(config: TransformerStack) -> bool:
+def _is_fused(config: TransformerBlocks) -> bool:
     """Whether backends compute this attention."""
     return (config.alignment, config.distribution, config.choice) == ("scaled_dot", "softmax", "soft")
 
 
-def _head_attention(config: TransformerStack, seed: int) -> HeadAttention:
+def _head_attention(config: TransformerBlocks, seed: int) -> HeadAttention:
     width, heads = config.width // config.heads, config.heads
     alignment = build_alignment(config, config.alignment, width, width, heads, seed)
     if isinstance(alignment, Kernel):
@@ -148,8 +153,10 @@ def _head_attention(config: TransformerStack, seed: int) -> HeadAttention:
     return HeadAttention(alignment, build_distribution(config, width, heads), build_distance(config))
 
 
-def _scheme(config: TransformerStack) -> PositionScheme:
+def _scheme(config: TransformerBlocks) -> PositionScheme:
     head_width = config.width // config.heads
+    if not isinstance(config, TransformerStack):
+        return PositionScheme()  # patches have their positions added to them
     match config.positions:
         case "rope":
             return Rotary(head_width, config.rope_base)
@@ -163,7 +170,7 @@ def _scheme(config: TransformerStack) -> PositionScheme:
             assert_never(config.positions)
 
 
-def _network(config: TransformerStack) -> nn.Module:
+def _network(config: TransformerBlocks) -> nn.Module:
     match config.activation:
         case "swiglu":
             return SwiGLU(config.width, config.inner, config.dropout_inner)
@@ -171,7 +178,7 @@ def _network(config: TransformerStack) -> nn.Module:
             return FeedForward(config.width, config.inner, activation, config.dropout_inner, config.bias)
 
 
-def _residual(config: TransformerStack, scales: Scales) -> Residual:
+def _residual(config: TransformerBlocks, scales: Scales) -> Residual:
     match config.norm:
         case "post" | "deepnorm":
             return Residual(nn.Identity(), build_norm(config), config.dropout, scales.skip, gain=scales.gain)
@@ -184,12 +191,13 @@ def _residual(config: TransformerStack, scales: Scales) -> Residual:
             assert_never(config.norm)
 
 
-def _final_norm(config: TransformerStack) -> nn.Module:
+def final_norm(config: TransformerBlocks) -> nn.Module:
+    """Make the norm after the last block, or nothing where its output is normalised already."""
     wanted = config.norm == "pre" if config.final_norm is None else config.final_norm
     return build_norm(config) if wanted else nn.Identity()
 
 
-def build_norm(config: TransformerStack) -> nn.Module:
+def build_norm(config: TransformerBlocks) -> nn.Module:
     """Make a norm of the model's states."""
     match config.norm_kind:
         case "layer":

@@ -1,4 +1,4 @@
-"""The [model] table of a tagger."""
+"""The [model] tables of models that score the tokens of a text: taggers and readers."""
 
 from typing import Annotated, Literal
 
@@ -26,4 +26,23 @@ class TaggerModel(OnEncoder, Section):
     """Whether the labels of a sentence are chosen together, by a linear-chain CRF (Lample et al. 2016).
 
     With BIO or BIOES labels, it never chooses a forbidden sequence, such as `I-PER` after `O`.
+    """
+
+
+class ReaderModel(OnEncoder, Section):
+    """An encoder, and two scores of every token: that the answer starts there, and that it ends there."""
+
+    family: Literal["reader"]
+    encoder: Annotated[TransformerEncoderTable | RecurrentEncoderTable | BertModel, Field(discriminator="family")] = (
+        TransformerEncoderTable(segments=2)
+    )
+    """Family and shape of the encoder, which reads the question and the text together."""
+    dropout: Share = 0.1
+    """Dropout before the scores."""
+    no_answer: bool = False
+    """Whether a question may have no answer, as in SQuAD 2.0; the model then predicts the marker `<s>`."""
+    mark_matches: bool = False
+    """Whether tokens of the text that also occur in the question have a segment of their own (Chen et al. 2017, 3.2).
+
+    It needs `encoder.segments = 3`. With it, a small model without pre-training learns much faster.
     """

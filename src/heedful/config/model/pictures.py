@@ -1,0 +1,140 @@
+"""The [model] table of a classifier of pictures, and those of its encoders: Transformer and convolutional network."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES
+from heedful.config.model.encoders import OnEncoder
+from heedful.config.model.pools import AnyPool
+from heedful.config.model.transformer import TransformerBlocks, filled
+from heedful.config.section import Layers, Section, Share, Width
+
+PICTURE_PRESETS: dict[str, dict[str, Any]] = {  # ViT-Ti, S, B and L: Dosovitskiy et al. 2021, Touvron et al. 2021
+    "tiny": {"width": 192, "heads": 3, "layers": 12, "inner": 768},
+    "small": {"width": 384, "heads": 6, "layers": 12, "inner": 1536},
+    "base": {"width": 768, "heads": 12, "layers": 12, "inner": 3072},
+    "large": {"width": 1024, "heads": 16, "layers": 24, "inner": 4096},
+}
+Channels = Literal[1, 3]
+
+
+class PictureTransformerTable(TransformerBlocks):
+    """A Transformer over the patches of a picture (Dosovitskiy et al. 2021).
+
+    `preset` provides the keys that the recipe leaves out; its default is "tiny".
+    """
+
+    family: Literal["vit"] = "vit"
+    preset: Literal["tiny", "small", "base", "large"] | None = None
+    """Defaults of the keys that define the shape."""
+    width: Width = 192
+    heads: Annotated[int, Field(ge=1, le=10_000)] = 3
+    layers: Layers = 12
+    inner: Width = 768
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "gelu"
+    norm: Literal["post", "pre"] = "pre"
+    channels: Channels = 3
+    """Channels of a picture: 3 are red, green and blue, 1 is gray. Pictures are converted to it."""
+    patch: Annotated[int, Field(ge=1, le=1_000)] = 16
+    """Height and width of a patch in pixels. Each patch is a token."""
+    stem: Literal["patches", "convolutions"] = "patches"
+    """What makes a vector of a patch: a linear map of its pixels, or small convolutions (Xiao et al. 2021)."""
+    class_token: bool = True
+    """Whether a learned token comes before the patches, whose last state represents the picture."""
+    positions: Literal["learned", "sinusoidal"] = "learned"
+    """How rows and columns of patches are represented: learned for each, or by sinusoids, half the width for each."""
+    grid: Annotated[int, Field(ge=1, le=1_000)] = 14
+    """Number of rows, and of columns, of learned positions; for pictures of other sizes they are interpolated."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, value: Any) -> Any:
+        return filled(value, PICTURE_PRESETS)
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum patches of a picture: None, as positions are interpolated."""
+        return None
+
+    @model_validator(mode="after")
+    def _fits_pictures(self) -> Self:
+        if self.alignment in (*FIXED_LENGTH, *SEVERAL_PLACES):
+            raise ValueError(
+                f'`alignment = "{self.alignment}"` scores places in a sentence, not patches: choose another'
+            )
+        if self.width % 4 and self.positions == "sinusoidal":
+            raise ValueError(f"`width` must be a multiple of 4 for sinusoidal positions, but is {self.width}")
+        if self.stem == "convolutions" and (self.patch < 2 or self.patch & (self.patch - 1)):
+            raise ValueError(f'`patch` must be a power of two with `stem = "convolutions"`, but is {self.patch}')
+        return self
+
+
+class PictureConvolutionsTable(Section):
+    """A small convolutional network: stages of convolutions of 3 x 3 pixels, each followed by a maximum over 2 x 2."""
+
+    family: Literal["convolutional"]
+    channels: Channels = 3
+    """Channels of a picture: 3 are red, green and blue, 1 is gray. Pictures are converted to it."""
+    width: Width = 128
+    """Number of features after the last stage; each stage before has half as many as the next."""
+    stages: Annotated[int, Field(ge=1, le=10)] = 3
+    """Number of stages. Each halves height and width."""
+    depth: Layers = 2
+    """Number of convolutions of a stage."""
+    dropout: Share = 0.1
+    """Dropout of the features after the last stage."""
+
+    @property
+    def patch(self) -> int:
+        """Height and width of the pixels that the stages reduce to one vector."""
+        return 2**self.stages
+
+    @property
+    def class_token(self) -> bool:
+        """Whether a token comes before the patches."""
+        return False
+
+    @property
+    def memory_width(self) -> int:
+        """Number of features of a patch."""
+        return self.width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum patches of a picture: None, as there is no limit."""
+        return None
+
+
+AnyPictureEncoder = PictureTransformerTable | PictureConvolutionsTable
+
+
+class PictureClassifierModel(OnEncoder, Section):
+    """An encoder of pictures, a pool that reduces its output to one vector, and a linear map to classes."""
+
+    family: Literal["picture_classifier"]
+    encoder: Annotated[AnyPictureEncoder, Field(discriminator="family")] = PictureTransformerTable()
+    """Family and shape of the encoder."""
+    pool: AnyPool | None = None
+    """Function from the states of patches to one vector: a name, or a table of attention with a learned query.
+
+    By default "first", the state of the class token, if the encoder has one; otherwise "mean".
+    """
+    dropout: Share = 0.0
+    """Dropout before the linear map."""
+
+    @property
+    def pooled_by(self) -> AnyPool:
+        """Name or table of the pool, by default the usual one of the encoder."""
+        return self.pool or ("first" if self.encoder.class_token else "mean")
+
+    @model_validator(mode="after")
+    def _pool_fits_pictures(self) -> Self:
+        if self.pool == "first" and not self.encoder.class_token:
+            raise ValueError(
+                '`pool` is "first", the state of the class token, but there is none: leave it out, or use "mean" '
+                'or "max"'
+            )
+        if getattr(self.pool, "alignment", "") in SEVERAL_PLACES:
+            raise ValueError('`pool.alignment = "area"` scores adjacent words, not patches: choose another')
+        return self

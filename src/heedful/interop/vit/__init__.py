@@ -1,0 +1,1 @@
+"""Vision Transformers of `transformers`."""
