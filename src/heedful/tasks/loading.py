@@ -10,6 +10,7 @@ from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.classify.model import TextClassifier
+from heedful.tasks.classify_pictures.model import PictureClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.parse.model import Parser
@@ -19,7 +20,9 @@ from heedful.tasks.table import find_task
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.translate.model import Translator
 
-AnyLoadedModel = Translator | TextClassifier | Tagger | MaskFiller | TextGenerator | Reader | Parser
+AnyLoadedModel = (
+    Translator | TextClassifier | PictureClassifier | Tagger | MaskFiller | TextGenerator | Reader | Parser
+)
 
 
 @overload
@@ -54,8 +57,8 @@ def load(
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
 ) -> Any:
-    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, a `Tagger`,
-    a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
+    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, a `PictureClassifier`,
+    a `Tagger`, a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are models that translate or parse together

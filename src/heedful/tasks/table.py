@@ -6,6 +6,7 @@ from typing import Final
 from heedful.config.recipe import Recipe
 from heedful.tasks.answer.task import AnswerTask
 from heedful.tasks.classify.task import ClassifyTask
+from heedful.tasks.classify_pictures.task import ClassifyPicturesTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
 from heedful.tasks.parse.task import ParseTask
@@ -17,6 +18,7 @@ _ALL: Final[tuple[Task, ...]] = (
     TranslateTask(),
     ParseTask(),
     ClassifyTask(),
+    ClassifyPicturesTask(),
     TagTask(),
     FillTask(),
     GenerateTask(),

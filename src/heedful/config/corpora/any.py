@@ -5,6 +5,15 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.pictures import (
+    BuiltinPictures,
+    CsvPictures,
+    FolderPictures,
+    IdxPictures,
+    JsonlPictures,
+    NpzPictures,
+    TsvPictures,
+)
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.corpora.trees import TreeCorpus
@@ -12,6 +21,9 @@ from heedful.config.section import as_tuple
 
 # The key that a corpus has decides its form; without one, it is two files.
 FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad")
+
+# The key that a corpus has decides its form; without one, it is two files.
+FORMS: Final = ("tsv", "csv", "jsonl", "conll", "builtin", "squad", "pictures", "idx", "npz")
 
 
 def _corpus_form(value: Any) -> str:
@@ -21,7 +33,9 @@ def _corpus_form(value: Any) -> str:
     form = next((form for form in FORMS if has(form)), "")
     if form == "builtin":
         name = value["builtin"] if isinstance(value, dict) else value.builtin
-        return "builtin_questions" if name == "reports" else form
+        return {"reports": "builtin_questions", "scenes": "builtin_pictures"}.get(name, form)
+    if form in ("tsv", "csv", "jsonl") and has("picture"):
+        return f"{form}_pictures"
     if form == "jsonl" and any(map(has, ("question", "answer"))):
         return "jsonl_questions"
     if form in ("tsv", "csv", "jsonl"):
@@ -46,7 +60,14 @@ AnyCorpus = Annotated[
     | Annotated[TreeCorpus, Tag("trees")]
     | Annotated[JsonlQuestions, Tag("jsonl_questions")]
     | Annotated[SquadQuestions, Tag("squad")]
-    | Annotated[BuiltinQuestions, Tag("builtin_questions")],
+    | Annotated[BuiltinQuestions, Tag("builtin_questions")]
+    | Annotated[FolderPictures, Tag("pictures")]
+    | Annotated[TsvPictures, Tag("tsv_pictures")]
+    | Annotated[CsvPictures, Tag("csv_pictures")]
+    | Annotated[JsonlPictures, Tag("jsonl_pictures")]
+    | Annotated[IdxPictures, Tag("idx")]
+    | Annotated[NpzPictures, Tag("npz")]
+    | Annotated[BuiltinPictures, Tag("builtin_pictures")],
     Discriminator(_corpus_form),
 ]
 Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(as_tuple)]  # one table, or a list of them

@@ -20,6 +20,7 @@ class Corpus(Section):
 
     frozen_kind: ClassVar[str]  # part of cache keys and of checkpoints: stays the same if the class is renamed
     file_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are file names
+    folder_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are names of folders
     later_keys: ClassVar[tuple[str, ...]] = ()  # keys added after the form's first release: see `options`
 
     name: Name = ""
@@ -52,7 +53,7 @@ class Corpus(Section):
     @property
     def has_header(self) -> bool:
         """Whether the first line has the names of columns: it says so, or a column is given by its name."""
-        columns = (getattr(self, key, None) for key in ("source", "target", "text", "second", "label"))
+        columns = (getattr(self, key, None) for key in ("source", "target", "text", "second", "picture", "label"))
         header = getattr(self, "header", None)  # None: not a table
         return header is not None and (header or any(isinstance(column, str) for column in columns))
 
@@ -67,7 +68,7 @@ class Corpus(Section):
         A key that was added later is included only where it differs from its default, so that old caches stay valid.
         """
         unset = {key for key in self.later_keys if getattr(self, key) == type(self).model_fields[key].default}
-        return self.model_dump(exclude={"name", "weight", *self.file_keys, *unset})
+        return self.model_dump(exclude={"name", "weight", *self.file_keys, *self.folder_keys, *unset})
 
     def _untitled(self) -> str:
         return " + ".join(self.files())
@@ -87,7 +88,7 @@ class GeneratedCorpus(Corpus):
     part: Literal["train", "valid", "test"] = "train"
     """Part of what is generated; parts have nothing in common."""
     count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
-    """Number of sentence pairs, or of questions."""
+    """Number of sentence pairs, of questions, or of pictures."""
 
     def _untitled(self) -> str:
         return f"{self.builtin} {self.part}"

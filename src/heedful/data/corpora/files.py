@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import BuiltinCorpus
-from heedful.config.corpora.questions import BuiltinQuestions
-from heedful.data.corpora.formats.lines import TextFile, check_exists, locate
+from heedful.config.corpora.corpus import GeneratedCorpus
+from heedful.data.corpora.formats.lines import TextFile, check_exists, check_folder, locate
 from heedful.errors import UserError, counted
 from heedful.files import sha256_of_file
 
@@ -22,6 +21,7 @@ GENERATORS: Final[Mapping[str, list[str]]] = {
     ],
     "reports": ["1"],
     "dates": ["1"],
+    "scenes": ["1"],
 }
 
 
@@ -34,6 +34,8 @@ def check_files(corpus: AnyCorpus, folder: str = "") -> None:
     """Refuse a corpus whose files cannot be opened, before anything long begins."""
     for file in files_of(corpus, folder):
         check_exists(file)
+    for key in corpus.folder_keys:
+        check_folder(locate(getattr(corpus, key), folder))
 
 
 def content_key(corpus: AnyCorpus, folder: str = "") -> dict[str, object]:
@@ -44,7 +46,7 @@ def content_key(corpus: AnyCorpus, folder: str = "") -> dict[str, object]:
         "kind": corpus.frozen_kind,
         "options": corpus.options(),
         "files": [[sha256_of_file(file.path), file.path.suffix.lower(), file.member] for file in files],
-        "generator": GENERATORS[corpus.builtin] if isinstance(corpus, BuiltinCorpus | BuiltinQuestions) else [],
+        "generator": GENERATORS[corpus.builtin] if isinstance(corpus, GeneratedCorpus) else [],
     }
 
 

@@ -13,13 +13,16 @@ from heedful.data.corpora.files import Row
 from heedful.errors import UserError, counted
 
 
-def choose(rows: Iterable[Row], corpus: TextsCorpus, key: Callable[[Row], str]) -> Iterator[Row]:
-    """Yield the rows of the corpus's `part` and `sample`, in the order of the file; `key` returns a row's content."""
+def choose(rows: Iterable[Row], corpus: TextsCorpus, key: Callable[[Row], str], noun: str = "text") -> Iterator[Row]:
+    """Yield the rows of the corpus's `part` and `sample`, in the order of the file.
+
+    `key` returns a row's content; `noun` is what a row is called in messages.
+    """
     if not corpus.part and corpus.sample is None:
         yield from rows
         return
     hashed = _of_part(((_hash(key(row)), number, row) for number, row in enumerate(rows)), corpus)
-    taken = hashed if corpus.sample is None else _sampled(hashed, corpus, corpus.sample)
+    taken = hashed if corpus.sample is None else _sampled(hashed, corpus, corpus.sample, noun)
     yield from (row for _, _, row in taken)
 
 
@@ -35,11 +38,11 @@ def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus) -> Itera
     return (row for row in rows if first <= row[0] % count <= last)
 
 
-def _sampled(rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus, count: int) -> list[tuple[int, int, Row]]:
+def _sampled(
+    rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus, count: int, noun: str
+) -> list[tuple[int, int, Row]]:
     kept = nsmallest(count, rows)  # by hash; equal texts in the order of the file
     if len(kept) < count:
         of_part = f' in part "{corpus.part}"' if corpus.part else ""
-        raise UserError(
-            f"{corpus.title} has {counted(len(kept), 'text')}{of_part}, but `sample` is {count:,}: lower it."
-        )
+        raise UserError(f"{corpus.title} has {counted(len(kept), noun)}{of_part}, but `sample` is {count:,}: lower it.")
     return sorted(kept, key=itemgetter(1))

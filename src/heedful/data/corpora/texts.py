@@ -136,18 +136,19 @@ def _labels_field(row: dict[str, object], field: str, several: bool, where: str)
     """Return the labels in a field: text, a whole number, true or false; with `several`, one of these or a list."""
     value = field_of(row, field, where)
     if not isinstance(value, list):
-        name = _label(value, field, where)
+        name = label_name(value, field, where)
         return () if several and not name.strip() else labels_of(name, False, where)
     if not several:
         raise UserError(
             f"{where}: field `{field}` is a list, but a label is text or a whole number: for lists set "
             '`model.labels = "several"`.'
         )
-    names = (_label(each, f"{field}[{number}]", where).strip() for number, each in enumerate(value))
+    names = (label_name(each, f"{field}[{number}]", where).strip() for number, each in enumerate(value))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _label(value: object, field: str, where: str) -> str:
+def label_name(value: object, field: str, where: str) -> str:
+    """Return a label in a field of a JSON object: text, a whole number, true or false."""
     match value:
         case bool():
             return "true" if value else "false"

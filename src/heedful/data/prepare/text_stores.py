@@ -7,7 +7,7 @@ A row is a text, with the streams `text`, `second` where there are pairs, and `l
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -160,7 +160,7 @@ def _why_empty(corpus: AnyCorpus) -> str:
 
 
 def labels_in(corpora: Iterable[AnyCorpus], data: Data, several: bool) -> tuple[str, ...]:
-    """Return the names of all classes in corpora, sorted: numbers by their value."""
+    """Return the names of all classes in corpora, sorted."""
     found = {
         label
         for corpus in corpora
@@ -168,6 +168,11 @@ def labels_in(corpora: Iterable[AnyCorpus], data: Data, several: bool) -> tuple[
         if not text.blank
         for label in text.labels
     }
+    return sort_labels(found, several)
+
+
+def sort_labels(found: Collection[str], several: bool = False) -> tuple[str, ...]:
+    """Return the names of classes, sorted: numbers by their value; refuse too few to tell apart."""
     if len(found) < 2 and not (several and found):
         one = f"the label `{next(iter(found))}` alone" if found else "no label"
         raise UserError(f"`data.train` has {one}, but a classifier needs two classes to tell apart.")

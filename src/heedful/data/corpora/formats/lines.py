@@ -82,6 +82,14 @@ def check_exists(file: TextFile) -> None:
             file.path.open("rb").close()
 
 
+def check_folder(folder: TextFile) -> None:
+    """Refuse a path that is not a folder."""
+    if not folder.path.exists():
+        raise UserError(f"{folder.path}: no such folder{folder.hint}.")
+    if not folder.path.is_dir():
+        raise UserError(f"{folder.path}: this is a file, but must be a folder.")
+
+
 def _check_kind(file: TextFile) -> bool:
     """Refuse devices, which never end, and pipes that would be read twice; return whether it is an ordinary file."""
     mode = os.stat(file.path).st_mode  # noqa: PTH116 - one call, and the error that `open` gives for a NUL

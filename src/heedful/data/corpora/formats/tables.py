@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
+from heedful.config.corpora.pictures import CsvPictures, TsvPictures
 from heedful.config.corpora.texts import CsvTexts, TsvTexts
 from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.errors import UserError, counted, suggestion
 
-Table = TsvCorpus | CsvCorpus | TsvTexts | CsvTexts
+Tabbed = TsvCorpus | TsvTexts | TsvPictures
+Table = Tabbed | CsvCorpus | CsvTexts | CsvPictures
 _LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
 _NAMES_SHOWN: Final = 10
 _SEPARATORS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}
@@ -21,8 +23,8 @@ def read_columns(corpus: Table, file: TextFile, keys: Sequence[str]) -> Iterator
     The line with the names of columns is not a row.
     """
     chosen: list[int | str] = [getattr(corpus, key) for key in keys]
-    separator = "\t" if isinstance(corpus, TsvCorpus | TsvTexts) else corpus.separator
-    rows = _tsv_rows(file) if isinstance(corpus, TsvCorpus | TsvTexts) else _csv_rows(file, separator)
+    separator = "\t" if isinstance(corpus, Tabbed) else corpus.separator
+    rows = _tsv_rows(file) if isinstance(corpus, Tabbed) else _csv_rows(file, separator)
     if corpus.has_header:
         _, names = next(rows, (1, []))
         columns = [_place(column, names, file) if isinstance(column, str) else column - 1 for column in chosen]

@@ -1,0 +1,38 @@
+"""Pictures on the command line: files, and folders of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from heedful.data.pictures.decoding import is_picture_name
+from heedful.errors import UserError
+from heedful.files import expand_user, read_json
+
+
+def reads_pictures(model: str) -> bool:
+    """Whether the model in a folder reads pictures; for what is not a model, False: loading it says what is wrong."""
+    try:
+        config = read_json(expand_user(model) / "config.json")
+    except UserError:
+        return False
+    recipe = config.get("recipe") if isinstance(config, dict) else None
+    table = recipe.get("model") if isinstance(recipe, dict) else None
+    return isinstance(table, dict) and table.get("family") == "picture_classifier"
+
+
+def picture_inputs(arguments: Sequence[str] | None) -> list[Path]:
+    """Return the pictures that a command line names: files as they are, and all pictures in folders, by name."""
+    if not arguments:
+        raise UserError("This model reads pictures: give their files, or folders of them.")
+    found: list[Path] = []
+    for argument in arguments:
+        path = expand_user(argument)
+        if not path.is_dir():
+            if not path.exists():
+                raise UserError(f"{path}: no such file.")
+            found.append(path)
+            continue
+        inside = sorted(file for file in path.rglob("*") if is_picture_name(file) and file.is_file())
+        if not inside:
+            raise UserError(f"{path} has no pictures in it (.png, .jpg or .webp).")
+        found += inside
+    return found

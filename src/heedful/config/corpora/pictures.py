@@ -1,0 +1,134 @@
+"""Corpora of pictures with labels: folders, tables of paths, arrays, and the generator that ships with Heedful."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import PositiveInt, model_validator
+
+from heedful.config.corpora.corpus import Column, GeneratedCorpus, Separator
+from heedful.config.corpora.texts import Part, TextsCorpus
+
+
+class PicturesCorpus(TextsCorpus):
+    """Keys of every corpus of pictures in files.
+
+    Pictures are chosen by the sha256 of their content, so that neither their order nor another corpus changes the
+    choice.
+    """
+
+    part: Part = ""
+    """Subset of the pictures by hash: "0/10" is the first of ten parts, "1-9/10" the other nine."""
+    sample: PositiveInt | None = None
+    """Number of pictures to keep, those with the smallest hashes; by default all."""
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> Self:
+        picture, label = getattr(self, "picture", None), getattr(self, "label", None)
+        if picture is not None and picture == label:
+            raise ValueError(f"`picture` and `label` are both {picture!r}, but must be different")
+        return self
+
+
+class FolderPictures(PicturesCorpus):
+    """A folder of pictures with one folder for each class, whose name is the label."""
+
+    frozen_kind = "FolderPictures"
+    folder_keys: ClassVar[tuple[str, ...]] = ("pictures",)
+
+    pictures: str
+    """Folder with one folder of pictures (.png, .jpg, .webp) for each class."""
+
+    def _untitled(self) -> str:
+        return self.pictures
+
+
+class TsvPictures(PicturesCorpus):
+    """Paths of pictures and their labels in columns of a tab-separated file.
+
+    Columns are given by their numbers from 1 on, or by their names in the first line.
+    """
+
+    frozen_kind = "TsvPictures"
+    file_keys = ("tsv",)
+
+    tsv: str
+    """File of tab-separated columns."""
+    picture: Column
+    """Column of the paths, relative to the folder of the file, by number or name."""
+    label: Column
+    """Column of the labels, by number or name."""
+    header: bool = False
+    """Whether the first line has the names of columns; it always has where a column is given by name."""
+
+
+class CsvPictures(PicturesCorpus):
+    """Paths of pictures and their labels in columns of a CSV file.
+
+    Columns are given by their numbers from 1 on, or by their names in the first line.
+    """
+
+    frozen_kind = "CsvPictures"
+    file_keys = ("csv",)
+
+    csv: str
+    """File of columns separated by commas."""
+    picture: Column
+    """Column of the paths, relative to the folder of the file, by number or name."""
+    label: Column
+    """Column of the labels, by number or name."""
+    header: bool = False
+    """Whether the first line has the names of columns; it always has where a column is given by name."""
+    separator: Separator = ","
+    """Character between columns."""
+
+
+class JsonlPictures(PicturesCorpus):
+    """Paths of pictures and their labels in fields of one JSON object per line."""
+
+    frozen_kind = "JsonlPictures"
+    file_keys = ("jsonl",)
+
+    jsonl: str
+    """File with one JSON object per line."""
+    picture: str
+    """Field of the paths, relative to the folder of the file."""
+    label: str = "label"
+    """Field of the labels."""
+
+
+class IdxPictures(PicturesCorpus):
+    """Pictures and labels in two idx files, as MNIST has them, plain or packed (.gz)."""
+
+    frozen_kind = "IdxPictures"
+    file_keys = ("idx", "labels")
+
+    idx: str
+    """File of pictures."""
+    labels: str
+    """File of labels, one number per picture."""
+
+
+class NpzPictures(PicturesCorpus):
+    """Pictures and labels in two arrays of a file of NumPy."""
+
+    frozen_kind = "NpzPictures"
+    file_keys = ("npz",)
+
+    npz: str
+    """File of arrays."""
+    picture: str = "x"
+    """Array of pictures: pictures x height x width, or pictures x height x width x 3, of bytes."""
+    label: str = "y"
+    """Array of labels: one whole number or text per picture."""
+
+
+class BuiltinPictures(GeneratedCorpus):
+    """Pictures of scenes from a generator that ships with Heedful: three to five shapes of 64 x 64 pixels."""
+
+    frozen_kind = "BuiltinPictures"
+
+    builtin: Literal["scenes"]
+    label: Literal["shape", "colour", "number"] = "number"
+    """What the label is: shape or colour of the first thing, at the top left, or the number of things."""
+
+
+PictureCorpus = FolderPictures | TsvPictures | CsvPictures | JsonlPictures | IdxPictures | NpzPictures | BuiltinPictures

@@ -1,0 +1,120 @@
+"""Corpora of pictures to stores: read, decoded and resized on all cores, kept in the cache."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.data import Data, PictureForm
+from heedful.config.recipe import Recipe
+from heedful.config.rules.classify_pictures import picture_model
+from heedful.cores import usable_cores
+from heedful.data.cache import Say, cache_folder, cached, key_of
+from heedful.data.corpora.files import check_files, content_key
+from heedful.data.pictures.batches import LABEL, SIZE, picture_streams, pixel_stream
+from heedful.data.pictures.decoding import Channels, Pixels, fit_picture
+from heedful.data.pictures.reading import Picture, read_pictures
+from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests
+from heedful.data.prepare.text_stores import sort_labels
+from heedful.data.token_store import FORMAT, Ragged, TokenStore, open_store, write_store
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.errors import UserError, counted, suggestion
+
+_CHUNK: Final = 256  # pictures that are decoded together
+_MEGABYTE: Final = 1 << 20
+
+
+def prepare_pictures(
+    recipe: Recipe, progress: Say = lambda message: None, given: Vocabularies | None = None
+) -> Prepared:
+    """Find the classes, unless they are given, and decode training and validation corpora."""
+    data = recipe.data
+    for corpus in (*data.train, *data.valid):
+        check_files(corpus, data.folder)
+    tell_unreadable_tests(data, progress)
+    listed = {corpus: [*read_pictures(corpus, data.folder)] for corpus in (*data.train, *data.valid)}
+    found = {picture.label for corpus in data.train for picture in listed[corpus]}
+    labels = given.labels if given else sort_labels(found)
+    work = PictureStores(data, listed, labels, picture_model(recipe).encoder.channels, progress)
+    return Prepared.of(Vocabularies({}, labels), data, work.store)
+
+
+@dataclass(frozen=True)
+class PictureStores:
+    """Turns corpora into stores, all with the same classes."""
+
+    data: Data
+    pictures: Mapping[AnyCorpus, list[Picture]]
+    labels: tuple[str, ...]
+    channels: Channels
+    progress: Say
+
+    def store(self, corpus: AnyCorpus) -> TokenStore:
+        """Return the decoded corpus, from the cache or made now."""
+        pictures = self.pictures[corpus]
+        if not pictures:
+            raise UserError(f"{corpus.title} has no picture to use.")
+        classes = class_numbers(pictures, self.labels, corpus.title)
+        form = self.data.pictures
+        key = key_of(
+            {
+                "format": FORMAT,
+                "content": content_key(corpus, self.data.folder),
+                "pictures": [picture.content() for picture in pictures if isinstance(picture.source, Path)],
+                "size": [form.size, form.fit if form.size else ""],
+                "channels": self.channels,
+                "labels": self.labels,
+                "classes": classes,
+            }
+        )
+
+        def build(staged: Path) -> None:
+            self._tell_size(corpus.title, len(pictures))
+            types = {"pixels": pixel_stream(self.channels), "size": SIZE, "label": LABEL}
+            write_store(staged, key, types, self._streams(pictures, classes), Counter())
+
+        store = cached(cache_folder() / "pictures" / key, lambda folder: open_store(folder, key), build, self.progress)
+        self.progress(f"{corpus.title}: {counted(len(store), 'picture')}")
+        return store
+
+    def _tell_size(self, title: str, count: int) -> None:
+        """Tell what the cache will take, before it is written; unknown while pictures keep their own sizes."""
+        size = self.data.pictures.size
+        takes = ""
+        if size is not None:
+            takes = f", {count * size[0] * size[1] * self.channels / _MEGABYTE:,.0f} MB in the cache"
+        self.progress(f"decoding {title}: {counted(count, 'picture')}{takes}")
+
+    def _streams(self, pictures: Iterable[Picture], classes: Iterable[int]) -> Iterator[Mapping[str, Ragged]]:
+        decoded, labels = decode_all(pictures, self.data.pictures, self.channels), iter(classes)
+        while chunk := list(islice(decoded, _CHUNK)):
+            yield picture_streams(chunk, list(islice(labels, len(chunk))))
+
+
+def decode_all(pictures: Iterable[Picture], form: PictureForm, channels: Channels) -> Iterator[Pixels]:
+    """Yield the pixels of pictures in order, in the size that a model reads; all cores decode, a chunk at a time."""
+
+    def decode(picture: Picture) -> Pixels:
+        pixels = picture.pixels(channels, form.max_pixels)
+        return pixels if form.size is None else fit_picture(pixels, form.size, form.fit)
+
+    waiting = iter(pictures)
+    with ThreadPoolExecutor(usable_cores(), "heedful-decoding") as threads:  # decoding is outside of Python's lock
+        while chunk := list(islice(waiting, _CHUNK)):
+            yield from threads.map(decode, chunk)
+
+
+def class_numbers(pictures: Sequence[Picture], labels: tuple[str, ...], name: str) -> list[int]:
+    """Return the true classes of pictures by number; `name` is that of their corpus."""
+    known = {label: number for number, label in enumerate(labels)}
+    unknown = next((picture for picture in pictures if picture.label not in known), None)
+    if unknown is not None:
+        raise UserError(
+            f"{unknown.where or name} has the label `{unknown.label}`, which is not a class of the model."
+            f"{suggestion(unknown.label, labels)}"
+        )
+    return [known[picture.label] for picture in pictures]

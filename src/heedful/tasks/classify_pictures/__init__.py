@@ -1,0 +1,1 @@
+"""Classification of pictures: accuracy and F1."""

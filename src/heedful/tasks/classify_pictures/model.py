@@ -1,0 +1,146 @@
+"""A trained classifier of pictures: picture in, classes with their probabilities out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from heedful.arguments import check_path, check_several, check_text
+from heedful.config.rules.classify_pictures import picture_model
+from heedful.config.rules.task_rules import TaskRules
+from heedful.data.pictures.arrays import as_pictures
+from heedful.data.pictures.batches import picture_streams
+from heedful.data.pictures.decoding import pixels_of
+from heedful.data.pictures.reading import Picture
+from heedful.data.pictures.stores import decode_all
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
+from heedful.models.bundle import Bundle, other_task, read_bundle
+from heedful.models.networks import Classifier
+from heedful.tasks.classify_pictures.evaluation import PictureEvaluation, evaluate_pictures
+from heedful.tasks.classify_pictures.scoring import scores_of
+from heedful.tasks.shared.classes.classification import Classification, classifications
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.loaded_model import LoadedModel, listed
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.streaming import answer_stream
+
+AnyPicture = str | PathLike[str] | np.ndarray[Any, Any] | Image.Image
+_CHUNK = 256  # pictures that are in memory at once
+
+
+class PictureClassifier(LoadedModel[Classifier]):
+    """A trained classifier of pictures with its recipe.
+
+    It runs on the device and in the precision that `load` chose. Pictures are read as in training: in gray or colour,
+    and resized if the recipe says so.
+    """
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load a classifier of pictures as `heedful.load` does; refuse any other model."""
+        return cls(read_picture_classifier(check_path("path", path), Placement.of(device, precision)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of the network's scores."""
+        return self.vocabularies.labels
+
+    def classify(self, pictures: AnyPicture | Iterable[AnyPicture]) -> Classification | list[Classification]:
+        """Classify pictures, or one picture: the path of a file, an array of pixels, or an image of Pillow.
+
+        An array is height x width, or height x width x 3, of bytes from 0 to 255; a longer one holds several pictures.
+        """
+        if _is_one(pictures):
+            return self.classify([pictures])[0]  # type: ignore[index,list-item]
+        return list(self.stream(pictures))  # type: ignore[arg-type]
+
+    def stream(self, pictures: Iterable[AnyPicture]) -> Iterator[Classification]:
+        """Classify an endless or a very large number of pictures, some at a time, in order."""
+        given = enumerate(check_several(pictures, "pictures"), start=1)
+        return self.stream_pictures(self._picture(picture, f"picture {number:,}") for number, picture in given)
+
+    def stream_pictures(self, pictures: Iterable[Picture]) -> Iterator[Classification]:
+        """Classify a stream of pictures that are read when their turn comes."""
+
+        def classified(part: Sequence[Picture], first: int) -> list[Classification]:
+            return classifications(self.scores(part), self.labels, several=False)
+
+        return answer_stream(pictures, classified, chunk=_CHUNK)
+
+    def evaluate(
+        self,
+        data: Iterable[tuple[AnyPicture, str | int]],
+        *,
+        name: str = "data",
+        progress: Callable[[int], None] = lambda ready: None,
+        metrics: GivenMetrics | None = None,
+    ) -> PictureEvaluation:
+        """Classify pictures and compare with their labels: accuracy, F1, and which classes are confused.
+
+        `data` are pairs of a picture, as `classify` takes it, and its label. `name` is their name in messages;
+        `progress` is called with the number of pictures finished since the last call. `metrics` are functions of your
+        own by name, which get the predicted and the true labels: see `heedful.Metric`.
+        """
+        own = check_metrics(metrics, self.recipe.rules)
+        pictures = [self._labelled(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
+        return evaluate_pictures(self, pictures, name=name, progress=progress).with_metrics(own)
+
+    @torch.inference_mode()
+    def scores(self, pictures: Sequence[Picture]) -> Float[Tensor, "B C"]:
+        """Return the scores of every class for pictures, in their order."""
+        if not pictures:
+            return torch.empty(0, len(self.labels))
+        channels = picture_model(self.recipe).encoder.channels
+        decoded = list(decode_all(pictures, self.recipe.data.pictures, channels))
+        with evaluation_mode(self.network):
+            return scores_of(self._bundle, (TokenStore(picture_streams(decoded)),), np.arange(len(decoded)))
+
+    def _own_facts(self) -> Iterator[str]:
+        yield f"{len(self.labels):,} classes: {listed(self.labels)}"
+
+    def _labelled(self, row: object, where: str) -> Picture:
+        if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
+            raise UserError(f"{where} must be a picture and its label.")
+        picture = self._picture(row[0], where)
+        label = str(row[1]) if isinstance(row[1], int | np.integer) else check_text(row[1], f"{where}: the label")
+        return Picture(picture.source, label, picture.where)
+
+    def _picture(self, given: object, where: str) -> Picture:
+        """Return a picture that a program gave."""
+        match given:
+            case str() | PathLike():
+                path = check_path(where, given)
+                return Picture(path, where=str(path))
+            case Image.Image():
+                return Picture(pixels_of(given, picture_model(self.recipe).encoder.channels), where=where)
+            case np.ndarray():
+                return Picture(as_pictures(given[None], where)[0], where=where)
+            case _:
+                raise UserError(
+                    f"{where} is {type(given).__name__}, but must be the path of a file, an array of pixels, or an "
+                    "image of Pillow."
+                )
+
+
+def _is_one(pictures: object) -> bool:
+    """Whether an argument is one picture, and not several."""
+    if isinstance(pictures, np.ndarray):
+        return pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] in (1, 3))
+    return isinstance(pictures, str | PathLike | Image.Image)
+
+
+def read_picture_classifier(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[Classifier]:
+    """Read a classifier of pictures from its folder and place it; `rules` are those of its task."""
+    bundle = read_bundle(folder, Classifier, rules)
+    if bundle.recipe.model.family != "picture_classifier":
+        raise other_task(folder, bundle.recipe)
+    placement.put(bundle.model)
+    return bundle

@@ -1,0 +1,117 @@
+"""Stores of pictures: decoded once, found again in the cache, and refused where a model cannot use them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from heedful.config.reading.load import recipe_from_json
+from heedful.config.recipe import Recipe
+from heedful.data.pictures.batches import PictureCollator, picture_streams
+from heedful.data.pictures.stores import prepare_pictures
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+from heedful.packed import IGNORED, Run
+
+
+def recipe_of(train: dict[str, Any], size: int | None = None, **encoder: Any) -> Recipe:
+    form = {} if size is None else {"pictures": {"height": size, "width": size}}
+    table = {"family": "vit", "width": 8, "heads": 2, "layers": 1, "inner": 8, "patch": 4, "channels": 1, **encoder}
+    return recipe_from_json(
+        {
+            "data": {"train": [train], "valid": [train], **form},
+            "model": {"family": "picture_classifier", "encoder": table},
+        },
+        "recipe",
+    )
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for label, sizes in (("cat", ((4, 6), (5, 5))), ("dog", ((4, 6),))):
+        for number, (height, width) in enumerate(sizes):
+            pixels = np.full((height, width, 3), 40 * number + len(sizes), np.uint8)
+            path = tmp_path / "photos" / label / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(path)
+    return tmp_path / "photos"
+
+
+def test_pictures_keep_their_sizes_or_get_one(photos: Path) -> None:
+    own = prepare_pictures(recipe_of({"pictures": str(photos)}))
+    assert own.vocabularies.labels == ("cat", "dog")
+    assert own.train[0].streams["size"].values.tolist() == [[4, 6], [5, 5], [4, 6]]
+    assert own.train[0].streams["pixels"].lengths().tolist() == [24, 25, 24]
+    assert own.train[0].streams["label"].values.tolist() == [0, 0, 1]
+    one = prepare_pictures(recipe_of({"pictures": str(photos)}, 8, channels=3))
+    assert one.train[0].streams["size"].values.tolist() == [[8, 8]] * 3
+    assert one.train[0].streams["pixels"].values.shape == (3 * 64, 3)
+
+
+def test_the_size_on_disk_is_told_and_a_second_time_nothing_is_decoded(photos: Path) -> None:
+    said: list[str] = []
+    train = {"pictures": str(photos), "name": "photos"}
+    first = prepare_pictures(recipe_of(train, 512, channels=3), said.append)
+    assert said[:2] == ["decoding photos: 3 pictures, 2 MB in the cache", "photos: 3 pictures"]
+    said.clear()
+    again = prepare_pictures(recipe_of(train, 512, channels=3), said.append)
+    assert said == ["photos: 3 pictures"] * 2
+    assert again.train[0].key == first.train[0].key
+
+
+def test_another_picture_under_the_same_name_is_decoded_again(photos: Path) -> None:
+    first = prepare_pictures(recipe_of({"pictures": str(photos)})).train[0].key
+    Image.new("L", (6, 4), 99).save(photos / "cat" / "0.png")
+    assert prepare_pictures(recipe_of({"pictures": str(photos)})).train[0].key != first
+
+
+def test_one_class_is_not_enough(photos: Path) -> None:
+    for path in (photos / "dog").iterdir():
+        path.unlink()
+    with pytest.raises(UserError, match=r"has the label `cat` alone, but a classifier needs two classes to tell apart"):
+        prepare_pictures(recipe_of({"pictures": str(photos)}))
+
+
+def test_a_label_that_is_only_in_validation_is_refused(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "other" / "cow").mkdir(parents=True)
+    Image.new("L", (6, 4)).save(tmp_path / "other" / "cow" / "0.png")
+    recipe = recipe_of({"pictures": str(photos)})
+    other = recipe_of({"pictures": str(tmp_path / "other")}).data.train
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"valid": other})})
+    with pytest.raises(UserError, match=r"0\.png has the label `cow`, which is not a class of the model\."):
+        prepare_pictures(recipe)
+
+
+def test_a_damaged_picture_is_refused_by_its_name(photos: Path) -> None:
+    (photos / "dog" / "0.png").write_bytes(b"not at all\n")
+    with pytest.raises(UserError, match=r"dog/0\.png is not a picture but text: it must be PNG, JPEG or WebP\.$"):
+        prepare_pictures(recipe_of({"pictures": str(photos)}))
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def _stores() -> list[TokenStore]:
+    pictures = [np.full((4, 8, 1), 3, np.uint8), np.full((4, 8, 1), 5, np.uint8), np.full((5, 4, 1), 7, np.uint8)]
+    return [TokenStore(picture_streams(pictures[:1], [2])), TokenStore(picture_streams(pictures[1:], [0, 1]))]
+
+
+def test_a_batch_has_the_pictures_of_several_stores_in_the_order_of_its_rows() -> None:
+    batch = PictureCollator(4, True).batch(_stores(), np.array([2, 0, 1]))
+    assert batch.pictures.runs == (Run(1, 5, 4), Run(2, 4, 8))
+    assert [part.flatten().unique().tolist() for part in batch.pictures.by_run()] == [[7], [3, 5]]
+    assert batch.labels_of_rows() == [[1], [2], [0]]
+    assert batch.pictures.layout.lengths.tolist() == [3, 3, 3]
+    assert (batch.sentences, batch.tokens) == (3, 9)
+
+
+def test_a_static_shape_is_filled_up_with_black_pictures_that_do_not_count() -> None:
+    from heedful.data.batch_layout import StaticShape
+
+    batch = PictureCollator(4, False).batch(_stores(), np.array([0, 1]), StaticShape.rows(10, 2))
+    assert batch.pictures.runs == (Run(5, 4, 8),)
+    assert batch.labels.tolist() == [2, 0, IGNORED, IGNORED, IGNORED]
+    assert batch.pictures.pixels[2 * 32 :].max() == 0
+    assert (batch.sentences, batch.tokens) == (2, 4)
