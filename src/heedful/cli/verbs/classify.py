@@ -1,4 +1,4 @@
-"""`heedful classify MODEL [FILES...]`: one line out for every line in."""
+"""`heedful classify MODEL [FILES...]`: one line out for every line in, or for every picture."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,8 @@ from heedful.cli.options import (
     PrecisionOption,
     TextOption,
 )
-from heedful.cli.output import check_output, line_progress, line_writer
+from heedful.cli.output import check_output, line_progress, line_writer, picture_progress
+from heedful.cli.pictures import picture_inputs, reads_pictures
 from heedful.columns import one_column
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
@@ -43,17 +44,29 @@ def command(
 
     Each line of output is a label and its probability, separated by a tab. A model with several labels per text writes
     `a,b` and `0.98,0.71`, or two empty columns if none applies. A model of text pairs reads two texts per line,
-    separated by a tab.
+    separated by a tab. A model of pictures reads picture files, and folders of them, and writes the path of each before
+    its label.
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")
     check_output(output)
+    layout = _layout(every_class, as_json)
+    if reads_pictures(model):
+        paths = picture_inputs(inputs, text)
+        with messages.busy(f"loading {model}"):
+            from heedful.tasks.classify_pictures.model import PictureClassifier  # after the quick checks
+
+            reader = PictureClassifier.load(model, device, precision)
+        with line_writer(output) as write, picture_progress(paths, output) as progress:
+            for path, found in zip(paths, reader.stream(paths), strict=True):
+                write(layout(found, False, str(path)))
+                progress(1)
+        return
     entries = open_inputs(inputs, text)
     with messages.busy(f"loading {model}"):
         from heedful.tasks.classify.model import load_classifier  # after the quick checks: torch takes seconds
 
         classifier = load_classifier(model, device, precision)
-    layout = _layout(every_class, as_json, classifier.several)
     with line_writer(output) as write, line_progress("classifying", entries, output) as progress:
         for entry in entries:
             texts = (
@@ -61,31 +74,39 @@ def command(
                 for number, line in enumerate(entry.lines(), start=1)
             )
             for found in classifier.stream_texts(texts, ready=entry.ready, name=entry.name):
-                write(layout(found))
+                write(layout(found, classifier.several, None))
                 progress(1)
 
 
-def _layout(every_class: bool, as_json: bool, several: bool) -> "Callable[[Classification], str]":
-    """Choose how to write an answer: columns separated by tabs, or a JSON object."""
+def _layout(every_class: bool, as_json: bool) -> "Callable[[Classification, bool, str | None], str]":
+    """Choose how to write an answer: columns separated by tabs, or a JSON object.
+
+    It gets the answer, whether a text may have several labels, and the path of a picture, None for a text.
+    """
     if as_json:
-        return lambda found: _object(found, several)
+        return _object
     return _all_columns if every_class else _columns
 
 
-def _columns(found: "Classification") -> str:
+def _columns(found: "Classification", several: bool, path: str | None) -> str:
     """Write the labels and their probabilities; nothing for a blank text."""
     if not found.probabilities:
         return ""
     shares = [f"{found.probabilities[label]:.4f}" for label in found.labels]
-    return f"{','.join(map(one_column, found.labels))}\t{','.join(shares)}"
+    return _after_path(path, f"{','.join(map(one_column, found.labels))}\t{','.join(shares)}")
 
 
-def _all_columns(found: "Classification") -> str:
+def _all_columns(found: "Classification", several: bool, path: str | None) -> str:
     """Write every class and its probability, most likely first; ties stay in the model's order."""
     ranked = sorted(found.probabilities.items(), key=lambda share: -share[1])
-    return "\t".join(f"{one_column(label)}\t{share:.4f}" for label, share in ranked)
+    return _after_path(path, "\t".join(f"{one_column(label)}\t{share:.4f}" for label, share in ranked))
 
 
-def _object(found: "Classification", several: bool) -> str:
+def _after_path(path: str | None, columns: str) -> str:
+    return columns if path is None else f"{one_column(path)}\t{columns}"
+
+
+def _object(found: "Classification", several: bool, path: str | None) -> str:
+    picture: dict[str, object] = {} if path is None else {"picture": path}
     labels: dict[str, object] = {"labels": found.labels} if several else {"label": found.label or None}
-    return json.dumps({**labels, "probabilities": found.probabilities}, ensure_ascii=False)
+    return json.dumps({**picture, **labels, "probabilities": found.probabilities}, ensure_ascii=False)

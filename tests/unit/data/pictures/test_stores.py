@@ -53,10 +53,10 @@ def test_pictures_keep_their_sizes_or_get_one(photos: Path) -> None:
 def test_the_size_on_disk_is_told_and_a_second_time_nothing_is_decoded(photos: Path) -> None:
     said: list[str] = []
     train = {"pictures": str(photos), "name": "photos"}
-    first = prepare_pictures(recipe_of(train, 512, channels=3), said.append)
+    first = prepare_pictures(recipe_of(train, 512, channels=3, patch=16), said.append)
     assert said[:2] == ["decoding photos: 3 pictures, 2 MB in the cache", "photos: 3 pictures"]
     said.clear()
-    again = prepare_pictures(recipe_of(train, 512, channels=3), said.append)
+    again = prepare_pictures(recipe_of(train, 512, channels=3, patch=16), said.append)
     assert said == ["photos: 3 pictures"] * 2
     assert again.train[0].key == first.train[0].key
 

@@ -1,0 +1,87 @@
+"""`heedful classify` with a model of pictures: files and folders in, one line for each picture out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from heedful.cli.main import run
+from heedful.config.reading.load import recipe_from_json
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.build.network import build_network
+from heedful.models.bundle import write_description, write_weights
+
+LABELS = ("dark", "light")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model that was never trained."""
+    folder = tmp_path_factory.mktemp("model")
+    encoder = {"family": "vit", "width": 8, "heads": 2, "layers": 1, "inner": 8, "patch": 4, "grid": 2, "channels": 1}
+    recipe = recipe_from_json(
+        {
+            "data": {"train": [{"pictures": "train"}], "test": [{"pictures": str(folder / "test"), "name": "test"}]},
+            "model": {"family": "picture_classifier", "encoder": encoder},
+        },
+        "recipe",
+    )
+    torch.manual_seed(1)
+    write_description(folder, recipe, Vocabularies({}, LABELS))
+    write_weights(folder, build_network(recipe.model, Vocabularies({}, LABELS)))
+    for number, label in enumerate(LABELS):
+        (folder / "test" / label).mkdir(parents=True)
+        Image.fromarray(np.full((8, 6 + number), 250 * number, np.uint8)).save(folder / "test" / label / "a.png")
+    return folder
+
+
+def test_files_and_folders_give_one_line_per_picture(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    dark, light = model / "test" / "dark" / "a.png", model / "test" / "light" / "a.png"
+    assert run(["classify", str(model), str(light), str(model / "test"), "--device", "cpu"]) == 0
+    rows = [line.split("\t") for line in capfd.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == [str(light), str(dark), str(light)]
+    assert rows[0][1:] == rows[2][1:]
+    assert rows[0][1] in LABELS
+    assert 0.5 <= float(rows[0][2]) <= 1
+    assert run(["classify", str(model), str(dark), "--json", "--device", "cpu"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["picture"] == str(dark)
+    assert set(found["probabilities"]) == {*LABELS}
+    assert run(["classify", str(model), str(dark), "--all", "--device", "cpu"]) == 0
+    assert len(capfd.readouterr().out.split("\t")) == 5
+
+
+def test_a_model_of_pictures_is_evaluated_on_its_test_pictures(
+    model: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["evaluate", str(model), "--device", "cpu"]) == 0
+    shown = capfd.readouterr().out
+    assert "2 pictures in " in shown
+    assert "accuracy" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "This model reads pictures: give their files, or folders of them."),
+        (["--text", "a cat"], "--text gives texts, but this model reads pictures: leave it out."),
+        (["none.png"], "none.png: no such file."),
+        (["."], ". has no pictures in it (.png, .jpg or .webp)."),
+        (["words.txt"], "words.txt is not a picture but text: it must be PNG, JPEG or WebP."),
+    ],
+)
+def test_what_is_not_a_picture_is_refused_in_one_line(
+    model: Path,
+    arguments: list[str],
+    why: str,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.txt").write_text("a line\n")
+    assert run(["classify", str(model), *arguments, "--device", "cpu"]) == 2
+    assert capfd.readouterr().err.splitlines()[-1].endswith(why)
