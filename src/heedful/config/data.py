@@ -1,8 +1,8 @@
 """The [data] table of a recipe."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from heedful.config.corpora.any import Corpora
 from heedful.config.corpora.corpus import Language
@@ -30,9 +30,9 @@ class PictureForm(Section):
     """The size that a model reads pictures in."""
 
     height: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Height in pixels that pictures are resized to; by default they keep their own size."""
+    """Height in pixels that pictures are resized to; by default `width`, and without either they keep their size."""
     width: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Width in pixels that pictures are resized to; set it together with `height`."""
+    """Width in pixels that pictures are resized to; by default `height`, and without either they keep their size."""
     fit: Literal["stretch", "crop"] = "stretch"
     """How pictures of other proportions are resized: stretched, or cropped to their middle."""
     max_pixels: Annotated[int, Field(ge=1, le=1_000_000_000)] = 50_000_000
@@ -41,14 +41,8 @@ class PictureForm(Section):
     @property
     def size(self) -> tuple[int, int] | None:
         """Height and width of all pictures; None if they keep their own."""
-        return None if self.height is None or self.width is None else (self.height, self.width)
-
-    @model_validator(mode="after")
-    def _both_or_neither(self) -> Self:
-        if (self.height is None) != (self.width is None):
-            missing = "width" if self.width is None else "height"
-            raise ValueError(f"`height` and `width` must be set together: `{missing}` is missing")
-        return self
+        height, width = self.height or self.width, self.width or self.height
+        return None if height is None or width is None else (height, width)
 
 
 class Data(Section):

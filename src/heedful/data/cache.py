@@ -193,6 +193,8 @@ def _describe(path: Path) -> str:
         if (path / "meta.json").exists():
             streams = json.loads((path / "meta.json").read_bytes())["streams"]
             rows = max(stream["sentences"] for stream in streams.values())
+            if "pixels" in streams:
+                return f"{rows:,} pictures of {streams['pixels']['tokens']:,} pixels"
             tokens = ", ".join(f"{stream['tokens']:,} {name}" for name, stream in streams.items() if name != "label")
             return f"corpus of {rows:,} rows; tokens: {tokens}"
         if (path / "tokenizer.json").exists():

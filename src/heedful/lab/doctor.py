@@ -19,6 +19,7 @@ from heedful.data.cache import Say
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.devices import choose_device, choose_precision
+from heedful.errors import UserError
 from heedful.lab.device_speed import measure_matrix_rate, time_matrix_product
 from heedful.lab.epoch_plan import plan_epoch, total
 from heedful.lab.flops import STEP, Parameters, count_parameters, forward_flop
@@ -93,6 +94,10 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe)
+    if not recipe.rules.vocabularies:
+        raise UserError(
+            "The doctor looks at texts, but this recipe reads pictures: `heedful train --dry-run` tries ten steps."
+        )
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     device = choose_device(recipe.train.device)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+import heedful
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -85,3 +86,33 @@ def test_what_is_not_a_picture_is_refused_in_one_line(
     (tmp_path / "words.txt").write_text("a line\n")
     assert run(["classify", str(model), *arguments, "--device", "cpu"]) == 2
     assert capfd.readouterr().err.splitlines()[-1].endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (["tokens", "MODEL", "--text", "a"], "reads pictures, which have no tokens: `heedful tokens` is for texts."),
+        (["tokens", "RECIPE", "--batch"], "reads pictures, which have no tokens: `heedful tokens` is for texts."),
+        (
+            ["doctor", "RECIPE"],
+            "The doctor looks at texts, but this recipe reads pictures: `heedful train --dry-run` tries ten steps.",
+        ),
+        (["embed", "MODEL", "--text", "a"], "vectors of texts come from classifiers and language models."),
+    ],
+)
+def test_commands_for_texts_refuse_a_model_of_pictures(
+    model: Path, command: list[str], why: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recipe = tmp_path / "it.toml"
+    recipe.write_text('[data]\ntrain = { builtin = "scenes" }\n[model]\nfamily = "picture_classifier"\n')
+    named = {"MODEL": str(model), "RECIPE": str(recipe)}
+    assert run([named.get(word, word) for word in command]) == 2
+    assert capfd.readouterr().err.splitlines()[-1].endswith(why)
+
+
+def test_rows_in_memory_are_refused_for_pictures(tmp_path: Path) -> None:
+    with pytest.raises(
+        heedful.UserError,
+        match=r"^`train` gives rows of texts, but a classifier of pictures learns from files: name them in the recipe,",
+    ):
+        heedful.train({"model": {"family": "picture_classifier"}}, tmp_path / "run", train=[("a", "b")])

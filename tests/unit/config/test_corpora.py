@@ -7,6 +7,7 @@ import pytest
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.corpus import Corpus
 from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus, CsvCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.pictures import FolderPictures, IdxPictures, PictureCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
 from heedful.config.corpora.texts import TEXTS, ConllTexts, CsvTexts, JsonlTexts, PlainTexts
 from heedful.config.corpora.trees import TreeCorpus
@@ -24,6 +25,8 @@ CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (JsonlQuestions(jsonl="a.jsonl", question="q"), ("a.jsonl",), "a.jsonl"),
     (SquadQuestions(squad="a.json"), ("a.json",), "a.json"),
     (BuiltinQuestions(builtin="reports", part="test"), (), "reports test"),
+    (IdxPictures(idx="x.gz", labels="y.gz"), ("x.gz", "y.gz"), "x.gz + y.gz"),
+    (FolderPictures(pictures="photos"), (), "photos"),
 ]
 
 
@@ -34,14 +37,24 @@ def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str
     assert corpus.model_copy(update={"name": "mine"}).title == "mine"
 
 
+PICTURES: tuple[type[Corpus], ...] = get_args(PictureCorpus)
+
+
 def test_every_form_has_a_frozen_kind_of_its_own() -> None:
-    kinds = [form.frozen_kind for form in (*PAIRS, *TEXTS, ConllTexts, TreeCorpus, *get_args(QuestionCorpus))]
+    forms = (*PAIRS, *TEXTS, ConllTexts, TreeCorpus, *get_args(QuestionCorpus), *PICTURES)
+    kinds = [form.frozen_kind for form in forms]
     assert len(kinds) == len(set(kinds)) == len(get_args(get_args(AnyCorpus)[0]))
 
 
 @pytest.mark.parametrize(("corpus", "files", "title"), CORPORA)
 def test_options_are_what_decides_the_rows(corpus: Corpus, files: tuple[str, ...], title: str) -> None:
-    own = set(type(corpus).model_fields) - {"name", "weight", *corpus.file_keys, *corpus.later_keys}
+    own = set(type(corpus).model_fields) - {
+        "name",
+        "weight",
+        *corpus.file_keys,
+        *corpus.folder_keys,
+        *corpus.later_keys,
+    }
     assert set(corpus.options()) == own
     assert corpus.model_copy(update={"name": "mine", "weight": 2.0}).options() == corpus.options()
     assert corpus.model_copy(update={"lines": "1-2"}).options() != corpus.options()

@@ -68,16 +68,25 @@ def command(
 
 def _described(model: str, recipe: "Recipe | None") -> "tuple[Recipe, Vocabularies]":
     """Return the recipe and the vocabularies of a model or of a recipe."""
+    if recipe is not None:
+        _refuse_without_tokens(recipe, model)
     with messages.busy("loading PyTorch"):
         from heedful.models.bundle import read_description
         from heedful.runs.fine_tuning import read_start
         from heedful.tasks.table import find_task
     if recipe is None:
-        return read_description(Path(model))
+        described, vocabularies = read_description(Path(model))
+        _refuse_without_tokens(described, model)
+        return described, vocabularies
     if recipe.train.start_from:
         start = read_start(recipe)
         return start.recipe, start.vocabularies
     return recipe, find_task(recipe).prepare(recipe, None, messages.note).vocabularies
+
+
+def _refuse_without_tokens(recipe: "Recipe", model: str) -> None:
+    if not recipe.rules.vocabularies:
+        raise UserError(f"{model} reads pictures, which have no tokens: `heedful tokens` is for texts.")
 
 
 def _choose(vocabularies: "Vocabularies", side: str | None, model: str) -> Any:

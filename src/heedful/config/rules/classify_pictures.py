@@ -28,8 +28,6 @@ def _check(recipe: Tables) -> None:
             raise ValueError(f"`data.{key}` applies to texts, and a classifier of pictures reads none: leave it out")
     if any(corpus.to for split in SPLITS for corpus in getattr(data, split)):
         raise ValueError("`to` is the target language of a translator: leave it out")
-    if recipe.train.auxiliary:
-        raise ValueError("`train.auxiliary` is the factor of a language model's loss: leave it out")
     size = data.pictures.size
     if size is not None:
         tokens = -(-size[0] // model.encoder.patch) * -(-size[1] // model.encoder.patch) + model.encoder.class_token

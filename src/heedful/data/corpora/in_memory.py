@@ -86,6 +86,11 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
             f"`{name}` is given in memory, but {rules.learner} learns from files: write one bracketed tree per line, "
             "and name the file by `trees` in the recipe."
         )
+    if not rules.vocabularies:
+        raise UserError(
+            f"`{name}` is given in memory, but {rules.learner} learns from files: name them in the recipe, such as a "
+            "folder (`pictures`) or arrays (`npz`)."
+        )
     folder = cache_folder() / _FOLDER
     with machine_faults(folder), user_faults(folder, WRITING_FAULTS):
         folder.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ from heedful.config.train.table import Average
         ("[tokenizer]\nkind = 3", "`tokenizer.kind` is 3, but must be one of: byte_bpe, bpe,"),
         (
             "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
-            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, tagger, reader, '
+            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, picture_classifier, tagger, reader, '
             "bert, language.",
         ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
@@ -169,12 +169,12 @@ def test_every_word_of_another_tool_leads_to_a_key_that_exists_and_is_not_a_key_
         (
             "'train.txt'",
             '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, '
-            "`builtin`, `conll`, `text`, `trees` or `squad`",
+            "`builtin`, `conll`, `text`, `trees`, `squad`, `pictures`, `idx` and `labels` or `npz`",
         ),
         (
             "[{ source = 'a', target = 'b' }, 3]",
             "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, `builtin`, "
-            "`conll`, `text`, `trees` or `squad`.",
+            "`conll`, `text`, `trees`, `squad`, `pictures`, `idx` and `labels` or `npz`.",
         ),
     ],
 )

@@ -33,9 +33,9 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
 @pytest.mark.parametrize(
     ("path", "tasks"),
     [
-        ("train.steps", {"translate", "parse", "classify", "tag", "fill", "generate", "answer"}),
+        ("train.steps", {"translate", "parse", "classify", "classify_pictures", "tag", "fill", "generate", "answer"}),
         ("train.masking.share", {"fill"}),
-        ("train.class_weights", {"classify"}),
+        ("train.class_weights", {"classify", "classify_pictures"}),
         ("decode.beam", {"translate", "parse"}),
         ("data.train.to", {"translate"}),
         ("data.train.label", {"classify", "classify_pictures", "tag", "fill", "generate"}),
