@@ -19,6 +19,7 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.network import build_network
+from heedful.models.networks import Classifier
 from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.runs.training_run import train
 from heedful.tasks.classify.model import TextClassifier
@@ -148,6 +149,7 @@ def test_a_model_overfits_a_few_pictures() -> None:
         store = TokenStore(picture_streams([draw_scene(scene) for scene in scenes("train", 6)], [0, 1, 0, 1, 1, 0]))
         table: Any = recipe.model
         batch = PictureCollator(table.encoder.patch, table.encoder.class_token).batch([store], np.arange(6))
+        assert isinstance(network, Classifier)
         objective, optimizer = (
             PictureClasses(0.0, None, Augmentation(), 2),
             torch.optim.Adam(network.parameters(), 0.01),

@@ -15,6 +15,7 @@ LABELLED = {"tsv": "train.tsv", "label": 1, "text": 2}
 RUNNING = {"text": "train.txt"}
 CORPORA: dict[str, dict[str, Any]] = {
     "classifier": LABELLED,
+    "picture_classifier": {"builtin": "scenes"},
     "tagger": {"conll": "train.conll"},
     "bert": RUNNING,
     "language": RUNNING,

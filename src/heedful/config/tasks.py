@@ -15,8 +15,7 @@ from heedful.config.rules.translate import TRANSLATE
 from heedful.errors import UserError
 
 TASKS: Final[Mapping[str, TaskRules]] = {
-    rules.name: rules
-    for rules in (TRANSLATE, PARSE, CLASSIFY, CLASSIFY_PICTURES, TAG, FILL, GENERATE, ANSWER)
+    rules.name: rules for rules in (TRANSLATE, PARSE, CLASSIFY, CLASSIFY_PICTURES, TAG, FILL, GENERATE, ANSWER)
 }
 _USUAL: Final[Mapping[str, TaskRules]] = {  # the usual task of each family: the first that it can learn
     family: rules for rules in reversed([*TASKS.values()]) for family in rules.families

@@ -20,9 +20,7 @@ from heedful.tasks.table import find_task
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.translate.model import Translator
 
-AnyLoadedModel = (
-    Translator | TextClassifier | PictureClassifier | Tagger | MaskFiller | TextGenerator | Reader | Parser
-)
+AnyLoadedModel = Translator | TextClassifier | PictureClassifier | Tagger | MaskFiller | TextGenerator | Reader | Parser
 
 
 @overload

@@ -113,6 +113,6 @@ def test_commands_for_texts_refuse_a_model_of_pictures(
 def test_rows_in_memory_are_refused_for_pictures(tmp_path: Path) -> None:
     with pytest.raises(
         heedful.UserError,
-        match=r"^`train` gives rows of texts, but a classifier of pictures learns from files: name them in the recipe,",
+        match=r"^`train` is given in memory, but a classifier of pictures learns from files: name them in the recipe,",
     ):
         heedful.train({"model": {"family": "picture_classifier"}}, tmp_path / "run", train=[("a", "b")])

@@ -1,6 +1,7 @@
 """Networks that read pictures: their parts against definitions, and packed pictures against single ones."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,11 +12,11 @@ from heedful.config.model.pictures import PictureClassifierModel
 from heedful.models.build.pictures import build_picture_classifier
 from heedful.models.networks import Classifier, set_precision
 from heedful.nn.layers.pictures.positions import LearnedGrid, SinusoidalGrid
-from heedful.nn.layers.pictures.stems import Convolutions, Patches
+from heedful.nn.layers.pictures.stems import Convolution, Convolutions, Patches
 from heedful.packed import Pictures, Run, runs_of
 
 _TINY = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "patch": 4, "grid": 3, "channels": 3}
-NETWORKS = {
+NETWORKS: dict[str, dict[str, Any]] = {
     "class-token": {"encoder": _TINY},
     "mean-sinusoidal": {"encoder": {**_TINY, "class_token": False, "positions": "sinusoidal"}},
     "attention-pool": {"encoder": {**_TINY, "class_token": False}, "pool": "attention"},
@@ -28,7 +29,7 @@ SIZES = ((12, 12), (12, 12), (8, 20), (5, 7), (12, 12))
 def classifier(name: str) -> tuple[PictureClassifierModel, Classifier]:
     torch.manual_seed(2)
     options = NETWORKS[name]
-    encoder = {"family": "vit", **options["encoder"]}  # type: ignore[dict-item]
+    encoder = {"family": "vit", **options["encoder"]}
     table = PictureClassifierModel.model_validate({"family": "picture_classifier", **options, "encoder": encoder})
     network = build_picture_classifier(table, 5).eval()
     for parameter in network.parameters():
@@ -104,7 +105,9 @@ def test_convolutions_are_what_torch_computes_layer_by_layer() -> None:
     x = torch.randn(2, 9, 6, 3)
     y = x.permute(0, 3, 1, 2)
     for stage in stem.stages:
+        assert isinstance(stage, nn.Sequential)
         for layer in stage:
+            assert isinstance(layer, Convolution)
             y = F.gelu(layer.norm(layer.map(y)))
         y = F.max_pool2d(y, 2, ceil_mode=True)
     assert y.shape[2:] == (math.ceil(9 / 4), math.ceil(6 / 4))

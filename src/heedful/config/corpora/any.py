@@ -20,10 +20,8 @@ from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.section import as_tuple
 
 # The key that a corpus has decides its form; without one, it is two files.
-FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad")
-
-# The key that a corpus has decides its form; without one, it is two files.
-FORMS: Final = ("tsv", "csv", "jsonl", "conll", "builtin", "squad", "pictures", "idx", "npz")
+FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad", "pictures", "idx", "npz")
+_GENERATED: Final = {"reports": "builtin_questions", "scenes": "builtin_pictures"}
 
 
 def _corpus_form(value: Any) -> str:
@@ -33,7 +31,7 @@ def _corpus_form(value: Any) -> str:
     form = next((form for form in FORMS if has(form)), "")
     if form == "builtin":
         name = value["builtin"] if isinstance(value, dict) else value.builtin
-        return {"reports": "builtin_questions", "scenes": "builtin_pictures"}.get(name, form)
+        return _GENERATED.get(str(name), form)
     if form in ("tsv", "csv", "jsonl") and has("picture"):
         return f"{form}_pictures"
     if form == "jsonl" and any(map(has, ("question", "answer"))):

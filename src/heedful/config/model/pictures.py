@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES
 from heedful.config.model.encoders import OnEncoder
 from heedful.config.model.pools import AnyPool
-from heedful.config.model.transformer import TransformerBlocks, filled
+from heedful.config.model.transformer import NormName, TransformerBlocks, filled
 from heedful.config.section import Layers, Section, Share, Width
 
 PICTURE_PRESETS: dict[str, dict[str, Any]] = {  # ViT-Ti, S, B and L: Dosovitskiy et al. 2021, Touvron et al. 2021
@@ -33,7 +33,7 @@ class PictureTransformerTable(TransformerBlocks):
     layers: Layers = 12
     inner: Width = 768
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "gelu"
-    norm: Literal["post", "pre"] = "pre"
+    norm: NormName = "pre"
     channels: Channels = 3
     """Channels of a picture: 3 are red, green and blue, 1 is gray. Pictures are converted to it."""
     patch: Annotated[int, Field(ge=1, le=1_000)] = 16

@@ -93,7 +93,7 @@ class TransformerBlocks(Attending):
 
     @model_validator(mode="after")
     def _norms_can_be(self) -> Self:
-        if self.norm == "tfixup" and (self.final_norm or self.embedding_norm):
+        if self.norm == "tfixup" and (self.final_norm or getattr(self, "embedding_norm", False)):
             key = "final_norm" if self.final_norm else "embedding_norm"
             raise ValueError(f'`norm = "tfixup"` is a start without norms: leave `{key}` out, or use another `norm`')
         if self.norm == "tfixup" and not self.translates:

@@ -6,6 +6,15 @@ from typing import Final, assert_never
 
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, FiledPairs, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.pictures import (
+    BuiltinPictures,
+    CsvPictures,
+    FolderPictures,
+    IdxPictures,
+    JsonlPictures,
+    NpzPictures,
+    TsvPictures,
+)
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.corpora.trees import TreeCorpus
@@ -87,6 +96,16 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
             raise TypeError(f"{corpus.title} has texts, not pairs")
         case JsonlQuestions() | SquadQuestions() | BuiltinQuestions():
             raise TypeError(f"{corpus.title} has questions, not pairs")
+        case (
+            FolderPictures()
+            | TsvPictures()
+            | CsvPictures()
+            | JsonlPictures()
+            | IdxPictures()
+            | NpzPictures()
+            | BuiltinPictures()
+        ):
+            raise TypeError(f"{corpus.title} has pictures, not pairs")
         case _:
             assert_never(corpus)
 

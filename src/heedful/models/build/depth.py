@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from heedful.config.model.transformer import TransformerModel, TransformerStack
+from heedful.config.model.transformer import TransformerBlocks, TransformerModel
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
@@ -19,7 +19,7 @@ class Scales:
     gain: float = 1.0
 
 
-def encoder_scales(config: TransformerStack) -> Scales:
+def encoder_scales(config: TransformerBlocks) -> Scales:
     """Return the scales of an encoder's blocks.
 
     With N blocks, and M in the decoder that reads them:
@@ -41,7 +41,7 @@ def encoder_scales(config: TransformerStack) -> Scales:
             return Scales()
 
 
-def decoder_scales(config: TransformerStack) -> Scales:
+def decoder_scales(config: TransformerBlocks) -> Scales:
     """Return the scales of a decoder's blocks.
 
     With M blocks:

@@ -11,6 +11,7 @@ from heedful.config.model.pictures import (
     PictureConvolutionsTable,
     PictureTransformerTable,
 )
+from heedful.models.build.depth import scale_initial_weights
 from heedful.models.build.encoder_only import build_pool
 from heedful.models.build.transformer import encoder_blocks, final_norm
 from heedful.models.hierarchical import Pooled
@@ -31,6 +32,7 @@ def build_picture_classifier(config: PictureClassifierModel, classes: int) -> Cl
     match config.encoder:
         case PictureTransformerTable():
             init_normal(model)
+            scale_initial_weights(model)
         case PictureConvolutionsTable():
             init_xavier(model)  # convolutions initialize themselves
         case _:

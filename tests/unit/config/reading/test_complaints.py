@@ -45,8 +45,8 @@ from heedful.config.train.table import Average
         ("[tokenizer]\nkind = 3", "`tokenizer.kind` is 3, but must be one of: byte_bpe, bpe,"),
         (
             "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
-            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, picture_classifier, tagger, reader, '
-            "bert, language.",
+            '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, '
+            "picture_classifier, tagger, reader, bert, language.",
         ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
         ("[model]\nlayers = 1.5", "`model.layers` is 1.5, but must be a whole number of at least 1."),

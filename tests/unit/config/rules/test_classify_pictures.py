@@ -85,8 +85,8 @@ def test_one_side_is_enough_for_square_pictures() -> None:
         ({"train": {"auxiliary": 0.5}}, "`train.auxiliary` does not apply to a classifier of pictures: leave it out."),
         (
             {"data": {"train": [{"tsv": "a.tsv", "text": 1, "label": 2}]}},
-            "`data.train` does not fit `model.family`: it learns from pictures with labels: give a folder (`pictures`), "
-            'a table with `picture` and `label`, `idx` and `labels`, `npz`, or `builtin = "scenes"`.',
+            "`data.train` does not fit `model.family`: it learns from pictures with labels: give a folder "
+            '(`pictures`), a table with `picture` and `label`, `idx` and `labels`, `npz`, or `builtin = "scenes"`.',
         ),
         (
             {"data": {"train": [{"csv": "a.csv", "picture": 1, "label": 1}]}},

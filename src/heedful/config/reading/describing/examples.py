@@ -98,6 +98,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "ReaderModel.encoder": '{ family = "transformer", preset = "small", segments = 2 }',
     "ClassifierModel.pool": '"mean"',
     "PictureTransformerTable.preset": '"tiny"',
+    "PictureTransformerTable.key_value_heads": "1",
     "PictureClassifierModel.encoder": '{ family = "vit", preset = "tiny", patch = 4, channels = 1, grid = 7 }',
     "PictureClassifierModel.pool": '"mean"',
     "TaggerModel.encoder": '{ family = "recurrent", cell = "lstm", width = 200 }',
