@@ -29,7 +29,7 @@ from heedful.runs.job import Job
 from heedful.runs.run import build_trainer
 from heedful.tasks.protocol import Task
 from heedful.training.checkpoints import Position
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics
 

@@ -62,7 +62,7 @@ from heedful.models.build.network import build_model
 from heedful.models.networks import set_precision
 from heedful.training.checkpoints import Position
 from heedful.training.objectives import NextToken
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import Trainer, TrainerSettings

@@ -55,7 +55,7 @@ from heedful.runs.job import Job, set_up
 from heedful.runs.run import build_trainer
 from heedful.tasks.translate.task import TranslateTask
 from heedful.training.objectives import NextToken
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.seeding import seed_for
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics

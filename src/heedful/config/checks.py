@@ -16,6 +16,7 @@ def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     _check_names(recipe)
     _check_validation(recipe)
     _check_warmup(recipe)
+    _check_averages(recipe)
     _check_start(recipe)
     said = recipe.model.model_fields_set if "model" in recipe.model_fields_set else set()
     if recipe.train.start_from and said != set(type(recipe.model).model_fields):
@@ -43,6 +44,14 @@ def _check_validation(recipe: Tables) -> None:
         )
     if train.validation.metric != "loss" and not valid:
         raise ValueError(f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`')
+
+
+def _check_averages(recipe: Tables) -> None:
+    if recipe.train.moving_average is not None and recipe.train.average is not None:
+        raise ValueError(
+            "`train.average` and `train.moving_average` are both set, but checkpoints hold the weights themselves: "
+            "leave one of them out"
+        )
 
 
 def _check_warmup(recipe: Tables) -> None:

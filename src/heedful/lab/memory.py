@@ -89,7 +89,8 @@ def measure_memory(
         dict(zip(recipe.rules.vocabularies, tokens, strict=True)),
         max(int(side.max()) for side in largest.lengths),
     )
-    return Memory(weights, weights, recipe.train.optimizer.moments * weights, activations, shape, _available(device))
+    kept = recipe.train.optimizer.moments + (recipe.train.moving_average is not None)
+    return Memory(weights, weights, kept * weights, activations, shape, _available(device))
 
 
 def _activations(

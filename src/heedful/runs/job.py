@@ -27,7 +27,7 @@ from heedful.tasks.table import find_task
 from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
 from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Objective
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.seeding import seed_for
 
 _MOST_THREADS: Final = 4096
@@ -59,7 +59,8 @@ class Job:
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
         model = cast(Network, build_own_or_usual(recipe, prepared.vocabularies).to(device))
         freeze(model, recipe.train.freeze)
-        optimizer = build_optimizer(recipe.train.optimizer, model, layer_scales(model, recipe.train.layer_decay))
+        scales = layer_scales(model, recipe.train.layer_decay)
+        optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
         objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
         return cls(recipe, task, prepared, device, model, optimizer, objective, feed)
 

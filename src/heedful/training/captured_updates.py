@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.nn.cuda_graphs import record, warm_up
 from heedful.training.objectives import StatefulObjective, Sums
-from heedful.training.optimizers import scales_gradients
+from heedful.training.optimizers.build import scales_gradients
 from heedful.training.updates import BatchLoss, BatchType, EagerUpdates
 
 

@@ -27,7 +27,7 @@ from heedful.errors import UserError
 from heedful.files import json_bytes, read_bytes, read_json, remove_folder, remove_leftovers, write_folder, write_json
 from heedful.models.weights import tensors_from_bytes, weights_from_bytes, weights_to_bytes
 from heedful.training.objectives import Objective, StatefulObjective
-from heedful.training.optimizers import check_optimizer_state, load_optimizer_state, optimizer_state
+from heedful.training.optimizers.state import check_optimizer_state, load_optimizer_state, optimizer_state
 
 _FILES: Final = ("model.safetensors", "optimizer.safetensors", "position.json")
 _OBJECTIVE: Final = "objective.safetensors"

@@ -8,7 +8,7 @@ from heedful.errors import UserError, counted
 from heedful.models.networks import LanguageModel, reader_of
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
-from heedful.training.optimizers import Scales
+from heedful.training.optimizers.build import Scales
 
 
 def layer_scales(model: nn.Module, decay: float) -> Scales:

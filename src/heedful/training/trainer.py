@@ -18,6 +18,7 @@ from heedful.data.epochs.loader import Feed, Loader, MicroBatch
 from heedful.errors import Stopped, UserError, by_caller
 from heedful.training.checkpoints import Position
 from heedful.training.objectives import Objective, Sums
+from heedful.training.optimizers.moving_average import MovingAverage
 from heedful.training.seeding import seed_micro_batch
 from heedful.training.signals import StopRequest
 from heedful.training.updates import BatchType, EagerUpdates, ModelLoss, UpdateComputationFactory
@@ -198,16 +199,17 @@ class Trainer(Generic[BatchType]):
             )
 
     def _validate(self, position: Position) -> None:
-        self.model.eval()
-        scores = self.observer.validate()
-        self.model.train()
-        position.score = score = next(iter(scores.values()), None)
-        best = score is None or is_better(score, position.best_score, self.settings.higher_is_better)
-        if best:
-            position.best_score, position.best_step, position.worse_since = score, position.step, 0
-        else:
-            position.worse_since += 1
-        self.observer.validated(position, scores, best)
+        with MovingAverage(self.optimizer).in_place_of_weights():
+            self.model.eval()
+            scores = self.observer.validate()
+            self.model.train()
+            position.score = score = next(iter(scores.values()), None)
+            best = score is None or is_better(score, position.best_score, self.settings.higher_is_better)
+            if best:
+                position.best_score, position.best_step, position.worse_since = score, position.step, 0
+            else:
+                position.worse_since += 1
+            self.observer.validated(position, scores, best)
 
     def _out_of_patience(self, position: Position) -> bool:
         return self.settings.patience is not None and position.worse_since >= self.settings.patience

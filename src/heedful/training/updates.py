@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from heedful.training.objectives import Objective, Sums
-from heedful.training.optimizers import scales_gradients
+from heedful.training.optimizers.build import scales_gradients
+from heedful.training.optimizers.moving_average import MovingAverage
 
 
 class Batch(Protocol):
@@ -81,6 +82,7 @@ class EagerUpdates(Generic[BatchType]):
     ) -> None:
         self._batch_loss, self._optimizer, self._clip_norm, self._device = batch_loss, optimizer, clip_norm, device
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self.average = MovingAverage(optimizer)
 
     def add(self, batch: BatchType, first: bool) -> Sums:
         """Run the forward and backward pass."""
@@ -112,4 +114,5 @@ class EagerUpdates(Generic[BatchType]):
         elif finite:  # which waits for the device
             torch._foreach_div_([p.grad for p in self._parameters if p.grad is not None], scale)
             self._optimizer.step()
+        self.average.follow()
         return norm

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tests.unit.runs.run_folders import Make, same_bits, silent, told, write
 
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
@@ -266,3 +268,17 @@ def test_a_run_that_is_resumed_for_more_epochs_is_the_longer_run(make: Make, tmp
     parts = train(with_epochs(recipe, 2), tmp_path / "parts", resume=True, console=silent())
     same_bits(whole / "model.safetensors", parts / "model.safetensors")
     assert read_description(parts)[0].train.steps == read_description(whole)[0].train.steps > 2
+
+
+def test_a_run_saves_the_average_and_resumes_exactly(make: Make, tmp_path: Path) -> None:
+    whole = train(make(moving_average=0.5), tmp_path / "whole", console=silent())
+    train(make(steps=6, moving_average=0.5), tmp_path / "halves", console=silent())
+    halves = train(make(moving_average=0.5), tmp_path / "halves", resume=True, console=silent())
+    same_bits(whole / "model.safetensors", halves / "model.safetensors")
+    last = whole / "checkpoints/step-00000012"
+    state, weights = load_file(last / "optimizer.safetensors"), load_file(last / "model.safetensors")
+    saved = load_file(whole / "model.safetensors")
+    names = [name for name in saved if f"{name}.average" in state]
+    assert names
+    assert all(torch.equal(saved[name], state[f"{name}.average"]) for name in names)
+    assert not all(torch.equal(saved[name], weights[name]) for name in names)

@@ -17,7 +17,7 @@ from heedful.models.build.language import build_language_model
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.training import captured_updates
 from heedful.training.captured_updates import CapturedUpdates
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
 from heedful.training.updates import EagerUpdates, ModelLoss
 

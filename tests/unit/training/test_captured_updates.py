@@ -31,7 +31,7 @@ from heedful.training import captured_updates
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.training.objectives import MaskedTokens, NextToken, Objective, OneLabel
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.errors import UserError
 from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 
 optimizers = pytest.mark.parametrize("config", [Adam(), AdamW(kind="adamw")])
 

@@ -25,7 +25,7 @@ from heedful.training.checkpoints import (
     seconds_trained,
     step_of,
 )
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 
 
 def small_model(seed: int) -> nn.Module:

@@ -16,7 +16,7 @@ from heedful.models.build.encoder_only import build_classifier, build_masked_mod
 from heedful.models.build.network import build_model
 from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Sums
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.updates import EagerUpdates
 
 TINY = {"width": 8, "heads": 2, "layers": 3, "inner": 8, "dropout": 0.0}

@@ -22,7 +22,7 @@ from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.training.objectives import NextToken, Sums
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings

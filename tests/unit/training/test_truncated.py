@@ -23,7 +23,7 @@ from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack, init_recurrent
 from heedful.packed import Packed
 from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
-from heedful.training.optimizers import build_optimizer
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation

@@ -151,6 +151,11 @@ class Train(Section):
     """Number of last checkpoints to keep, besides those to average."""
     average: Average | None = None
     """Checkpoints whose mean becomes the model if it is better than the best single one; by default none."""
+    moving_average: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Decay of a moving average of the weights, which is validated and saved instead of them; by default none.
+
+    0.999 averages over some thousand updates (Polyak and Juditsky 1992).
+    """
     start_from: str = ""
     """Folder of a trained model to start from: its weights and its vocabulary; empty starts from random weights."""
     validation: Validation = Field(default_factory=Validation)

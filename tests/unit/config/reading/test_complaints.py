@@ -100,6 +100,11 @@ from heedful.config.train.table import Average
             '`train.warmup` "untuned_exponential" follows from Adam\'s beta2, which `train.optimizer` "sgd" does not '
             'have: use "linear" or "exponential".',
         ),
+        (
+            "[train]\nmoving_average = 0.999\naverage = { last = 2 }",
+            "`train.average` and `train.moving_average` are both set, but checkpoints hold the weights themselves: "
+            "leave one of them out.",
+        ),
         ("[train]\nschedule = 'cosine'", "`train.schedule.lr` is missing: it must be a number above 0."),
         ("[train]\noptimizer = 5", "`train.optimizer` is 5, but must be a table."),
         (

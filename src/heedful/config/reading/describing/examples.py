@@ -139,6 +139,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Train.clip_norm": "1.0",
     "Train.threads": "4",
     "Train.average": "{ last = 5 }",
+    "Train.moving_average": "0.999",
     "Train.start_from": '"runs/general"',
     "Train.validation": '{ every = 1000, metric = "bleu", patience = 5 }',
 }

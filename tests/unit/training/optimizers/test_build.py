@@ -12,12 +12,8 @@ from heedful.config.train.optimizers import Adagrad, Adam, AdamW, AnyOptimizer, 
 from heedful.errors import UserError
 from heedful.nn.layers.embedding import Embedding
 from heedful.training.objectives import Sums
-from heedful.training.optimizers import (
-    build_optimizer,
-    check_optimizer_state,
-    load_optimizer_state,
-    optimizer_state,
-)
+from heedful.training.optimizers.build import build_optimizer
+from heedful.training.optimizers.state import check_optimizer_state, load_optimizer_state, optimizer_state
 from heedful.training.updates import EagerUpdates
 
 RATE = 0.01

@@ -12,19 +12,19 @@ class MuonWithAdamW(torch.optim.Optimizer):
     """Steps both; groups, state and numbers of parameters are those of Muon, and then those of AdamW."""
 
     def __init__(self, muon: torch.optim.Muon, adamw: torch.optim.AdamW) -> None:
-        self._parts = (muon, adamw)
-        super().__init__([group for part in self._parts for group in part.param_groups], {})
+        self.parts = (muon, adamw)
+        super().__init__([group for part in self.parts for group in part.param_groups], {})
 
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Step both."""
-        for part in self._parts:
+        for part in self.parts:
             part.step(closure)  # type: ignore[no-untyped-call]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of both, numbered in order."""
         state: dict[int, Any] = {}
         groups: Groups = []
-        for part in self._parts:
+        for part in self.parts:
             first, own = _count(groups), part.state_dict()
             state |= {first + index: tensors for index, tensors in own["state"].items()}
             groups += [
@@ -35,7 +35,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load the state of both."""
         groups: Groups = list(state_dict["param_groups"])
-        for part in self._parts:
+        for part in self.parts:
             own, groups = groups[: len(part.param_groups)], groups[len(part.param_groups) :]
             first = own[0]["params"][0] if _count(own) else 0
             numbers = {number: number - first for group in own for number in group["params"]}
@@ -45,7 +45,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
                     "param_groups": [{**g, "params": [numbers[number] for number in g["params"]]} for g in own],
                 }
             )
-        self.param_groups = [group for part in self._parts for group in part.param_groups]
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
 
 
 def _count(groups: Groups) -> int:
