@@ -11,6 +11,7 @@ from heedful.decode.constraints.tokens import MinLength, Never, NoRepeat, Repeti
 from heedful.decode.constraints.tokens_in_slots import RepetitionPenaltyInSlots, TimelessInSlots
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.constraint import Words
+from heedful.decode.constraints.words.in_slots import ForbiddenWords
 from heedful.decode.constraints.words.planner import check_room
 from heedful.decode.query import Query, token_ids
 
@@ -61,6 +62,9 @@ class _RepetitionFactory:
 
 def words(automata: Mapping[int, WordAutomaton]) -> ConstraintFactory:
     """Require and forbid words; `automata` are those of the queries, by their numbers."""
+    distinct = set(automata.values())
+    if len(distinct) == 1 and all(map(ForbiddenWords.fits, distinct)):
+        return ForbiddenWords(*distinct)
 
     def made(queries: Sequence[Query], device: torch.device) -> Words:
         of_queries = [automata[query.number] for query in queries]

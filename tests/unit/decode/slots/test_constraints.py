@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 from tests.language_models import language_model
+from tests.unit.decode.constraints.words.vocabularies import smallest
 from tests.unit.decode.slots.small_searches import VOCABULARY, assert_the_same, model_of, queries_of, sources_of
 
 from heedful.decode.checks import check_queries
-from heedful.decode.constraints.factories import ConstraintFactory, at_least, no_repeat, penalise_repetition
+from heedful.decode.constraints.factories import ConstraintFactory, at_least, no_repeat, penalise_repetition, words
 from heedful.decode.constraints.trees import Trees, TreeTokens
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, prompt_queries
@@ -30,6 +31,7 @@ RULES: dict[str, tuple[ConstraintFactory, ...]] = {
     "trees": (TREES,),
     "repetition": (penalise_repetition(1.8),),
     "n-grams": (no_repeat(2),),
+    "forbidden words": (words(dict.fromkeys(range(99), smallest("bpe").plan((), ("ab", "b a")))),),
     "all": (no_repeat(1), TREES, penalise_repetition(1.3)),
 }
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -118,6 +120,12 @@ def test_a_rule_that_cannot_be_recorded_leaves_the_search_to_the_reference() -> 
     finder = SlotSearch(model_of())
     assert finder.takes(SearchSettings(no_repeat=2, constraints=(TREES,)), [])
     assert not finder.takes(SearchSettings(constraints=(TREES, at_least(3))), [])
+    planner = smallest("bpe")
+    one, other, required = planner.plan((), ("a",)), planner.plan((), ("b",)), planner.plan(("a",), ("ab",))
+    assert words({0: one, 1: one}) == words({2: one})
+    assert finder.takes(SearchSettings(constraints=(words({0: one, 1: one}),)), [])
+    assert not finder.takes(SearchSettings(constraints=(words({0: one, 1: other}),)), [])
+    assert not finder.takes(SearchSettings(constraints=(words({0: required}),)), [])
 
 
 def test_a_limit_that_no_tree_fits_is_refused_and_the_slots_serve_again() -> None:

@@ -196,6 +196,7 @@ class Words(Sharing):
     def _read(self, state_X: Tensor, met_XC: Tensor, last_X: Tensor) -> tuple[Tensor, Tensor]:
         """Return states and met words after one more token per row."""
         tables = self.tables
+        last_X = last_X.clamp(max=len(tables.kind_V) - 1)  # impossible rows may have logits that are no token's
         kind_X = tables.kind_V[last_X]
         closes_X = (kind_X < _LETTER_FIRST) | (last_X == END)
         met_XC = met_XC | (tables.pending_SC[state_X] & closes_X.unsqueeze(-1))
