@@ -15,10 +15,11 @@ silver    recipes/gum-parse-silver.toml: the parsers of all seeds find trees of 
           which new parsers are trained with the gold trees
 try_...   other settings than the recipe's, scored on the validation trees; only on request
 
-Records gum.json: `f1`, `f1_unconstrained`, `f1_silver` (means over seeds), with their deviations (`_sd`); as
-`well_formed` the lowest share of trees over exactly the words of their sentences, of all seeds and of beams of 1, 4 and
-21, on the test sentences, an empty one, one of one word and one of 200 words; in `details` each seed. --tiny takes a
-few trees and steps on a CPU, to see that it works, and records nothing.
+Records gum.json: `f1`, `f1_unconstrained`, `f1_silver` (means over seeds), with their deviations (`_sd`);
+`f1_ensemble` of the parsers of all seeds together; as `well_formed` the lowest share of trees over exactly the words of
+their sentences, of all seeds and of beams of 1, 4 and 21, on the test sentences, an empty one, one of one word and one
+of 200 words; in `details` each seed. --tiny takes a few trees and steps on a CPU, to see that it works, and records
+nothing.
 """
 
 import argparse
@@ -39,6 +40,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.trees import read_trees
 from heedful.data.text_form import TextForm
+from heedful.errors import UserError
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate
@@ -60,6 +62,12 @@ TRIED: Final[Mapping[str, tuple[str, ...]]] = {  # what is set otherwise than in
     "try_wide": ("model.width=384", "model.heads=6", "model.inner=1536", "model.dropout=0.35"),
     "try_lighter": ("model.dropout=0.2", "model.dropout_attention=0.0"),
     "try_pieces": ("tokenizer.size=2500",),
+    "try_longer": ("train.steps=16000",),
+    "try_mixed": (
+        'model={ family = "mixed", encoder = { family = "transformer", width = 256, heads = 4, layers = 4, '
+        'inner = 1024, norm = "pre", dropout = 0.3 }, '
+        'decoder = { family = "recurrent", cell = "lstm", width = 256, layers = 1 } }',
+    ),
     "try_recurrent": (
         'model={ family = "recurrent", wiring = "luong", cell = "lstm", width = 256, layers = 2, dropout = 0.4 }',
     ),
@@ -102,7 +110,9 @@ class Cell(cells.Cell):
 
     def _train(self, recipe: str, settings: Sequence[str]) -> Path:
         given = [f"data.folder={trees_folder(self.options).absolute()}", f"train.seed={self.seed}", *settings]
-        small = [*TINY, *(() if self.part == "try_recurrent" else TINY_MODEL)] if self.options.tiny else []
+        small = (
+            [*TINY, *(() if self.part in ("try_mixed", "try_recurrent") else TINY_MODEL)] if self.options.tiny else []
+        )
         train(load_recipe(recipe, [*given, *small, *self.options.set]), self.run_folder, resume=True)
         return self.run_folder
 
@@ -171,11 +181,23 @@ def write_silver(options: argparse.Namespace, teachers: Sequence[Cell]) -> None:
     path = silver_file(options)
     if path.exists():
         return
-    first, *others = [cell.run_folder for cell in teachers if cell.found() is not None]
-    parser = Parser.load(first, ensemble=others)
+    folders = [cell.run_folder for cell in teachers if cell.found() is not None]
+    if not folders:
+        raise UserError("No parser is ready that could find silver trees: add parse to --parts.")
+    parser = Parser.load(folders[0], ensemble=folders[1:])
     most = TINY_SILVER if options.tiny else MOST_SILVER
     found = parser.parse(list(islice(wikitext_sentences(options.wikitext), most)), beam=1)
     path.write_text("".join(f"{tree}\n" for tree in found if tree is not None), encoding="utf-8")
+
+
+def ensemble_f1(teachers: Sequence[Cell]) -> float | None:
+    """Return the F1 of the parsers of all seeds together on the test trees; None before two of them are ready."""
+    folders = [cell.run_folder for cell in teachers if cell.found() is not None]
+    if len(folders) < 2:
+        return None
+    parser = Parser.load(folders[0], ensemble=folders[1:])
+    (scored,) = evaluate(parser).values()
+    return next(score.value for score in scored.scores() if score.name == "f1")
 
 
 # --- what is found ----------------------------------------------------------------------------------------------------
@@ -195,7 +217,11 @@ def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float
 
 
 def summarise(
-    options: argparse.Namespace, asked: Sequence[Cell], seeds: Sequence[int], failed: Mapping[str, str]
+    options: argparse.Namespace,
+    asked: Sequence[Cell],
+    seeds: Sequence[int],
+    failed: Mapping[str, str],
+    extra: Mapping[str, float],
 ) -> dict[str, float]:
     """Record what is known of all parts, except of those that are tried; return the figures."""
     before = Detailed() if options.tiny else recorded(NAME, options.results)
@@ -207,6 +233,7 @@ def summarise(
             tried |= new
         else:
             figures, details = {**figures, **new}, {**details, part: found}
+    figures |= extra
     if details and not options.tiny:
         save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
     return {**figures, **tried}
@@ -227,14 +254,18 @@ def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int])
     if options.tiny:
         write_tiny_trees(options)
     failed: dict[str, str] = {}
+    extra: dict[str, float] = {}
     asked = [Cell(part, seed, options) for part in parts for seed in seeds]
     first = [cell for cell in asked if cell.part != SILVER]
-    cells.measure_cells(first, options, failed, lambda: summarise(options, asked, seeds, failed))
+    cells.measure_cells(first, options, failed, lambda: summarise(options, asked, seeds, failed, extra))
+    teachers = [Cell(PARSE, seed, options) for seed in seeds]
+    if PARSE in parts and (together := ensemble_f1(teachers)) is not None:
+        extra["f1_ensemble"] = round(100 * together, 3)
     if SILVER in parts:
-        write_silver(options, [Cell(PARSE, seed, options) for seed in seeds])
+        write_silver(options, teachers)
         rest = [cell for cell in asked if cell.part == SILVER]
-        cells.measure_cells(rest, options, failed, lambda: summarise(options, asked, seeds, failed))
-    return cells.show(summarise(options, asked, seeds, failed), failed)
+        cells.measure_cells(rest, options, failed, lambda: summarise(options, asked, seeds, failed, extra))
+    return cells.show(summarise(options, asked, seeds, failed, extra), failed)
 
 
 if __name__ == "__main__":
