@@ -40,7 +40,7 @@ TRANSFORMERS: dict[str, Options] = {
     "pre-relative": {"norm": "pre", "positions": "relative", "max_distance": 30},
     "rezero": {"norm": "rezero", "positions": "learned"},
     "tfixup-swiglu": {"norm": "tfixup", "activation": "swiglu", "tie": "decoder"},
-    "deepnorm": {"norm": "deepnorm", "norm_kind": "rms", "decoder_layers": 3},
+    "deepnorm": {"norm": "deepnorm", "norm_kind": "rms", "decoder_layers": 3, "dropout_layers": 0.3},
     "explicit": {"backend": "explicit"},
     "two-embeddings": {"embeddings": 2, "tie": "decoder"},
     "additive-entmax": {"alignment": "additive", "distribution": "entmax15", "norm": "pre"},
@@ -80,7 +80,8 @@ def config_of(family: str, dropout: float) -> PairModel:
     if options["family"] == "mixed":
         sides = {side: {**options[side], "dropout": dropout} for side in ("encoder", "decoder")}
         return _model({**options, **sides})
-    return _model({**options, "dropout": dropout})
+    layers = {"dropout_layers": dropout} if "dropout_layers" in options else {}
+    return _model({**options, "dropout": dropout, **layers})
 
 
 _PAIR_MODEL: TypeAdapter[PairModel] = TypeAdapter(PairModel)  # made once: it takes longer than what it reads

@@ -69,6 +69,8 @@ class TransformerBlocks(Attending):
     """Dropout of attention weights."""
     dropout_inner: Share = 0.0
     """Dropout inside the feed-forward networks."""
+    dropout_layers: Share = 0.0
+    """Probability that a block is left out of an update (LayerDrop, Fan et al. 2020)."""
 
     @property
     def memory_width(self) -> int:

@@ -104,7 +104,9 @@ def _embedding(
 def _encoder_block(config: TransformerBlocks, seed: int) -> EncoderBlock:
     attention = _self_attention(config, causal=False, seed=seed)
     scales = encoder_scales(config)
-    return EncoderBlock(attention, _network(config), (_residual(config, scales), _residual(config, scales)))
+    return EncoderBlock(
+        attention, _network(config), (_residual(config, scales), _residual(config, scales)), config.dropout_layers
+    )
 
 
 def _decoder_block(config: TransformerBlocks, memory_width: int | None, seed: int) -> DecoderBlock:
@@ -112,7 +114,7 @@ def _decoder_block(config: TransformerBlocks, memory_width: int | None, seed: in
     cross = None if memory_width is None else _cross_attention(config, memory_width, seed=seed + 1)
     scales = decoder_scales(config)
     residuals = [_residual(config, scales) for _ in range(2 if cross is None else 3)]
-    return DecoderBlock(attention, cross, _network(config), residuals)
+    return DecoderBlock(attention, cross, _network(config), residuals, config.dropout_layers)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from heedful.models.transformer.slots import Slots
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.layers.dropout import LayerDrop
 from heedful.nn.layers.residual import Residual
 from heedful.packed import Layout, Packed
 
@@ -21,15 +22,21 @@ Memory = tuple[Tensor, Tensor | None]
 class EncoderBlock(nn.Module):
     """Self-attention, then a position-wise network, each inside a residual      Vaswani et al. 2017, 3.1"""
 
-    def __init__(self, attention: SelfAttention, network: nn.Module, residuals: tuple[Residual, Residual]) -> None:
+    def __init__(
+        self,
+        attention: SelfAttention,
+        network: nn.Module,
+        residuals: tuple[Residual, Residual],
+        dropout_layers: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.attention, self.network = attention, network
+        self.attention, self.network, self.drop = attention, network, LayerDrop(dropout_layers)
         self.around_attention, self.around_network = residuals
 
     def forward(self, x: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Transform all tokens."""
-        x = self.around_attention(x, lambda h: self.attention(h, layout))
-        return self.around_network(x, self.network)
+        y = self.around_attention(x, lambda h: self.attention(h, layout))
+        return self.drop(x, self.around_network(y, self.network))
 
 
 class DecoderBlock(nn.Module):
@@ -44,19 +51,20 @@ class DecoderBlock(nn.Module):
         cross: CrossAttention | None,
         network: nn.Module,
         residuals: Sequence[Residual],  # one per sublayer
+        dropout_layers: float = 0.0,
     ) -> None:
         super().__init__()
         if len(residuals) != (2 if cross is None else 3):
             raise ValueError(f"a decoder block has {len(residuals)} residuals, but must have one per sublayer")
-        self.attention, self.cross, self.network = attention, cross, network
+        self.attention, self.cross, self.network, self.drop = attention, cross, network, LayerDrop(dropout_layers)
         self.around_attention = residuals[0]
         self.around_cross = None if cross is None else residuals[1]
         self.around_network = residuals[-1]
 
     def forward(self, x: Float[Tensor, "N E"], layout: Layout, memory: Packed | None) -> Float[Tensor, "N E"]:
         """Transform all tokens of whole sentences."""
-        x = self.around_attention(x, lambda h: self.attention(h, layout))
-        return self._over_memory(x, layout, memory)
+        y = self.around_attention(x, lambda h: self.attention(h, layout))
+        return self.drop(x, self._over_memory(y, layout, memory))
 
     def read(
         self, x: Float[Tensor, "N E"], layout: Layout, memory: Packed | None

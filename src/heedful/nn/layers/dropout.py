@@ -42,3 +42,24 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """Show the share."""
         return f"share={self.share}"
+
+
+class LayerDrop(nn.Module):
+    """y = x with probability `share` in training, otherwise f(x); the whole batch draws once      Fan et al. 2020
+
+    The layer is computed either way, so that the launches of a step stay the same.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, x: Float[Tensor, "*shape"], y: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Choose between the input of a layer and its output."""
+        if not self.training or self.share == 0:
+            return y
+        return torch.where(torch.rand((), device=x.device) < self.share, x, y)
+
+    def extra_repr(self) -> str:
+        """Show the share."""
+        return f"share={self.share}"

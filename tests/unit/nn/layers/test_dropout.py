@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from heedful.nn.layers.dropout import Dropout, dropout_mask
+from heedful.nn.layers.dropout import Dropout, LayerDrop, dropout_mask
 
 DRAWS = 400_003  # no multiple of the four draws in a random number
 
@@ -75,3 +75,14 @@ def test_nothing_is_dropped_outside_training_or_at_a_share_of_zero() -> None:
 
 def test_the_share_is_shown() -> None:
     assert repr(Dropout(0.25)) == "Dropout(share=0.25)"
+
+
+def test_a_layer_is_left_out_as_a_whole_and_in_training_alone() -> None:
+    torch.manual_seed(0)
+    x, y = torch.zeros(3, 2), torch.ones(3, 2)
+    drop = LayerDrop(0.3)
+    chosen = torch.stack([drop(x, y) for _ in range(2000)])
+    assert ((chosen == 0).all(dim=(1, 2)) | (chosen == 1).all(dim=(1, 2))).all()
+    assert abs(float((chosen[:, 0, 0] == 0).double().mean()) - 0.3) < 5 * math.sqrt(0.3 * 0.7 / 2000)
+    assert torch.equal(drop.eval()(x, y), y)
+    assert torch.equal(LayerDrop(0.0)(x, y), y)
