@@ -96,13 +96,14 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
         folder.mkdir(parents=True, exist_ok=True)
         staged = folder / f".{uuid4().hex}"
         try:
-            digest, fields = _write(staged, read_rows(data, rules, name))
+            digest, fields, variants = _write(staged, read_rows(data, rules, name, several=True))
             if not fields:
                 raise UserError(f"`{name}` has no rows: give at least one.")
             path = staged.replace(folder.absolute() / f"{digest}.jsonl")
         finally:
             staged.unlink(missing_ok=True)
-    return {"name": name, "jsonl": str(path), **{field: field for field in sorted(fields)}}
+    table: dict[str, object] = {"name": name, "jsonl": str(path), **{field: field for field in sorted(fields)}}
+    return {**table, "variants": True} if variants else table
 
 
 def hash_of_rows(path: object) -> str | None:
@@ -123,18 +124,19 @@ def refuse_lost_rows(data: Data) -> None:
                 )
 
 
-def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> tuple[str, set[str]]:
-    """Write rows to a new file; return the hash of its content, and the fields of the rows."""
-    digest, fields = hashlib.sha256(), set[str]()
+def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> tuple[str, set[str], bool]:
+    """Write rows to a new file; return the hash of its content, the fields, and whether a target has variants."""
+    digest, fields, variants = hashlib.sha256(), set[str](), False
     with path.open("xb") as file:
         for row in rows:
             line = json.dumps(row, ensure_ascii=False, sort_keys=True).encode() + b"\n"
             digest.update(line)
             fields.update(row)
+            variants = variants or isinstance(row.get(_TARGET), tuple)
             file.write(line)
         file.flush()
         os.fsync(file.fileno())
-    return digest.hexdigest()[:32], fields
+    return digest.hexdigest()[:32], fields, variants
 
 
 def read_rows(data: object, rules: TaskRules, name: str, several: bool = False) -> Iterator[dict[str, Any]]:

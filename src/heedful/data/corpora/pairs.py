@@ -137,7 +137,20 @@ def _jsonl_pairs(corpus: JsonlCorpus, file: TextFile) -> Iterator[Pair]:
             yield "", ""
             continue
         row = json_object(line, where)
-        yield text_field(row, corpus.source, where), text_field(row, corpus.target, where)
+        source = text_field(row, corpus.source, where)
+        yield from ((source, target) for target in _targets(corpus, row, where))
+
+
+def _targets(corpus: JsonlCorpus, row: dict[str, object], where: str) -> list[str]:
+    """Return the target of a row, or those of a list, which a corpus with `variants` may have."""
+    found = row.get(corpus.target)
+    if not isinstance(found, list):
+        return [text_field(row, corpus.target, where)]
+    if not corpus.variants:
+        raise UserError(f"{where}: field `{corpus.target}` is a list, but must be text unless `variants` is true.")
+    if not found:
+        raise UserError(f"{where}: field `{corpus.target}` is an empty list, but must have at least one text.")
+    return [text_field({corpus.target: one}, corpus.target, where) for one in found]
 
 
 def _tree_pairs(corpus: TreeCorpus, folder: str) -> Iterator[Pair]:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from heedful.config.corpora.pairs import JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.rules.translate import TRANSLATE
 from heedful.data.corpora.files import content_key
+from heedful.data.corpora.in_memory import spool
 from heedful.data.corpora.pairs import read_pairs, read_references
 from heedful.data.text_form import TextForm
 from heedful.errors import UserError
@@ -35,6 +37,27 @@ def test_a_corpus_without_variants_has_the_cache_key_that_it_always_had(words: s
     assert content_key(plain, words) != content_key(variants, words)
     assert JsonlCorpus(jsonl="x").options() == {"lines": "", "to": "", "source": "source", "target": "target"}
     assert TextCorpus(source="x", target="y").options() == {"lines": "", "to": ""}
+
+
+def test_a_target_in_json_may_be_a_list_of_variants(tmp_path: Path) -> None:
+    (tmp_path / "w.jsonl").write_text('{"source": "a", "target": ["AH", "EY"]}\n{"source": "b", "target": "B IY"}\n')
+    corpus = JsonlCorpus(jsonl="w.jsonl", variants=True)
+    assert [*read_pairs(corpus, str(tmp_path))] == [("a", "AH"), ("a", "EY"), ("b", "B IY")]
+    assert [*read_references(corpus, str(tmp_path))] == [("a", ("AH", "EY")), ("b", ("B IY",))]
+    message = r"w\.jsonl, line 1: field `target` is a list, but must be text unless `variants` is true\.$"
+    with pytest.raises(UserError, match=message):
+        list(read_pairs(JsonlCorpus(jsonl="w.jsonl"), str(tmp_path)))
+    (tmp_path / "w.jsonl").write_text('{"source": "a", "target": []}\n')
+    with pytest.raises(UserError, match=r"field `target` is an empty list, but must have at least one text\.$"):
+        list(read_pairs(corpus, str(tmp_path)))
+
+
+def test_rows_in_memory_may_have_lists_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path))
+    corpus = JsonlCorpus(**spool([("a", ["AH", "EY"]), ("b", "B IY")], TRANSLATE, "words"))  # type: ignore[arg-type]
+    assert corpus.variants
+    assert [*read_references(corpus)] == [("a", ("AH", "EY")), ("b", ("B IY",))]
+    assert "variants" not in spool([("b", "B IY")], TRANSLATE, "words")
 
 
 def test_further_files_have_further_references(tmp_path: Path) -> None:
