@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import torch
 
 from heedful.decode.settings import Sampling
 from heedful.errors import UserError
@@ -63,6 +64,29 @@ def test_streams_and_ensembles_have_words_too(reversing: Translator, reversing_f
 
 def test_words_with_a_prefix_follow_it(reversing: Translator) -> None:
     assert reversing.translate("ant", prefix="bee", require=["bee", "cat"], max_extra=2) == "bee cat"
+
+
+def test_words_go_together_with_other_options(reversing: Translator) -> None:
+    options: dict[str, Any] = {"aligned": True, "coverage": 0.2, "no_repeat": 2, "min_length": 4, "nbest": 3}
+    (found,) = reversing.translate_detailed(["ant bee"], require=["gnu"], forbid=["ant"], **options)
+    assert len(found) == 3
+    for best in found:
+        assert "gnu" in best.text.split()
+        assert "ant" not in best.text.split()
+        assert len(best.text.split()) >= 4
+        assert best.alignment is not None
+        assert len(best.alignment.target_pieces) == len(best.tokens)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("options", SEARCHES, ids=["beam 4", "greedy", "beam 5", "sampling"])
+def test_words_are_found_on_a_gpu_too(reversing_folder: str, options: dict[str, Any]) -> None:
+    model = load(reversing_folder, device="cuda")
+    plain = model.translate(TEXTS, **options)
+    found = model.translate(TEXTS, terms={"cat": "fox"}, **options)
+    assert "fox" in found[1].split()
+    assert "fox" in found[4].split()
+    assert [found[number] for number in (0, 2, 3, 5)] == [plain[number] for number in (0, 2, 3, 5)]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
