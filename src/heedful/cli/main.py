@@ -42,7 +42,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
     "embed": ("heedful.cli.verbs.embed", "Write texts as vectors, for search, clustering and other models."),
     "tokens": ("heedful.cli.verbs.tokens", "Show the pieces and ids of texts, or a batch as the model sees it."),
-    "import": ("heedful.cli.verbs.import_", "Import MarianMT, BERT, GPT-2 or Llama from a local Hugging Face folder."),
+    "import": (
+        "heedful.cli.verbs.import_",
+        "Import MarianMT, BERT, GPT-2, Llama or ViT from a local Hugging Face folder.",
+    ),
     "demo": ("heedful.cli.verbs.demo", "Train a small translator in minutes and try it out."),
     "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
     "gradients": ("heedful.cli.verbs.gradients", "Measure how far back the gradients of recurrent cells reach."),

@@ -14,6 +14,7 @@ from heedful.interop.gpt2.model import read_gpt2
 from heedful.interop.llama.model import read_llama
 from heedful.interop.marian.model import read_marian
 from heedful.interop.model_folder import ModelFolder, open_folder
+from heedful.interop.vit.model import read_vit
 from heedful.models.bundle import CONFIG, Bundle, write_description, write_weights
 from heedful.runs.model_card import write_card
 
@@ -22,6 +23,7 @@ READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # 
     "bert": read_bert,
     "gpt2": read_gpt2,
     "llama": read_llama,
+    "vit": read_vit,
 }
 
 

@@ -19,7 +19,7 @@ def command(
         bool, typer.Option("--json", help="Print one JSON object: the folder, its kind and its size.")
     ] = False,
 ) -> None:
-    """Import MarianMT (such as the OPUS-MT translators), BERT, GPT-2 or a Llama-shaped model from a local folder.
+    """Import MarianMT (such as the OPUS-MT translators), BERT, GPT-2, ViT or a Llama-shaped model from a folder.
 
     Nothing is downloaded or run.
     """

@@ -1,0 +1,108 @@
+"""Vision Transformers: a pre-norm Transformer encoder over the patches of a picture, with a class token
+
+Dosovitskiy et al. 2021
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from heedful.config.model.pictures import PictureTransformerTable
+from heedful.config.reading.load import recipe_from_json
+from heedful.config.rules.classify_pictures import picture_model
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.errors import UserError
+from heedful.interop.checked_config import CheckedConfig
+from heedful.interop.model_folder import ModelFolder
+from heedful.interop.vit.weights import vit_weights
+from heedful.models.build.pictures import build_picture_classifier
+from heedful.models.bundle import Bundle
+from heedful.models.networks import Classifier
+from heedful.models.weights import set_weights
+
+_ACTIVATIONS: Final = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+_PREPROCESSOR: Final = "preprocessor_config.json"
+_USUAL: Final = 0.5  # mean and deviation of pixels, where the folder does not say
+
+
+def read_vit(folder: ModelFolder) -> Bundle[Classifier]:
+    """Read a classifier of pictures, or raise a UserError that says why it cannot be read."""
+    config, pictures = folder.config, folder.read_config(_PREPROCESSOR)
+    labels, table, size = _labels(config), _table(config), config.number("image_size", 224)
+    pictures.must_be("do_normalize", True, "Heedful's model reads pixels from -1 to 1")
+    channels: int = table["channels"]
+    mean, deviation = _pixels(pictures, "image_mean", channels), _pixels(pictures, "image_std", channels)
+    recipe = recipe_from_json(_recipe(folder, table, size), str(config.where))
+    encoder, tensors = picture_model(recipe).encoder, folder.weights()
+    assert isinstance(encoder, PictureTransformerTable)
+    weights = vit_weights(tensors, encoder, len(labels), mean, deviation, config.flag("qkv_bias", True))
+    tensors.refuse_rest()
+    network = build_picture_classifier(picture_model(recipe), len(labels))
+    set_weights(network, weights)
+    return Bundle(recipe, Vocabularies({}, labels), network)
+
+
+def _recipe(folder: ModelFolder, encoder: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """Return a recipe for the same model. Its training data is unknown, so its corpus names the folder itself."""
+    patches = (size // encoder["patch"]) ** 2 + 1
+    return {
+        "data": {
+            "train": [{"name": "imported", "pictures": str(folder.path)}],
+            "pictures": {"height": size, "width": size},
+            "batch_tokens": max(4096, patches),
+        },
+        "model": {"family": "picture_classifier", "encoder": dict(encoder)},
+    }
+
+
+def _table(config: CheckedConfig) -> dict[str, Any]:
+    size, patch = config.number("image_size", 224), config.number("patch_size", 16)
+    if size % patch:
+        raise UserError(f"{config.where}: `image_size` is {size}, but must be a multiple of `patch_size` ({patch}).")
+    channels = config.number("num_channels", 3)
+    if channels not in (1, 3):
+        raise UserError(f"{config.where}: `num_channels` is {channels}, but must be 1 (gray) or 3 (colour).")
+    return {
+        "family": "vit",
+        "width": config.number("hidden_size"),
+        "heads": config.divisor("num_attention_heads", "hidden_size"),
+        "layers": config.number("num_hidden_layers"),
+        "inner": config.number("intermediate_size"),
+        "activation": config.choice("hidden_act", _ACTIVATIONS),
+        "norm_epsilon": config.real("layer_norm_eps", 1e-12),
+        "channels": channels,
+        "patch": patch,
+        "grid": size // patch,
+        "dropout": config.fraction("hidden_dropout_prob", 0.0),
+        "dropout_attention": config.fraction("attention_probs_dropout_prob", 0.0),
+    }
+
+
+def _labels(config: CheckedConfig) -> tuple[str, ...]:
+    """Return the names of the classes, by their numbers."""
+    names = config.values.get("id2label")
+    if names is None:
+        return ("LABEL_0", "LABEL_1")  # what `transformers` takes where a config does not name its classes
+    numbers = [str(number) for number in range(len(names))] if isinstance(names, dict) else []
+    if len(numbers) < 2 or sorted(names) != sorted(numbers) or not all(isinstance(names[n], str) for n in numbers):
+        raise UserError(f"{config.where}: `id2label` must name at least two classes by their numbers from 0 on.")
+    labels = tuple(names[number] for number in numbers)
+    if len(set(labels)) < len(labels):
+        raise UserError(f"{config.where}: `id2label` names two classes alike, but each needs a name of its own.")
+    return labels
+
+
+def _pixels(config: CheckedConfig, key: str, channels: int) -> list[float]:
+    """Return one number for each channel."""
+    said = config.values.get(key)
+    values = [_USUAL] * channels if said is None else said
+    sound = isinstance(values, list) and all(type(value) in (int, float) for value in values)
+    if not sound or len(values) != channels or (key == "image_std" and min(values) <= 0):
+        raise UserError(f"{config.where}: `{key}` must be a list of {channels} numbers, one for each channel.")
+    return [float(value) for value in values]
