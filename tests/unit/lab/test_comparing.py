@@ -57,6 +57,10 @@ def test_a_model_translates_the_test_set_of_its_recipe_or_given_sentences(
         ({"metrics": ["blue"]}, "`blue` is not a metric. Did you mean `bleu`?"),
         ({"samples": 5}, "`samples` is 5, but must be 100 or more."),
         ({"to": ["de"]}, "`to` is a list, but a comparison has one target language: give one."),
+        (
+            {"references": [[], *REFERENCES[1:]]},
+            "references, line 1 is an empty list, but must have at least one text.",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(call: dict[str, Any], message: str) -> None:
@@ -69,3 +73,10 @@ def test_what_cannot_be_compared_is_refused(call: dict[str, Any], message: str) 
 def test_a_model_needs_sentences(reversing_folder: Path) -> None:
     with pytest.raises(UserError, match=r"^`sources` is missing: .* is a model, which needs sentences to translate\.$"):
         heedful.compare(reversing_folder, heedful.System("b", tuple(WORSE)), references=REFERENCES)
+
+
+def test_the_nearest_of_several_references_counts() -> None:
+    sides = heedful.System("ours", tuple(REFERENCES)), heedful.System("theirs", tuple(WORSE))
+    several = [[reference, worse] for reference, worse in zip(REFERENCES, WORSE, strict=True)]
+    found = heedful.compare(*sides, references=several, metrics=["wer", "exact_match"], samples=100)
+    assert [(result.a.mean, result.b.mean) for result in found.metrics] == [(0, 0), (100, 100)]

@@ -223,6 +223,17 @@ def test_a_record_tells_how_long_a_run_trained(
     assert recorded["steps"] == 30
 
 
+def test_several_references_are_for_translators(films: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "x").write_text("a film\n")
+    files = ("--source", tmp_path / "x", "--target", tmp_path / "x", "--target", tmp_path / "x")
+    assert refused(capsys, films, *files) == (
+        f"--target is given several times, but {films} is a model that classifies: name one."
+    )
+    assert refused(capsys, films, "--metric", "per") == (
+        f"--metric is for translators, which {films} is not: leave it out."
+    )
+
+
 def test_models_without_a_common_mean_are_refused(
     seeds: list[Path], films: Path, tmp_path: Path, reversing_folder: Path, capsys: Capture
 ) -> None:

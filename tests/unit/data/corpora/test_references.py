@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.checks.data import check_data
 from heedful.config.corpora.pairs import JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.reading.load import recipe_from_json
 from heedful.config.rules.translate import TRANSLATE
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.in_memory import spool
@@ -37,6 +39,14 @@ def test_a_corpus_without_variants_has_the_cache_key_that_it_always_had(words: s
     assert content_key(plain, words) != content_key(variants, words)
     assert JsonlCorpus(jsonl="x").options() == {"lines": "", "to": "", "source": "source", "target": "target"}
     assert TextCorpus(source="x", target="y").options() == {"lines": "", "to": ""}
+
+
+def test_variants_are_not_told_as_sources_with_several_targets(words: str) -> None:
+    for variants in (False, True):
+        corpus = {"tsv": "words.tsv", "variants": variants}
+        recipe = recipe_from_json({"data": {"folder": words, "train": [corpus], "valid": [corpus]}}, "here")
+        told = {finding.kind for finding in check_data(recipe, lambda message: None).findings}
+        assert ("ambiguous" in told) != variants
 
 
 def test_a_target_in_json_may_be_a_list_of_variants(tmp_path: Path) -> None:

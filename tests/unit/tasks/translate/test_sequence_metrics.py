@@ -7,6 +7,7 @@ import sacrebleu
 from tests.text_models import classifier_recipe, film_texts, fresh_classifier, write_tsv, written
 
 import heedful
+from heedful.config.corpora.pairs import TsvCorpus
 from heedful.config.decode import Evaluate
 from heedful.config.train.table import Validation
 from heedful.data.token_store import TokenStore
@@ -14,6 +15,7 @@ from heedful.errors import UserError
 from heedful.metrics.edits import variants_of
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.table import TASKS
 from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.validation import TranslationValidator
@@ -69,7 +71,7 @@ def test_a_recipe_names_its_scores_and_what_a_word_is(reversing: Translator) -> 
 @pytest.mark.parametrize("metric", ["per", "exact_match"])
 def test_the_best_model_can_be_chosen_by_them(metric: str, reversing: Translator, tmp_path: Path) -> None:
     (tmp_path / "v.tsv").write_text("".join(f"{s}\t{v[0]}\n" for s, v in zip(SOURCES, REFERENCES, strict=True)))
-    data = reversing.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": (_tsv("v.tsv"),)})
+    data = reversing.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": (TsvCorpus(tsv="v.tsv"),)})
     train = reversing.recipe.train.model_copy(update={"validation": Validation(metric=metric)})
     bundle = Bundle(
         reversing.recipe.model_copy(update={"data": data, "train": train}), reversing.vocabularies, reversing.network
@@ -83,10 +85,20 @@ def test_the_best_model_can_be_chosen_by_them(metric: str, reversing: Translator
     assert scores[metric] == {score.name: score.value for score in found.scores()}[metric]
 
 
-def _tsv(name: str) -> object:
-    from heedful.config.corpora.pairs import TsvCorpus
-
-    return TsvCorpus(tsv=name)
+def test_variants_of_validation_are_references_of_one_source(reversing: Translator, tmp_path: Path) -> None:
+    rows = [(source, variant) for source, variants in zip(SOURCES, REFERENCES, strict=True) for variant in variants]
+    (tmp_path / "v.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    corpus = TsvCorpus(tsv="v.tsv", variants=True)
+    data = reversing.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": (corpus,)})
+    train = reversing.recipe.train.model_copy(update={"validation": Validation(metric="per")})
+    recipe = reversing.recipe.model_copy(update={"data": data, "train": train})
+    targets = reversing.wording.encode_target([target for _, target in rows])
+    store = TokenStore.of(source=reversing.encode([source for source, _ in rows]), target=targets)
+    with evaluation_mode(reversing.network):
+        scores = TranslationValidator(Bundle(recipe, reversing.vocabularies, reversing.network), [store])()
+    assert scores["per"] == pytest.approx(60)
+    found = TASKS["translate"].evaluate(reversing, corpus, str(tmp_path), {"metric": ["per"]})
+    assert found.scores()[0].value == scores["per"]
 
 
 @pytest.mark.parametrize(
