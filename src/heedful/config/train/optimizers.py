@@ -62,10 +62,10 @@ class RmsProp(Section):
         return 2 if self.momentum else 1
 
 
-class Adam(Section):
-    """Adam (Kingma and Ba 2015), with the constants of Vaswani et al. 2017."""
+class Moments(Section):
+    """Constants of Adam and its relatives, those of Vaswani et al. 2017."""
 
-    kind: Literal["adam"] = "adam"
+    kind: str
     beta1: Share = 0.9
     """Decay rate of the mean of gradients."""
     beta2: Share = 0.98
@@ -79,46 +79,30 @@ class Adam(Section):
         return 2
 
 
-class AdamW(Section):
+class Adam(Moments):
+    """Adam (Kingma and Ba 2015), with the constants of Vaswani et al. 2017."""
+
+    kind: Literal["adam"] = "adam"
+
+
+class AdamW(Moments):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019); biases and norms do not decay."""
 
     kind: Literal["adamw"]
-    beta1: Share = 0.9
-    """Decay rate of the mean of gradients."""
-    beta2: Share = 0.98
-    """Decay rate of the mean of squared gradients."""
-    epsilon: PositiveFloat = 1e-9
-    """Constant that is added to the denominator."""
     weight_decay: NonNegativeFloat = 0.01
     """Coefficient of the weight decay, multiplied by the learning rate."""
     decay_embeddings: bool = True
     """Whether embeddings decay like other matrices."""
 
-    @property
-    def moments(self) -> int:
-        """How many values are kept for every weight."""
-        return 2
 
-
-class RAdam(Section):
+class RAdam(Moments):
     """Adam that waits for its variance, without a warm-up (Liu et al. 2020)."""
 
     kind: Literal["radam"]
-    beta1: Share = 0.9
-    """Decay rate of the mean of gradients."""
-    beta2: Share = 0.98
-    """Decay rate of the mean of squared gradients."""
-    epsilon: PositiveFloat = 1e-9
-    """Constant that is added to the denominator."""
     weight_decay: NonNegativeFloat = 0.0
     """Coefficient of the weight decay, multiplied by the learning rate."""
     decay_embeddings: bool = True
     """Whether embeddings decay like other matrices."""
-
-    @property
-    def moments(self) -> int:
-        """How many values are kept for every weight."""
-        return 2
 
 
 class Muon(Section):

@@ -11,14 +11,14 @@ The parts are split by day: about one day in twenty is in "valid", and one in "t
 another, in whatever form.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
 from hashlib import blake2b
 from itertools import islice
-from random import Random
 from typing import Final
 
+from heedful.data.builtin.choices import Choices
 from heedful.errors import UserError
 
 PARTS: Final = ("train", "valid", "test")
@@ -97,7 +97,7 @@ def part_of(day: date) -> str:
 
 
 def _pairs(part: str, seed: int) -> Iterator[tuple[str, str]]:
-    draw = _Draw(f"dates {part} {seed}")
+    draw = Choices(f"dates {part} {seed}")
     days = _days(part, FIRST, LAST)
     seen: set[str] = set()
     in_vain = 0
@@ -120,20 +120,7 @@ def _days(part: str, first: date, last: date) -> tuple[date, ...]:
     return tuple(day for day in days if part_of(day) == part)
 
 
-class _Draw:
-    """Random choices that are the same in every version of Python: all come from `Random.random`."""
-
-    def __init__(self, seed: str) -> None:
-        self._share = Random(seed).random
-
-    def below(self, count: int) -> int:
-        return int(self._share() * count)
-
-    def one(self, items: Sequence[str]) -> str:
-        return items[self.below(len(items))]
-
-
-def _tell(day: date, draw: _Draw) -> str:
+def _tell(day: date, draw: Choices) -> str:
     """Write a day in one of its forms, now and then in small or in capital letters."""
     forms = [form for form in _FORMS[draw.below(len(_FORMS))] if "{yy}" not in form or day.year in SHORT_YEARS]
     month, weekday = _MONTHS[day.month - 1], _WEEKDAYS[day.weekday()]

@@ -1,10 +1,10 @@
 """Draws the sentences of the built-in English-Spanish corpus: which words and forms go together, and how often."""
 
 from functools import cache
-from random import Random
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 from heedful.data.builtin import english_spanish_grammar as grammar
+from heedful.data.builtin.choices import Choices
 from heedful.data.builtin.english_spanish_grammar import Clause, Mood, NounPhrase, Sentence, Subject, Words
 from heedful.data.builtin.english_spanish_lexicon import (
     ADJECTIVES,
@@ -148,82 +148,74 @@ _QUALITY_ASKS: Final = (*(grammar.WHETHER,) * 3, grammar.WHY)
 _LOCATION_ASKS: Final = (grammar.WHETHER, grammar.WHERE)
 _EXISTENCE_ASKS: Final = (grammar.WHETHER,)
 
-Item = TypeVar("Item")
 
-
-class Draw:
-    """Draws sentences. Only Random.random is used: it alone is promised to stay the same in every Python."""
-
-    def __init__(self, seed: str) -> None:
-        self._random = Random(seed).random
-
-    def _pick(self, items: tuple[Item, ...]) -> Item:
-        return items[int(self._random() * len(items))]
+class Draw(Choices):
+    """Draws sentences."""
 
     def sentence(self) -> Sentence:
         """Draw the next sentence, of whichever part."""
-        share = self._random()
+        share = self.share()
         if share < 0.52:
-            return Sentence(self._action(self._pick(_TRANSITIVE)))
+            return Sentence(self._action(self.one(_TRANSITIVE)))
         if share < 0.68:
-            return Sentence(self._action(self._pick(_INTRANSITIVE)))
+            return Sentence(self._action(self.one(_INTRANSITIVE)))
         if share < 0.74:
-            return Sentence(self._gift(self._pick(_GIVING)))
-        tense = self._pick(_TENSES[BE_SER])
+            return Sentence(self._gift(self.one(_GIVING)))
+        tense = self.one(_TENSES[BE_SER])
         if share < 0.85:
             return Sentence(self._quality(tense, _QUALITY_ASKS))
         if share < 0.89:
             return Sentence(self._location(tense))
         if share < 0.92:
             return Sentence(self._existence(tense))
-        conjunction = self._pick((grammar.AND, grammar.BUT, grammar.BECAUSE))
+        conjunction = self.one((grammar.AND, grammar.BUT, grammar.BECAUSE))
         return Sentence(self._short(tense), conjunction, self._short(tense))
 
     def _action(self, verb: Verb) -> Clause:
         """Draw what somebody does, perhaps to something or somewhere."""
-        mood = self._mood(verb, self._pick(_TENSES[verb]), _ASKS[verb])
+        mood = self._mood(verb, self.one(_TENSES[verb]), _ASKS[verb])
         whether = mood.ask is grammar.WHETHER
-        subject = grammar.WHO if whether and self._random() < 0.2 else self._subject(verb)
+        subject = grammar.WHO if whether and self.share() < 0.2 else self._subject(verb)
         objects = self._objects(verb, mood) if verb.objects and mood.ask is not grammar.WHAT else ()
         place, spots = None, _SPOTS_OF[verb]
         if verb in _MUST_SAY_WHERE:
             place = self._place(spots) if mood.ask is not grammar.WHERE else None
-        elif spots and (whether or not mood.ask) and self._random() < (0.2 if objects else 0.6):
+        elif spots and (whether or not mood.ask) and self.share() < (0.2 if objects else 0.6):
             place = self._place(spots)
         return Clause(subject, verb, mood, objects, place=place)
 
     def _gift(self, verb: Verb) -> Clause:
         """Draw what somebody gives, shows or sends to somebody."""
-        mood = self._mood(verb, self._pick(_TENSES[verb]), _GIFT_ASKS)
-        recipient = self._phrase(self._pick(nouns_of(grammar.PEOPLE)))
+        mood = self._mood(verb, self.one(_TENSES[verb]), _GIFT_ASKS)
+        recipient = self._phrase(self.one(nouns_of(grammar.PEOPLE)))
         return Clause(self._subject(verb, alone=True), verb, mood, self._objects(verb, mood), recipient)
 
     def _quality(self, tense: Tense, asks: tuple[Words, ...]) -> Clause:
         """Draw what somebody or something is like."""
         subject: Subject
-        if self._random() < 0.25:
-            subject, predicate = self._pick(_PRONOUNS), self._pick(_QUALITIES_OF["person"])
+        if self.share() < 0.25:
+            subject, predicate = self.one(_PRONOUNS), self.one(_QUALITIES_OF["person"])
         else:
-            phrase = self._phrase(self._pick(nouns_of(_DESCRIBED)), _SPECIFIC)
-            subject, predicate = (phrase,), self._pick(_QUALITIES_OF[phrase.noun.kind])
+            phrase = self._phrase(self.one(nouns_of(_DESCRIBED)), _SPECIFIC)
+            subject, predicate = (phrase,), self.one(_QUALITIES_OF[phrase.noun.kind])
             while predicate is phrase.adjective:  # the red car is red
-                predicate = self._pick(_QUALITIES_OF[phrase.noun.kind])
+                predicate = self.one(_QUALITIES_OF[phrase.noun.kind])
         degree = None
-        if predicate.gradable and self._random() < 0.35:
-            degree = grammar.VERY if self._random() < 0.7 else grammar.TOO
+        if predicate.gradable and self.share() < 0.35:
+            degree = grammar.VERY if self.share() < 0.7 else grammar.TOO
         verb = BE_ESTAR if predicate.copula == "estar" else BE_SER
         return Clause(subject, verb, self._mood(verb, tense, asks), predicate=predicate, degree=degree)
 
     def _location(self, tense: Tense) -> Clause:
         """Draw where somebody or something is."""
-        noun = self._pick(nouns_of(_LOCATED))
+        noun = self.one(nouns_of(_LOCATED))
         mood = self._mood(BE_ESTAR, tense, _LOCATION_ASKS)
         place = None if mood.ask is grammar.WHERE else self._place(_SPOTS["in" if noun.kind in _LIVING else "thing"])
         return Clause((self._phrase(noun, _SPECIFIC),), BE_ESTAR, mood, place=place)
 
     def _existence(self, tense: Tense) -> Clause:
         """Draw that there is something somewhere."""
-        noun = self._pick(nouns_of(_EXISTING))
+        noun = self.one(nouns_of(_EXISTING))
         phrase = self._phrase(noun, _INDEFINITE)
         place = self._place(_SPOTS["in" if noun.kind in _LIVING else "thing"])
         mood = self._mood(THERE_BE, tense, _EXISTENCE_ASKS)
@@ -231,38 +223,38 @@ class Draw:
 
     def _short(self, tense: Tense) -> Clause:
         """Draw a statement short enough to be joined to another."""
-        if self._random() < 0.4:
+        if self.share() < 0.4:
             return self._quality(tense, ())
-        verb = self._pick(_INTRANSITIVE)
+        verb = self.one(_INTRANSITIVE)
         place = self._place(_SPOTS_OF[verb]) if verb in _MUST_SAY_WHERE else None
         return Clause(self._subject(verb, alone=True), verb, self._mood(verb, tense, ()), place=place)
 
     def _mood(self, verb: Verb, tense: Tense, asks: tuple[Words, ...]) -> Mood:
         """Draw how a clause is said. One that has nothing to ask is to be joined, and names no time either."""
-        ask = self._pick(asks) if asks and self._random() < 0.22 else None
+        ask = self.one(asks) if asks and self.share() < 0.22 else None
         open_ended = ask is None or ask is grammar.WHETHER
-        negated = (open_ended or ask is grammar.WHY) and self._random() < 0.2
+        negated = (open_ended or ask is grammar.WHY) and self.share() < 0.2
         if tense == "past" and verb.forms[tense].plain[0] == verb.lemma and not ask and not negated:
             return Mood()  # "they read" could be either tense
-        contracted = negated and self._random() < 0.5
+        contracted = negated and self.share() < 0.5
         adverb = None
-        if not ask and not negated and verb in _ADVERBS and tense in _ADVERBS[verb] and self._random() < 0.1:
-            adverb = self._pick(_ADVERBS[verb][tense])
+        if not ask and not negated and verb in _ADVERBS and tense in _ADVERBS[verb] and self.share() < 0.1:
+            adverb = self.one(_ADVERBS[verb][tense])
         lasting = verb is BE_SER or ("state" in verb.notes and tense == "past")
-        if not asks or not open_ended or lasting or self._random() > 0.2:
+        if not asks or not open_ended or lasting or self.share() > 0.2:
             return Mood(tense, negated, contracted, ask, adverb)
-        time = self._pick(_NOW if tense == "present" and verb not in _ASKS else _TIMES[tense])
-        return Mood(tense, negated, contracted, ask, adverb, time, not ask and self._random() < 0.35)
+        time = self.one(_NOW if tense == "present" and verb not in _ASKS else _TIMES[tense])
+        return Mood(tense, negated, contracted, ask, adverb, time, not ask and self.share() < 0.35)
 
     def _subject(self, verb: Verb, alone: bool = False) -> Subject:
-        share = self._random()
+        share = self.share()
         if share < 0.25 and "person" in verb.subjects:
-            return self._pick(_PRONOUNS)
-        noun = self._pick(nouns_of(verb.subjects))
+            return self.one(_PRONOUNS)
+        noun = self.one(nouns_of(verb.subjects))
         return (self._phrase(noun), self._fellow(noun)) if share > 0.95 and not alone else (self._phrase(noun),)
 
     def _objects(self, verb: Verb, mood: Mood) -> tuple[NounPhrase, ...]:
-        noun = self._pick(nouns_of(verb.objects))
+        noun = self.one(nouns_of(verb.objects))
         if noun.kind in MASS_KINDS and not mood.ask:  # a bare noun after the subject is hard to read: ¿Bebe Ana té?
             return (self._phrase(noun, _MASS_OBJECT),)
         if noun.kind in grammar.PEOPLE and "no_a" in verb.notes:  # one has a brother, two or many
@@ -272,12 +264,12 @@ class Draw:
     def _fellow(self, noun: Noun) -> NounPhrase:
         """Draw another noun of the same kind, to stand after "and"."""
         fellows = nouns_of(frozenset((noun.kind,)))
-        fellow = self._pick(fellows)
+        fellow = self.one(fellows)
         return self._phrase(fellow if fellow is not noun else fellows[fellows.index(noun) - 1], _SIMPLE)
 
     def _place(self, spots: tuple[Spot, ...]) -> tuple[grammar.Preposition, NounPhrase]:
-        preposition, some = self._pick(spots)
-        noun = self._pick(nouns_of(some))
+        preposition, some = self.one(spots)
+        noun = self.one(nouns_of(some))
         return preposition, self._phrase(noun, _ANY if preposition is grammar.WITH else _SINGULAR)
 
     def _phrase(self, noun: Noun, shapes: tuple[Shape, ...] = _ANY) -> NounPhrase:
@@ -285,16 +277,16 @@ class Draw:
             return NounPhrase(grammar.BARE, noun)
         if noun.kind in MASS_KINDS and shapes is not _MASS_OBJECT:
             shapes = _MASS
-        determiner, plural, counted = self._pick(shapes)
+        determiner, plural, counted = self.one(shapes)
         if shapes is _SIMPLE:
             return NounPhrase(determiner, noun, plural)
-        adjective = self._pick(_ADJECTIVES_OF[noun.kind]) if self._random() < 0.45 else None
+        adjective = self.one(_ADJECTIVES_OF[noun.kind]) if self.share() < 0.45 else None
         if counted:
-            numeral = self._pick(_FEW if noun.kind in _SELDOM_MANY else _NUMERALS)
+            numeral = self.one(_FEW if noun.kind in _SELDOM_MANY else _NUMERALS)
             return NounPhrase(determiner, noun, plural, numeral, adjective)
         possessor = None
-        if determiner is grammar.THE and noun.kind in _OWNED and self._random() < 0.2:
-            possessor = self._phrase(self._pick(nouns_of(grammar.PEOPLE)), _SIMPLE)
+        if determiner is grammar.THE and noun.kind in _OWNED and self.share() < 0.2:
+            possessor = self._phrase(self.one(nouns_of(grammar.PEOPLE)), _SIMPLE)
         return NounPhrase(determiner, noun, plural, None, adjective, possessor)
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from itertools import islice
-from random import Random
-from typing import Final, TypeVar
+from typing import Final
 from zlib import crc32
 
+from heedful.data.builtin.choices import Choices
 from heedful.data.builtin.reports_words import (
     ASKED,
     DEEDS,
@@ -41,7 +41,6 @@ _VALID_ONE_IN: Final = 10  # reports, of those without a held-out pair
 _QUESTIONS: Final = 3  # about each report
 
 Row = tuple[str, str, tuple[str, ...], int | None]  # question, text, answers, and where the first one starts
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -124,22 +123,8 @@ def holds_held_out(event: Event) -> bool:
 # --- drawing ----------------------------------------------------------------------------------------------------------
 
 
-class _Draw:
-    """Random choices that are the same in every version of Python: all come from `Random.random`."""
-
-    def __init__(self, seed: str) -> None:
-        self.share = Random(seed).random
-
-    def below(self, count: int) -> int:
-        return int(self.share() * count)
-
-    def one(self, items: Sequence[Item]) -> Item:
-        return items[self.below(len(items))]
-
-    def several(self, items: Sequence[Item], count: int) -> list[Item]:
-        """Draw different items."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in range(count)]
+class _Draw(Choices):
+    """Draws events and questions of reports."""
 
     def events(self, held_out: bool) -> list[Event]:
         """Draw the events of a report, all with a held-out pair or all without."""

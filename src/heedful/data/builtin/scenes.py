@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
-from random import Random
-from typing import Final, TypeVar
+from typing import Final
 from zlib import crc32
 
+from heedful.data.builtin.choices import Choices
 from heedful.errors import UserError
 
 PARTS: Final = ("train", "valid", "test")
@@ -32,8 +32,6 @@ _LEAST, _MOST = 3, 5  # things in a scene
 _VALID_ONE_IN: Final = 10  # scenes without a held-out pair
 _QUESTIONS: Final = 4  # about each scene
 _JITTER: Final = 0.06  # greatest distance of a thing from the middle of its cell in each direction, in cells
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -120,22 +118,8 @@ def _scenes(part: str, seed: int) -> Iterator[Scene]:
         yield Scene(things, draw.questions(things))
 
 
-class _Draw:
-    """Random choices that are the same in every version of Python: all come from `Random.random`."""
-
-    def __init__(self, seed: str) -> None:
-        self.share = Random(seed).random
-
-    def below(self, count: int) -> int:
-        return int(self.share() * count)
-
-    def one(self, items: Sequence[Item]) -> Item:
-        return items[self.below(len(items))]
-
-    def several(self, items: Sequence[Item], count: int) -> list[Item]:
-        """Draw different items."""
-        left = list(items)
-        return [left.pop(self.below(len(left))) for _ in range(count)]
+class _Draw(Choices):
+    """Draws things and questions of scenes."""
 
     def things(self, held_out: bool) -> tuple[Thing, ...]:
         """Draw the things of a scene: with `held_out` at least one held-out pair, otherwise none."""
