@@ -72,16 +72,39 @@ def search_with_words(
 ) -> list[list[Hypothesis]]:
     """Find the targets of all queries; `automata` are those of the queries that have one, by their numbers.
 
-    The others are searched by themselves, as if there were no words at all.
+    The first search is the one without words. What already has its words stays; the others are searched again. Samples
+    are drawn once.
     """
-    settings, found = request.settings, dict[int, list[Hypothesis]]()
+    settings = request.settings
     bound = [query for query in queries if query.number in automata]
     for query in bound:
         check_room(query, automata[query.number], scorer.longest)
-    free = [query for query in queries if query.number not in automata]
-    with_words = replace(settings, constraints=(*settings.constraints, words(automata)))
-    for some, rules in ((free, settings), (bound, with_words)):
-        if some:
-            results = search(scorer, some, rules, request.batch_tokens, progress)
-            found.update(zip([query.number for query in some], results, strict=True))
+    first = queries if settings.sampling is None else [query for query in queries if query.number not in automata]
+    report = _Report(progress, len(queries) - len(bound))
+    results = search(scorer, first, settings, request.batch_tokens, report) if first else []
+    found = dict(zip([query.number for query in first], results, strict=True))
+
+    def lacks(query: Query) -> bool:
+        targets = found.get(query.number, [])
+        return not targets or not all(automata[query.number].accepts(target.tokens) for target in targets)
+
+    again = list(filter(lacks, bound))
+    progress(len(bound) - len(again))
+    if again:
+        with_words = replace(settings, constraints=(*settings.constraints, words(automata)))
+        results = search(scorer, again, with_words, request.batch_tokens, progress)
+        found.update(zip([query.number for query in again], results, strict=True))
     return [found[query.number] for query in queries]
+
+
+class _Report:
+    """Reports the progress of a first search, as far as its results are sure to stay."""
+
+    def __init__(self, progress: ProgressCallback, sure: int) -> None:
+        self._progress, self._left = progress, sure
+
+    def __call__(self, ready: int) -> None:
+        told = min(ready, self._left)
+        self._left -= told
+        if told:
+            self._progress(told)

@@ -25,6 +25,18 @@ def test_terms_appear_and_other_texts_are_translated_as_without_them(
     assert [found[number] for number in (0, 2, 3, 5)] == [plain[number] for number in (0, 2, 3, 5)]
 
 
+def test_translations_that_have_their_words_stay_as_they_are(reversing: Translator) -> None:
+    plain = reversing.translate_detailed(TEXTS, nbest=2)
+    words = [best[0].text.split()[-1:] for best in plain]
+    ready: list[int] = []
+    found = reversing.translate_detailed(TEXTS, nbest=1, require=words, forbid=["yak"], progress=ready.append)
+    assert found == [best[:1] for best in plain]
+    assert sum(ready) == len(TEXTS)
+    lacking = next(number for number, best in enumerate(plain) if not set(words[number]) <= set(best[-1].text.split()))
+    pairs = reversing.translate_detailed(TEXTS, nbest=2, require=words)  # all of a list must have them
+    assert all(set(words[lacking]) <= set(best.text.split()) for best in pairs[lacking])
+
+
 def test_a_beam_finds_better_places_for_words_than_greedy_search(reversing: Translator) -> None:
     texts = ["ant bee cat", "dog hen", "gnu fox eel ant"]
     beam, greedy = (

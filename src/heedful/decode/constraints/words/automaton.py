@@ -54,22 +54,37 @@ class WordAutomaton:
 
     def left_after(self, tokens: Sequence[int]) -> int:
         """Return the number of tokens that are enough after these, whatever they contain."""
-        state, met_C = AFTER_OTHER, np.zeros(len(self.required), dtype=np.bool_)
-        for token in tokens:
-            kind = self.spelling.shapes[token].kind
-            if kind < 2:
-                met_C |= self.pending_SC[state]
-            edge = self._edges.get((state, token))
-            if edge is None:
-                state = kind % 2 if kind < REST else int(self.root_S[state])
-            else:
-                state, met_C = int(self.next_E[edge]), met_C | self.done_EC[edge]
+        state, met_C, _ = self._read(tokens)
         missing_C = ~(met_C | self.pending_SC[state])
         if not missing_C.any():
             return int(self.to_end_S[state])
         kept, lost = ((table[state] - self.cost_C)[missing_C].min() for table in (self.keeping_SC, self.to_word_SC))
         pending = self.cost_C[self.pending_SC[state] & ~met_C].sum()
         return int(min(kept, lost + pending) + self.cost_C[missing_C].sum() + self.close)
+
+    def accepts(self, tokens: Sequence[int]) -> bool:
+        """Whether a target contains all required words, and no forbidden one."""
+        state, met_C, sound = self._read(tokens)
+        return sound and not self.held_S[state] and bool((met_C | self.pending_SC[state]).all())
+
+    def _read(self, tokens: Sequence[int]) -> tuple[int, Bools, bool]:
+        """Return the state after some tokens, the words that they contain, and whether none of these is forbidden."""
+        state, met_C, sound = AFTER_OTHER, np.zeros(len(self.required), dtype=np.bool_), True
+        for token in tokens:
+            kind = self.spelling.shapes[token].kind
+            if kind < 2:
+                met_C = met_C | self.pending_SC[state]
+            edge = self._edges.get((state, token))
+            sound = (
+                sound
+                and not (self.held_S[state] and kind not in (2, 3))
+                and not (edge is not None and self.banned_E[edge])
+            )
+            if edge is None:
+                state = kind % 2 if kind < REST else int(self.root_S[state])
+            else:
+                state, met_C = int(self.next_E[edge]), met_C | self.done_EC[edge]
+        return state, met_C, sound
 
     @cached_property
     def _edges(self) -> dict[tuple[int, int], int]:

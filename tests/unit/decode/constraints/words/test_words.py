@@ -78,11 +78,14 @@ def test_every_allowed_prefix_can_be_completed_to_a_text_with_all_words_and_no_f
         return all(occurs(text, word) for word in required) and not any(occurs(text, word) for word in forbidden)
 
     assert all(map(is_sound, found))
+    assert all(map(automaton.accepts, found))
     # nothing is forbidden needlessly: all sound texts that are short enough to leave room are found
     pieces = range(tokenizer.markers, tokenizer.size)
     short = limit - automaton.left
-    expected = {tokens for size in range(short + 1) for tokens in product(pieces, repeat=size) if is_sound(tokens)}
+    targets = [tokens for size in range(short + 1) for tokens in product(pieces, repeat=size)]
+    expected = set(filter(is_sound, targets))
     assert expected <= set(found)
+    assert expected == set(filter(automaton.accepts, targets))
     assert expected or required
 
 
