@@ -54,12 +54,16 @@ def test_test_sets_are_translated_with_words_too(reversing_folder: Path, tmp_pat
     assert not any("ant" in line.split() for line in texts)
 
 
-def test_mistakes_are_told_before_the_model_is_loaded(tmp_path: Path, capsys: Capture) -> None:
+def test_mistakes_are_told_before_the_model_is_loaded(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     terms = tmp_path / "terms.tsv"
     assert refused(capsys, "translate", tmp_path, "-t", "ant", "--terms", terms) == f"{terms}: no such file."
+    monkeypatch.chdir(tmp_path)
+    assert refused(capsys, "translate", tmp_path, "-t", "ant", "--terms", "terms.tsv") == "terms.tsv: no such file."
     terms.write_text("ant\n")
     assert refused(capsys, "translate", tmp_path, "-t", "ant", "--terms", terms) == (
-        f"{terms}, line 1 has 1 columns, but must be a term, a tab and its translation."
+        f"{terms}, line 1 has 1 column, but must be a term, a tab and its translation."
     )
 
 

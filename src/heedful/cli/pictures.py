@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from heedful.data.pictures.decoding import is_picture_name
 from heedful.errors import UserError
 from heedful.files import expand_user, read_json
+
+_PICTURES_ONLY: Final = "This model reads pictures: give their files, or folders of them."
 
 
 def reads_pictures(model: str) -> bool:
@@ -24,13 +27,13 @@ def picture_inputs(arguments: Sequence[str] | None, texts: Sequence[str] | None 
     if texts:
         raise UserError("--text gives texts, but this model reads pictures: leave it out.")
     if not arguments:
-        raise UserError("This model reads pictures: give their files, or folders of them.")
+        raise UserError(_PICTURES_ONLY)
     found: list[Path] = []
     for argument in arguments:
         path = expand_user(argument)
         if not path.is_dir():
             if not path.exists():
-                raise UserError(f"{path}: no such file.")
+                raise UserError(f"{path}: no such file." + ("" if is_picture_name(path) else f" {_PICTURES_ONLY}"))
             found.append(path)
             continue
         inside = sorted(file for file in path.rglob("*") if is_picture_name(file) and file.is_file())

@@ -1,6 +1,6 @@
 """Checks across the tables of a recipe that hold for every task; `rules` has those of each task."""
 
-from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.any import SPLITS, AnyCorpus
 from heedful.config.model.any import check_size
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
@@ -92,7 +92,16 @@ def _check_corpora(recipe: Tables, rules: TaskRules) -> None:
     for split in SPLITS:
         for corpus in getattr(recipe.data, split):
             if not rules.takes(corpus):
-                raise ValueError(f"`data.{split}` does not fit {what}: {rules.needs}")
+                other = _task_for(corpus, recipe) if recipe.task is None else None
+                or_task = f', or `task = "{other}"` above all tables' if other else ""
+                raise ValueError(f"`data.{split}` does not fit {what}: {rules.needs}{or_task}")
+
+
+def _task_for(corpus: AnyCorpus, recipe: Tables) -> str | None:
+    """Return the task of this family of models that learns from such a corpus, if there is one."""
+    return next(
+        (name for name, other in TASKS.items() if recipe.model.family in other.families and other.takes(corpus)), None
+    )
 
 
 def _check_metric(recipe: Tables, rules: TaskRules) -> None:

@@ -63,9 +63,9 @@ def _finding(finding: Finding) -> list[str]:
 def _pieces(pieces: TokenStatistics) -> list[str]:
     lines = []
     for vocabulary in pieces.vocabularies:
-        label = f"{vocabulary.side} vocab." if vocabulary.side in ("source", "target") else "vocabulary"
+        side = f"{vocabulary.side}: " if vocabulary.side in ("source", "target") else ""
         usable = vocabulary.size - vocabulary.markers
-        lines.append(_row(label, f"{vocabulary.size:,} of {vocabulary.asked:,} requested"))
+        lines.append(_row("vocabulary", f"{side}{vocabulary.size:,} of {vocabulary.asked:,} requested"))
         lines.append(
             _row("", f"of {usable:,} for text, {vocabulary.never:,} never used, {vocabulary.rare:,} under 10 times")
         )

@@ -43,11 +43,11 @@ class TransformerBlocks(Attending):
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"
     """Activation of the feed-forward networks."""
     norm: NormName = "post"
-    """Place of norms: after each sublayer's residual sum, or before each sublayer; or what takes their place.
+    """Place of norms: after each residual sum (post) or before each sublayer (pre); or what replaces them.
 
-    rezero: each sublayer has one learned factor, 0 at first (Bachlechner et al. 2021). tfixup: small initial weights
-    (Huang et al. 2020). Both are without norms. deepnorm: norms after residual sums in which the input weighs more, and
-    small initial weights (Wang et al. 2022).
+    rezero: no norms, but one learned factor for each sublayer, 0 at first (Bachlechner et al. 2021). tfixup: no norms,
+    but small initial weights (Huang et al. 2020). deepnorm: norms after residual sums in which the input has a greater
+    weight, and small initial weights (Wang et al. 2022).
     """
     norm_kind: Literal["layer", "rms"] = "layer"
     """Norm by mean and variance (Ba et al. 2016), or by the root mean square alone (Zhang and Sennrich 2019)."""

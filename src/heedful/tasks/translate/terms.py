@@ -1,9 +1,10 @@
 """Fixed translations of terms: read from a file, and found in source texts."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from heedful.data.corpora.formats.lines import read_lines
+from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.decode.constraints.words.boundaries import at_boundary
 from heedful.errors import UserError
 
@@ -12,12 +13,14 @@ def read_terms(path: str | Path) -> dict[str, str]:
     """Read a file with a source term, a tab and its translation on each line; blank lines are left out."""
     terms: dict[str, str] = {}
     lines: dict[str, int] = {}
-    for number, line in enumerate(read_lines(path), start=1):
+    file = replace(locate(str(path)), hint="")  # which names `data.folder`: it does not apply to terms
+    for number, line in enumerate(read_lines(file), start=1):
         if not line.strip():
             continue
         columns = [one_space(column) for column in line.split("\t")]
         if len(columns) != 2 or not all(columns):
-            fault = f"has {len(columns):,} columns" if len(columns) != 2 else "has an empty column"
+            fault = "has an empty column" if len(columns) == 2 else f"has {len(columns):,} columns"
+            fault = "has 1 column" if len(columns) == 1 else fault
             raise UserError(f"{path}, line {number:,} {fault}, but must be a term, a tab and its translation.")
         source, target = columns
         if terms.setdefault(source, target) != target:

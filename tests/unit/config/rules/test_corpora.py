@@ -41,6 +41,12 @@ def test_a_corpus_that_the_model_cannot_learn_from_is_refused(family: str, corpu
     assert complaint(family, train, data=data) == f"`data.{split}` does not fit `model.family`: {NEEDED[family]}."
 
 
+def test_trees_without_the_task_of_parsers_are_refused_with_the_task() -> None:
+    assert complaint("transformer", '{ trees = "a.trees" }') == (
+        f'`data.train` does not fit `model.family`: {NEEDED["transformer"]}, or `task = "parse"` above all tables.'
+    )
+
+
 def test_a_masked_model_learns_from_texts_of_every_form_whether_they_have_labels_or_not() -> None:
     for corpus in (RUNNING, LABELLED, TWO_TEXTS, '{ jsonl = "a", text = "t" }'):
         assert load("bert", corpus).rules.name == "fill"

@@ -128,6 +128,13 @@ def test_a_tree_is_read_as_its_words_and_brackets(tmp_path: Path) -> None:
     assert len(list(read_trees(corpus.model_copy(update={"lines": "2-3"}), str(tmp_path)))) == 2
 
 
+def test_a_file_without_trees_is_refused_by_its_name(tmp_path: Path) -> None:
+    write_trees(tmp_path, 4)
+    (tmp_path / "train.trees").write_text("\n\n")
+    with pytest.raises(UserError, match=r"^train\.trees has no tree to train on\.$"):
+        untrained(tmp_path)
+
+
 def test_trees_are_scored_against_the_true_ones(parser: Parser) -> None:
     true = [read_tree("(ROOT (S (NP (DT w1) (NN w2)) (VP (VB w3))))", "here"), None]
     found = evaluate_parser(parser, true)

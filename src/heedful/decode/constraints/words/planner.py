@@ -40,6 +40,8 @@ class WordPlanner:
         musts = list(dict.fromkeys(map(self._written, required)))
         nots = list(dict.fromkeys(self.spelling.written(words) or words for words in forbidden))
         for must in musts:
+            if must in nots:
+                raise UserError(f"`{must}` must appear, but also must not: leave one of them out.")
             for never in nots:
                 if occurs(must, never):
                     raise UserError(

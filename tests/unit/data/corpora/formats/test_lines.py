@@ -113,6 +113,12 @@ def test_every_form_of_file_reads_the_same(tmp_path: Path, suffix: str) -> None:
     assert list(read_lines(path)) == ["eins", "zwei\u2028drei"]
 
 
+@pytest.mark.parametrize(("raw", "kind"), [(b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff\xe0\x00\x00", "JPEG")])
+def test_a_picture_in_the_place_of_text_is_named(raw: bytes, kind: str) -> None:
+    with pytest.raises(UserError, match=rf"^photo: this is a picture \({kind}\), but must be text\.$"):
+        list(decode_lines([raw], "photo"))
+
+
 def test_a_member_of_an_archive(tmp_path: Path) -> None:
     path = zipped(tmp_path / "two.zip", en="one\n", de="eins\n")
     assert list(read_lines(f"{path}:de")) == ["eins"]

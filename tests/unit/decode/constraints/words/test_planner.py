@@ -43,6 +43,9 @@ def test_contradictions_are_refused() -> None:
     assert refused(usual("byte_bpe"), ["hot dog"], ["cat", "dog"]) == (
         "`hot dog` must appear, but `dog`, which it contains, must not: leave one of them out."
     )
+    assert (
+        refused(usual("byte_bpe"), ["dog"], ["dog"]) == "`dog` must appear, but also must not: leave one of them out."
+    )
     assert usual("byte_bpe").plan(["hotdogs"], ["dog", "hot"]).possible
 
 
