@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -89,8 +90,10 @@ def test_findings_come_first_with_file_lines_example_and_remedy(
     rows = pairs(0, 400)
     rows[6] = ("one \x07 two", "eins zwei")
     write(tmp_path, "train", rows)
-    assert run(["doctor", str(recipe), "--quick"]) == 0
+    assert run(["doctor", str(recipe), "--quick", "--set", "tokenizer.joint=false"]) == 0
     shown = capsys.readouterr().out
+    assert re.search(r"^  vocabulary  source: \d+ of .* requested$", shown, re.MULTILINE)
+    assert re.search(r"^  vocabulary  target: \d+ of .* requested$", shown, re.MULTILINE)
     assert shown.startswith(
         "warning  train: lines with control characters: 1 of 400 (0.25%)\n"
         "         train.en, line 7\n"

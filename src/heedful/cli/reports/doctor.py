@@ -63,9 +63,9 @@ def _finding(finding: Finding) -> list[str]:
 def _pieces(pieces: TokenStatistics) -> list[str]:
     lines = []
     for vocabulary in pieces.vocabularies:
-        side = f"{vocabulary.side}: " if vocabulary.side in ("source", "target") else ""
+        of_side = f"{vocabulary.side}: " if vocabulary.side in ("source", "target") else ""
         usable = vocabulary.size - vocabulary.markers
-        lines.append(_row("vocabulary", f"{side}{vocabulary.size:,} of {vocabulary.asked:,} requested"))
+        lines.append(_row("vocabulary", f"{of_side}{vocabulary.size:,} of {vocabulary.asked:,} requested"))
         lines.append(
             _row("", f"of {usable:,} for text, {vocabulary.never:,} never used, {vocabulary.rare:,} under 10 times")
         )
