@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from heedful.config.corpora.corpus import Column, Corpus, GeneratedCorpus, Separator
 from heedful.config.section import as_tuple
@@ -85,7 +85,11 @@ class BuiltinCorpus(GeneratedCorpus):
 
     frozen_kind = "BuiltinCorpus"
 
-    builtin: Literal["english-spanish", "dates"]
+    # A name that is none of any generator's is refused here, in the words of the description.
+    builtin: Annotated[
+        Literal["english-spanish", "dates"],
+        Field(description='"english-spanish" or "dates" for pairs, "reports" for questions, "scenes" for pictures'),
+    ]
 
 
 PAIRS = (TextCorpus, TsvCorpus, CsvCorpus, JsonlCorpus, BuiltinCorpus)

@@ -170,7 +170,11 @@ def test_every_word_of_another_tool_leads_to_a_key_that_exists_and_is_not_a_key_
             '`data.train.lines` is "7", but must be a range of lines such as "1-2000".',
         ),
         ("[]", "`data.train` is an empty list, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`,"),
-        ("{ builtin = 'french' }", '`data.train.builtin` is "french", but must be "english-spanish" or "dates".'),
+        (
+            "{ builtin = 'french' }",
+            '`data.train.builtin` is "french", but must be "english-spanish" or "dates" for pairs, "reports" for '
+            'questions, "scenes" for pictures.',
+        ),
         (
             "'train.txt'",
             '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, '
