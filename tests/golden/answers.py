@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 import heedful
 
 Json = dict[str, Any]
@@ -26,6 +28,8 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
         return _stretches(model, asked)
     if "parse" in asked:
         return _trees(model, asked)
+    if "pictures" in asked:
+        return _picture_classes(model, asked)
     if "tag" in asked:
         return _labels(model, asked)
     return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
@@ -90,6 +94,19 @@ def _classifications(model: Any, asked: Mapping[str, Any]) -> Json:
             for parts in looked
         ],
         "embedded": _few_numbers(model.embed(texts)),
+    }
+
+
+def _picture_classes(model: Any, asked: Mapping[str, Any]) -> Json:
+    """Classify pictures of these sizes, whose pixels are made by a formula."""
+    pictures = [
+        np.fromfunction(lambda y, x, c, n=number: (7 * y + (5 + n) * x + 60 * c) % 256, (*size, 3)).astype(np.uint8)
+        for number, size in enumerate(asked["pictures"])
+    ]
+    said = model.classify(pictures)
+    return {
+        "labels": [*model.labels],
+        "classified": [{"labels": [*each.labels], "probabilities": dict(each.probabilities)} for each in said],
     }
 
 

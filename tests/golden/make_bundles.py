@@ -23,6 +23,7 @@ from typing import Any, Final
 from tests.golden.answers import answers
 from tests.golden.cases.golden import Golden
 from tests.golden.cases.parsers import PARSERS
+from tests.golden.cases.pictures import PICTURES
 from tests.golden.cases.text_models import TEXT_MODELS
 from tests.golden.cases.texts import (
     column,
@@ -40,7 +41,7 @@ from tests.golden.cases.translators import TRANSLATORS
 import heedful
 
 HERE: Final = Path(__file__).parent / "bundles"
-BUNDLES: Final[Mapping[str, Golden]] = {**TRANSLATORS, **PARSERS, **TEXT_MODELS}
+BUNDLES: Final[Mapping[str, Golden]] = {**TRANSLATORS, **PARSERS, **TEXT_MODELS, **PICTURES}
 _CLEAR: Final = 1e-4  # how far apart what is ranked must be, so that no other machine ranks it otherwise
 
 

@@ -25,7 +25,9 @@ def test_every_tokenizer_and_every_family_is_among_the_old_models() -> None:
         "byte_bpe", "bpe", "wordpiece", "unigram", "word", "char"
     }  # fmt: skip
     families = {recipe["model"]["family"] for recipe in recipes}
-    assert families == {"transformer", "recurrent", "mixed", "classifier", "bert", "language", "reader", "tagger"}
+    assert families == {
+        "transformer", "recurrent", "mixed", "classifier", "picture_classifier", "bert", "language", "reader", "tagger"
+    }  # fmt: skip
     encoders = {recipe["model"]["encoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "classifier"}
     assert encoders == {"transformer", "recurrent", "hierarchical", "bert", "language"}
     decoders = {recipe["model"]["decoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "language"}

@@ -1,0 +1,40 @@
+"""Classifiers of pictures whose bundles are golden."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.golden.cases.golden import Golden
+
+_DATA: Final = """
+[data]
+train = { builtin = "scenes", label = "number", count = 60 }
+valid = { builtin = "scenes", label = "number", part = "valid", count = 20 }
+batch_tokens = 340
+"""
+_ASKED: Final = {"pictures": [[64, 64], [64, 64], [40, 72], [17, 33]]}  # heights and widths
+
+PICTURES: Final[Mapping[str, Golden]] = {
+    "pictures-vit": Golden(
+        _DATA,
+        """
+[model]
+family = "picture_classifier"
+encoder = { family = "vit", width = 12, heads = 2, layers = 2, inner = 24, patch = 16, grid = 4, dropout = 0.0 }
+""",
+        _ASKED,
+        steps=200,
+        lr=0.01,
+    ),
+    "pictures-convolutional": Golden(
+        _DATA,
+        """
+[model]
+family = "picture_classifier"
+encoder = { family = "convolutional", channels = 1, width = 8, stages = 4, depth = 1 }
+pool = "attention"
+""",
+        _ASKED,
+        steps=30,
+        lr=0.01,
+    ),
+}
