@@ -175,3 +175,21 @@ def test_without_augmentation_nothing_is_computed() -> None:
     same, same_labels = Augmentation()(pictures, labels, 2)
     assert same is pictures
     assert same_labels is labels
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_augmentation_can_be_recorded_in_a_cuda_graph() -> None:
+    device = torch.device("cuda")
+    everything = Augmentation(shift=1, rotation=10.0, crop=0.8, flip=True, mixup=0.5)
+    pictures = Pictures.of([*_pictures(3)], 4, False).to(device)
+    labels = torch.tensor([0, 1, 1], device=device)
+    everything(pictures, labels, 2)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        changed, shares = everything(pictures, labels, 2)
+    torch.manual_seed(3)
+    graph.replay()
+    first = changed.pixels.clone()
+    graph.replay()
+    assert not torch.equal(first, changed.pixels)
+    torch.testing.assert_close(shares.sum(1), torch.ones(3, device=device))

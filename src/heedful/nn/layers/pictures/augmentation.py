@@ -101,8 +101,8 @@ def draw_maps(what: Augmentation, count: int, height: int, width: int, device: t
         area_B = what.crop + (1 - what.crop) * torch.rand(count, device=device)
         ratio_B = (_between(count, device) * math.log(_RATIO) / 2).exp()
         part_B2 = (area_B.sqrt().unsqueeze(1) * torch.stack([ratio_B, 1 / ratio_B], dim=1)).clamp(max=1)
-        room_B2 = (1 - part_B2) / 2 * part_B2.new_tensor([height, width])
-        centre_B2 = room_B2 * torch.stack([_between(count, device), _between(count, device)], dim=1)
+        down_B, right_B = _between(count, device) * height / 2, _between(count, device) * width / 2
+        centre_B2 = (1 - part_B2) * torch.stack([down_B, right_B], dim=1)
         moves = replace(moves, part_B2=part_B2, centre_B2=centre_B2)
     if what.flip:
         moves = replace(moves, mirror_B=torch.randint(0, 2, (count,), device=device) * 2.0 - 1)
@@ -115,8 +115,9 @@ def resample(pixels: Shaped[Tensor, "B Y X C"], maps_B23: Float[Tensor, "B 2 3"]
     down, right = (torch.arange(side, device=pixels.device) - (side - 1) / 2 for side in (height, width))
     places = torch.stack([*torch.meshgrid(down, right, indexing="ij"), torch.ones_like(down[:, None] + right)], dim=2)
     found_BYX2 = torch.einsum("bij,yxj->byxi", maps_B23, places)
-    half = found_BYX2.new_tensor([height / 2, width / 2])
-    grid = (found_BYX2 / half).flip(3)  # to the library's order, right and down
+    # In the library's order and units: right and down, from -1 to 1. No tensor is made of the host's numbers, whose copy
+    # could not be recorded as a part of a CUDA graph.
+    grid = torch.stack([found_BYX2[..., 1] / (width / 2), found_BYX2[..., 0] / (height / 2)], dim=3)
     moved = F.grid_sample(pixels.permute(0, 3, 1, 2).float(), grid, padding_mode="zeros", align_corners=False)
     return moved.permute(0, 2, 3, 1)
 
