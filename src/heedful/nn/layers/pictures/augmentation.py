@@ -115,8 +115,8 @@ def resample(pixels: Shaped[Tensor, "B Y X C"], maps_B23: Float[Tensor, "B 2 3"]
     down, right = (torch.arange(side, device=pixels.device) - (side - 1) / 2 for side in (height, width))
     places = torch.stack([*torch.meshgrid(down, right, indexing="ij"), torch.ones_like(down[:, None] + right)], dim=2)
     found_BYX2 = torch.einsum("bij,yxj->byxi", maps_B23, places)
-    # In the library's order and units: right and down, from -1 to 1. No tensor is made of the host's numbers, whose copy
-    # could not be recorded as a part of a CUDA graph.
+    # In the library's order and units: right and down, from -1 to 1. No tensor is made of numbers of the host: such a
+    # copy cannot be recorded in a CUDA graph.
     grid = torch.stack([found_BYX2[..., 1] / (width / 2), found_BYX2[..., 0] / (height / 2)], dim=3)
     moved = F.grid_sample(pixels.permute(0, 3, 1, 2).float(), grid, padding_mode="zeros", align_corners=False)
     return moved.permute(0, 2, 3, 1)
