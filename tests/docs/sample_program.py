@@ -93,15 +93,21 @@ def use(folder: Path) -> None:
     assert_type(generator.score(["a"], stride=8), list[heedful.TextScore])
     print(generator.embed(["a"], pool="last").shape)
 
+    parser = heedful.Parser.load(folder)
+    assert_type(parser.parse("the dog barks", beam=4), heedful.Tree | None)
+    assert_type(parser.parse(["the dog barks"]), list[heedful.Tree | None])
+
     model = heedful.load(folder)
     assert_type(
         model,
         heedful.Translator
         | heedful.TextClassifier
+        | heedful.PictureClassifier
         | heedful.Tagger
         | heedful.MaskFiller
         | heedful.TextGenerator
-        | heedful.Reader,
+        | heedful.Reader
+        | heedful.Parser,
     )
     if isinstance(model, heedful.MaskFiller):
         print(model.fill("[MASK]").text)

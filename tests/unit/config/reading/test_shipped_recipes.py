@@ -9,6 +9,7 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading import shipped_recipes as recipes
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary
+from heedful.config.train.optimizers import Adam
 from heedful.errors import UserError
 
 NAMES = sorted(shipped_recipes())
@@ -42,6 +43,7 @@ def test_the_base_transformer_is_as_published() -> None:
     assert (model.dropout, model.norm, model.tie, train.label_smoothing) == (0.1, "post", "all", 0.1)
     assert (recipe.tokenizer.size, recipe.tokenizer.joint, recipe.data.batch_tokens) == (37000, True, 25000)
     assert (train.steps, train.schedule.kind, train.schedule.warmup) == (100_000, "noam", 4000)
+    assert isinstance(train.optimizer, Adam)
     assert (train.optimizer.beta1, train.optimizer.beta2, train.optimizer.epsilon) == (0.9, 0.98, 1e-9)
     assert (decode.beam, decode.length_penalty, decode.max_extra) == (4, 0.6, 50)
 
