@@ -5,15 +5,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
+from heedful.data.batch_layout import StaticShape
 from heedful.data.pictures.batches import PictureCollator, picture_streams
 from heedful.data.pictures.stores import prepare_pictures
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
+from heedful.models.build.network import build_network
+from heedful.models.networks import Classifier
+from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.packed import IGNORED, Run
+from heedful.training.objectives import PictureClasses
 
 
 def recipe_of(train: dict[str, Any], size: int | None = None, **encoder: Any) -> Recipe:
@@ -108,10 +115,29 @@ def test_a_batch_has_the_pictures_of_several_stores_in_the_order_of_its_rows() -
 
 
 def test_a_static_shape_is_filled_up_with_black_pictures_that_do_not_count() -> None:
-    from heedful.data.batch_layout import StaticShape
-
     batch = PictureCollator(4, False).batch(_stores(), np.array([0, 1]), StaticShape.rows(10, 2))
     assert batch.pictures.runs == (Run(5, 4, 8),)
     assert batch.labels.tolist() == [2, 0, IGNORED, IGNORED, IGNORED]
     assert batch.pictures.pixels[2 * 32 :].max() == 0
     assert (batch.sentences, batch.tokens) == (2, 4)
+
+
+def test_pictures_that_fill_up_a_shape_change_no_loss_and_no_gradient() -> None:
+    recipe = recipe_of({"builtin": "scenes"}, channels=1)
+    stores = [*_stores()[:1], TokenStore(picture_streams([np.full((4, 8, 1), 90, np.uint8)], [1]))]
+    collator = PictureCollator(4, True)
+    torch.manual_seed(1)
+    network = build_network(recipe.model, Vocabularies({}, ("a", "b", "c"))).eval()
+    assert isinstance(network, Classifier)
+    objective, found = PictureClasses(0.1, None, Augmentation(), 3), []
+    for static in (None, StaticShape.rows(15, 3)):
+        network.zero_grad()
+        batch = collator.batch(stores, np.arange(2), static)
+        loss = objective(network, batch).loss
+        loss.backward()
+        gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
+        found.append([loss.detach(), *gradients])
+        assert objective.units(batch) == 2
+        assert objective.tokens(batch) == 6
+    for ragged, filled in zip(*found, strict=True):
+        torch.testing.assert_close(ragged, filled, atol=1e-6, rtol=1e-5)
