@@ -25,7 +25,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError, counted, suggestion
 
 _CHUNK: Final = 256  # pictures that are decoded together
-_MEGABYTE: Final = 1 << 20
+_MEBIBYTE: Final = 1 << 20
 
 
 def prepare_pictures(
@@ -86,7 +86,7 @@ class PictureStores:
         size = self.data.pictures.size
         takes = ""
         if size is not None:
-            takes = f", {count * size[0] * size[1] * self.channels / _MEGABYTE:,.0f} MB in the cache"
+            takes = f", {count * size[0] * size[1] * self.channels / _MEBIBYTE:,.0f} MiB in the cache"
         self.progress(f"decoding {title}: {counted(count, 'picture')}{takes}")
 
     def _streams(self, pictures: Iterable[Picture], classes: Iterable[int]) -> Iterator[Mapping[str, Ragged]]:

@@ -61,7 +61,7 @@ def test_the_size_on_disk_is_told_and_a_second_time_nothing_is_decoded(photos: P
     said: list[str] = []
     train = {"pictures": str(photos), "name": "photos"}
     first = prepare_pictures(recipe_of(train, 512, channels=3, patch=16), said.append)
-    assert said[:2] == ["decoding photos: 3 pictures, 2 MB in the cache", "photos: 3 pictures"]
+    assert said[:2] == ["decoding photos: 3 pictures, 2 MiB in the cache", "photos: 3 pictures"]
     said.clear()
     again = prepare_pictures(recipe_of(train, 512, channels=3, patch=16), said.append)
     assert said == ["photos: 3 pictures"] * 2
