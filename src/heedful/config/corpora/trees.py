@@ -14,6 +14,6 @@ class TreeCorpus(Corpus):
     file_keys = ("trees",)
 
     trees: str
-    """File with one bracketed tree per line; traces and functions (the -SBJ of NP-SBJ) are removed."""
+    """File with one bracketed tree per line; traces and function tags (the -SBJ of NP-SBJ) are removed."""
     leaves: Leaves = "symbol"
-    """What a parser writes in the place of each word: one symbol for all of them, its tag, or the word itself."""
+    """What a parser writes in place of each word: one symbol for all of them, its tag, or the word itself."""
