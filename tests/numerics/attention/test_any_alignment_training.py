@@ -172,6 +172,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "dropout_words": ({}, {"dropout_words": 0.4}),
     "dropout_attention": ({"alignment": "deep"}, {"alignment": "deep", "dropout_attention": 0.3}),
     "dropout_inner": ({}, {"dropout_inner": 0.3}),
+    "dropout_layers": ({}, {"dropout_layers": 0.9}),
     "distribution": ({}, {"distribution": "sparsemax"}),
     "alpha": ({"distribution": "entmax"}, {"distribution": "entmax", "alpha": 1.9}),
     "choice": ({}, {"choice": "hard"}),
