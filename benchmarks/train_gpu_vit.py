@@ -47,7 +47,7 @@ from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.build.pictures import build_picture_classifier
 from heedful.runs.job import set_up
-from heedful.tasks.classify_pictures.task import ClassifyPicturesTask
+from heedful.tasks.pictures.classify.task import ClassifyPicturesTask
 
 NEVER: Final = 10**9
 CHUNK: Final = 64  # pictures that are drawn at once

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
     from heedful.tasks.classify.model import Classification, TextClassifier
-    from heedful.tasks.classify_pictures.model import PictureClassifier
+    from heedful.tasks.pictures.classify.model import PictureClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
     from heedful.tasks.generate.generation import Generation
@@ -115,7 +115,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "PairScore": "heedful.tasks.translate.scoring",
     "Parse": "heedful.tasks.parse.model",
     "Parser": "heedful.tasks.parse.model",
-    "PictureClassifier": "heedful.tasks.classify_pictures.model",
+    "PictureClassifier": "heedful.tasks.pictures.classify.model",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
     "Reranked": "heedful.tasks.translate.reranking",

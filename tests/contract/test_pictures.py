@@ -23,7 +23,7 @@ from heedful.models.networks import Classifier
 from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.runs.training_run import train
 from heedful.tasks.classify.model import TextClassifier
-from heedful.tasks.classify_pictures.model import PictureClassifier
+from heedful.tasks.pictures.classify.model import PictureClassifier
 from heedful.training.objectives import PictureClasses
 
 ENCODERS: dict[str, dict[str, Any]] = {

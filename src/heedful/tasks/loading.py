@@ -10,7 +10,7 @@ from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.classify.model import TextClassifier
-from heedful.tasks.classify_pictures.model import PictureClassifier
+from heedful.tasks.pictures.classify.model import PictureClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.parse.model import Parser

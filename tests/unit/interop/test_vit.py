@@ -13,7 +13,7 @@ from transformers import ViTForImageClassification
 
 from heedful.errors import UserError
 from heedful.interop.importing import import_model
-from heedful.tasks.classify_pictures.model import PictureClassifier
+from heedful.tasks.pictures.classify.model import PictureClassifier
 
 
 @pytest.fixture(scope="module")

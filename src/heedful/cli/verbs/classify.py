@@ -54,7 +54,7 @@ def command(
     if reads_pictures(model):
         paths = picture_inputs(inputs, text)
         with messages.busy(f"loading {model}"):
-            from heedful.tasks.classify_pictures.model import PictureClassifier  # after the quick checks
+            from heedful.tasks.pictures.classify.model import PictureClassifier  # after the quick checks
 
             reader = PictureClassifier.load(model, device, precision)
         with line_writer(output) as write, picture_progress(paths, output) as progress:

@@ -8,7 +8,7 @@ from heedful.metrics.classification import ClassificationResult, class_loss, dec
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
-from heedful.tasks.classify_pictures.scoring import scores_of
+from heedful.tasks.pictures.classify.scoring import scores_of
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first
 

@@ -23,10 +23,10 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.packed import Run
-from heedful.tasks.classify_pictures.evaluation import PictureEvaluation, evaluate_pictures
-from heedful.tasks.classify_pictures.model import PictureClassifier, read_picture_classifier
-from heedful.tasks.classify_pictures.scoring import collator_of
-from heedful.tasks.classify_pictures.validation import PictureValidator
+from heedful.tasks.pictures.classify.evaluation import PictureEvaluation, evaluate_pictures
+from heedful.tasks.pictures.classify.model import PictureClassifier, read_picture_classifier
+from heedful.tasks.pictures.classify.scoring import collator_of
+from heedful.tasks.pictures.classify.validation import PictureValidator
 from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing

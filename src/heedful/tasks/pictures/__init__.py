@@ -1,0 +1,1 @@
+"""Tasks of models that read pictures: one folder per task."""
