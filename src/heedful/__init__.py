@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
     from heedful.tasks.classify.model import Classification, TextClassifier
-    from heedful.tasks.pictures.classify.model import PictureClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
     from heedful.tasks.generate.generation import Generation
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
+    from heedful.tasks.pictures.classify.model import PictureClassifier
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.tag.model import Tagger
     from heedful.tasks.tag.tagging import TaggedSpan, Tagging

@@ -10,10 +10,10 @@ from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.classify.model import TextClassifier
-from heedful.tasks.pictures.classify.model import PictureClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.parse.model import Parser
+from heedful.tasks.pictures.classify.model import PictureClassifier
 from heedful.tasks.protocol import Task
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.table import find_task

@@ -6,10 +6,10 @@ from typing import Final
 from heedful.config.recipe import Recipe
 from heedful.tasks.answer.task import AnswerTask
 from heedful.tasks.classify.task import ClassifyTask
-from heedful.tasks.pictures.classify.task import ClassifyPicturesTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
 from heedful.tasks.parse.task import ParseTask
+from heedful.tasks.pictures.classify.task import ClassifyPicturesTask
 from heedful.tasks.protocol import Task
 from heedful.tasks.tag.task import TagTask
 from heedful.tasks.translate.task import TranslateTask
