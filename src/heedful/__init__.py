@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from heedful.tasks.parse.model import Parse, Parser
     from heedful.tasks.pictures.classify.model import PictureClassifier
     from heedful.tasks.shared.embeddings import TokenVectors
+    from heedful.tasks.shared.explaining.explanation import (
+        AttentionWeights,
+        Explanation,
+        TokenPrediction,
+        TokenSequence,
+    )
     from heedful.tasks.tag.model import Tagger
     from heedful.tasks.tag.tagging import TaggedSpan, Tagging
     from heedful.tasks.translate.model import Translation, Translator
@@ -52,11 +58,13 @@ limit_spinning()  # before anything imports torch, whose threads would otherwise
 
 __all__ = [
     "Answer",
+    "AttentionWeights",
     "Callback",
     "Candidate",
     "Checkpoint",
     "Classification",
     "Comparison",
+    "Explanation",
     "Filled",
     "Generation",
     "GenerationStream",
@@ -85,6 +93,8 @@ __all__ = [
     "TextGenerator",
     "TextScore",
     "TextTokenizer",
+    "TokenPrediction",
+    "TokenSequence",
     "TokenVectors",
     "Translation",
     "Translator",
@@ -101,11 +111,13 @@ __all__ = [
 ]
 _HOMES = {  # modules that are imported when a name is first used
     "Answer": "heedful.tasks.answer.answer",
+    "AttentionWeights": "heedful.tasks.shared.explaining.explanation",
     "Callback": "heedful.runs.callbacks",
     "Candidate": "heedful.tasks.fill.model",
     "Checkpoint": "heedful.runs.callbacks",
     "Classification": "heedful.tasks.classify.model",
     "Comparison": "heedful.lab.compare",
+    "Explanation": "heedful.tasks.shared.explaining.explanation",
     "Filled": "heedful.tasks.fill.model",
     "Generation": "heedful.tasks.generate.generation",
     "GenerationStream": "heedful.tasks.generate.streamed",
@@ -131,6 +143,8 @@ _HOMES = {  # modules that are imported when a name is first used
     "TextGenerator": "heedful.tasks.generate.model",
     "TextScore": "heedful.tasks.generate.scoring",
     "TextTokenizer": "heedful.data.tokenize.own_tokenizer",
+    "TokenPrediction": "heedful.tasks.shared.explaining.explanation",
+    "TokenSequence": "heedful.tasks.shared.explaining.explanation",
     "TokenVectors": "heedful.tasks.shared.embeddings",
     "Translation": "heedful.tasks.translate.model",
     "Translator": "heedful.tasks.translate.model",

@@ -129,6 +129,16 @@ def test_json_is_one_object_per_line(
     assert len(spoken["nbest"]) == 3
 
 
+def test_attention_is_part_of_the_object(reversing_folder: Path, reversing: Translator, capsys: Capture) -> None:
+    assert translate(reversing_folder, "--json", "--attention", "--text", "ant bee cat", "--text", "") == 0
+    first, blank = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["explanation"] == json.loads(json.dumps(reversing.explain("ant bee cat").to_json()))
+    assert first["text"] == first["explanation"]["output"] == "cat bee ant"
+    assert blank["explanation"] is None
+    assert translate(reversing_folder, "--attention", "--text", "ant") == 2
+    assert "--attention adds to the objects of --json: add --json." in capsys.readouterr().err
+
+
 def test_a_line_stays_one_line_whatever_the_model_writes(
     reversing_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

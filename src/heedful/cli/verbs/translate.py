@@ -1,7 +1,8 @@
 """`heedful translate MODEL [FILES...]`: one line out for every line in."""
 
 import json
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -30,6 +31,7 @@ from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.decode.settings import Sampling
+    from heedful.tasks.shared.explaining.explanation import Explanation
     from heedful.tasks.translate.model import Translation
 
 _SAMPLING: Final = "Sampling"
@@ -126,10 +128,21 @@ class ResultOptions:
         ),
     ] = False
 
+    attention: Annotated[
+        bool,
+        typer.Option(
+            "--attention",
+            help="With --json: add the weights of every layer and head, and the probability of every token.",
+            rich_help_panel=_RESULTS,
+        ),
+    ] = False
+
     def check(self) -> None:
         """Refuse options that would do nothing."""
         if self.as_json and self.scores:
             raise UserError("--json has the score in every object: leave out --scores.")
+        if self.attention and not self.as_json:
+            raise UserError("--attention adds to the objects of --json: add --json.")
 
     def check_beam(self, beam: int) -> None:
         """Refuse more translations than a beam finds."""
@@ -138,10 +151,10 @@ class ResultOptions:
                 f"--n-best is {self.n_best}, but a beam of {beam} finds at most {beam}: add --beam {self.n_best}."
             )
 
-    def lines(self, number: int, found: "Sequence[Translation]") -> str:
-        """Lay out the translations of line `number`."""
+    def lines(self, number: int, found: "Sequence[Translation]", explained: "Explanation | None" = None) -> str:
+        """Lay out the translations of line `number`; the best one may be explained."""
         if self.as_json:
-            return self._object(found)
+            return self._object(found, explained)
         return "\n".join(self._columns(number, translation) for translation in found[: self.n_best or 1])
 
     def _columns(self, number: int, translation: "Translation") -> str:
@@ -153,10 +166,12 @@ class ResultOptions:
             columns += [translation.alignment.pharaoh() if translation.alignment else ""]
         return "\t".join(columns)
 
-    def _object(self, found: "Sequence[Translation]") -> str:
+    def _object(self, found: "Sequence[Translation]", explained: "Explanation | None") -> str:
         best = _fields(found[0])
         if self.n_best:
             best["nbest"] = [_fields(translation) for translation in found]
+        if self.attention:
+            best["explanation"] = None if explained is None else explained.to_json()
         return json.dumps(best, ensure_ascii=False)
 
 
@@ -165,6 +180,12 @@ def _fields(translation: "Translation") -> dict[str, object]:
     if fields["alignment"] is None:
         del fields["alignment"]
     return fields
+
+
+def _remember(lines: Iterable[str], read: deque[str]) -> Iterator[str]:
+    for line in lines:
+        read.append(line)
+        yield line
 
 
 @with_option_groups
@@ -198,6 +219,7 @@ def command(
     entries = open_inputs(inputs, text)
     with messages.busy(f"loading {model}"):
         samples = sampling.settings(results.n_best or 1)
+        from heedful.tasks.translate.explaining import explain_found
         from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
 
         translator = load(model, device, precision, others or ())
@@ -208,8 +230,10 @@ def command(
     total, cut = 0, 0
     with line_writer(output) as write, line_progress("translating", entries, output) as progress:
         for entry in entries:
+            read: deque[str] = deque()  # lines whose translations are yet to come
+            lines = _remember(entry.lines(), read) if results.attention else entry.lines()
             for translations in translator.stream_detailed(
-                entry.lines(),
+                lines,
                 nbest=1 if samples else results.n_best or 1,
                 ready=entry.ready,
                 name=entry.name,
@@ -224,7 +248,9 @@ def command(
             ):
                 total += 1
                 cut += not translations[0].complete
-                write(results.lines(total, translations))
+                best, line = translations[0], read.popleft() if results.attention else ""
+                explained = explain_found(translator, line, best, to=to, raw=raw) if line.strip() else None
+                write(results.lines(total, translations, explained))
     if cut:
         messages.warn(
             f"{cut:,} of {total:,} translations were cut at the maximum length: raise --max-extra to see more of them."

@@ -62,9 +62,12 @@ class HeadAttention(nn.Module):
         k_BHLD: Float[Tensor, "B H L D"],
         v_BHLD: Float[Tensor, "B H L D"],
         keep_BL: Bool[Tensor, "B L"] | None,
+        positions: PositionScheme = _NO_POSITIONS,
+        causal: bool = False,
     ) -> Float[Tensor, "B H Q L"]:
         """Return the factor of the value at each position in what the queries read."""
-        _, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLD, keep_BL)
+        bias_BHQL = positions.bias(q_BHQD, k_BHLD.shape[2])
+        _, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLD, keep_BL, bias_BHQL, causal)
         return self.alignment.position_weights(weights_BHQC, k_BHLD.shape[2])
 
     def _read(
@@ -157,6 +160,16 @@ class AlignedSelfAttention(SelfAttention):
         y_BHLD = self.reading(q_BHLD, k_BHLD, v_BHLD, _key_mask(layout), self.positions, self.causal, dropout)
         return unpad(y_BHLD.transpose(1, 2), layout)
 
+    def _weights(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+    ) -> Float[Tensor, "B H L L"]:
+        heads = [_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHD)]
+        return self.reading.factors(*heads, _key_mask(layout), self.positions, self.causal)
+
     def _attend_past(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
@@ -233,6 +246,17 @@ class AlignedCrossAttention(CrossAttention):
         dropout = self.dropout if self.training else 0.0
         y_BHQD = self.reading(q_BHQD, k_BHLD, v_BHLD, _key_mask(memory_layout), dropout=dropout)
         return unpad(y_BHQD.transpose(1, 2), layout)
+
+    def _weights(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_MHD: Float[Tensor, "M H D"],
+        v_MHD: Float[Tensor, "M H D"],
+        layout: Layout,
+        memory_layout: Layout,
+    ) -> Float[Tensor, "B H Lq Lk"]:
+        keys, values = _pad_heads(k_MHD, memory_layout), _pad_heads(v_MHD, memory_layout)
+        return self.reading.factors(_pad_heads(q_NHD, layout), keys, values, _key_mask(memory_layout))
 
     def _attend_memory(
         self,

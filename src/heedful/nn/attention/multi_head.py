@@ -14,11 +14,12 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.nn.attention.backends import Backend, automatic, explicit
+from heedful.nn.attention.backends import Backend, attention_weights, automatic, explicit
 from heedful.nn.attention.heads import head_split
 from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.decoding.step_attention import attend_memory, attend_past
 from heedful.nn.layers.linear import Linear
+from heedful.nn.padding import pad
 from heedful.packed import Layout
 
 
@@ -69,6 +70,10 @@ class SelfAttention(nn.Module):
         """Attend from all tokens of each sentence at once; also return their keys and values, for a cache."""
         q, k, v = self._heads(x_NE, layout.positions, layout.bound)
         return self.output(self._attend(q, k, v, layout).flatten(1)), k, v
+
+    def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B H L L"]:
+        """Return the weights of `forward`, which its kernels do not return; rows of padding are arbitrary."""
+        return self._weights(*self._heads(x_NE, layout.positions, layout.bound), layout)
 
     def step(
         self,
@@ -124,6 +129,16 @@ class SelfAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         return self.positions.attend(self.backend, q_NHD, k_NHD, v_NHD, layout, self.causal, dropout)
 
+    def _weights(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_NHD: Float[Tensor, "N H D"],
+        v_NHD: Float[Tensor, "N H D"],
+        layout: Layout,
+    ) -> Float[Tensor, "B H L L"]:
+        bias_BHLL = self.positions.bias(pad(q_NHD, layout).transpose(1, 2), layout.bound)
+        return attention_weights(q_NHD, k_NHD, layout, layout, self.causal, bias_BHLL)
+
     def _attend_past(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
@@ -168,6 +183,14 @@ class CrossAttention(nn.Module):
         q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
         k, v = self.keys_and_values(memory_MW)
         return self.output(self._attend(q, k, v, layout, memory_layout).flatten(1))
+
+    def weights(
+        self, x_NE: Float[Tensor, "N E"], layout: Layout, memory_MW: Float[Tensor, "M W"], memory_layout: Layout
+    ) -> Float[Tensor, "B H Lq Lk"]:
+        """Return the weights of `forward`, which its kernels do not return; rows of padding are arbitrary."""
+        q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
+        k, v = self.keys_and_values(memory_MW)
+        return self._weights(q, k, v, layout, memory_layout)
 
     def keys_and_values(self, memory_MW: Float[Tensor, "M W"]) -> tuple[Tensor, ...]:
         """Return the keys and values of the memory, [M, H, D] each."""
@@ -221,6 +244,16 @@ class CrossAttention(nn.Module):
         memory_layout: Layout,
     ) -> Float[Tensor, "N H D"]:
         return self.backend(q_NHD, k_MHD, v_MHD, layout, memory_layout, False, self.dropout if self.training else 0.0)
+
+    def _weights(
+        self,
+        q_NHD: Float[Tensor, "N H D"],
+        k_MHD: Float[Tensor, "M H D"],
+        v_MHD: Float[Tensor, "M H D"],
+        layout: Layout,
+        memory_layout: Layout,
+    ) -> Float[Tensor, "B H Lq Lk"]:
+        return attention_weights(q_NHD, k_MHD, layout, memory_layout, causal=False)
 
     def _attend_memory(
         self,

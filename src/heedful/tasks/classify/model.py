@@ -30,6 +30,9 @@ from heedful.tasks.shared.classes.classification import BLANK, classifications
 from heedful.tasks.shared.classes.classification import Classification as Classification
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.capture import capture_weights
+from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.texts import explain_reading, name_inputs, only_used, refuse_blank
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
@@ -150,6 +153,24 @@ class TextClassifier(Embeds[Classifier]):
         batch = self._collator.batch((self.store([formed]),), np.arange(1))
         with evaluation_mode(self.network):
             return pool_weights(self.network, batch.to(self.device).text, self.vocabularies["text"].pieces)
+
+    @torch.no_grad()
+    def explain(self, text: str, second: str | None = None) -> Explanation:
+        """Return the weights with which the model read a text or a pair, and the probability of every class."""
+        refuse_blank(check_text(text, "`text`"))
+        self._check_seconds([text], None if second is None else [second])
+        for name, content in (("`text`", text), ("`second`", second or "")):
+            self._form.check_text(content, name)
+        batch = self._collator.batch((self.store([self.formed(Text(text, second))]),), np.arange(1)).to(self.device)
+        with evaluation_mode(self.network), capture_weights(self.network) as captured:
+            scores_BC = self.network(batch.text)
+        (found,) = self.classified(scores_BC.float().cpu())
+        attentions = explain_reading(captured)
+        sequences = only_used(name_inputs(self.vocabularies["text"], batch.text), attentions)
+        recipe, output = self.recipe, ", ".join(found.labels)
+        return Explanation(
+            recipe.rules.name, recipe.model.family, text, output, sequences, attentions, classes=found.probabilities
+        )
 
     def formed(self, text: Text) -> Text:
         """Return a text as the model reads it: normalised and lowercased if the recipe says so."""

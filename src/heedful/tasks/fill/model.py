@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.arguments import check_one_each, check_path, check_several, check_texts, check_whole
+from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
 from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.bert import BertModel
 from heedful.config.rules.fill import FILL, bert_model
@@ -28,6 +28,10 @@ from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_masks
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.capture import capture_weights
+from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
+from heedful.tasks.shared.explaining.predictions import explain_tokens
+from heedful.tasks.shared.explaining.texts import explain_reading, refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
@@ -93,10 +97,8 @@ class MaskFiller(Embeds[MaskedModel]):
             raise UserError("`text` and `second` must be one text each, or a list of texts each.")
         if isinstance(text, str):
             return self.fill([text], top, [second] if isinstance(second, str) else None)[0]
-        if second is not None and self._config.segments < 2:
-            raise UserError(
-                f"This model reads single texts (`model.segments` is {self._config.segments}): leave out `second`."
-            )
+        if second is not None:
+            self._check_segments()
         firsts, seconds = check_texts(text), None if second is None else check_texts(second, "second")
         if seconds is not None:
             check_one_each(len(firsts), "text", len(seconds), "second text")
@@ -134,6 +136,38 @@ class MaskFiller(Embeds[MaskedModel]):
         """
         return evaluate_masked(self.bundle, JsonlTexts.model_validate(spool(data, FILL, name)), "")
 
+    @torch.no_grad()
+    def explain(self, text: str, second: str | None = None, *, top: int = 5) -> Explanation:
+        """Return the weights with which the model read a text or a pair, and its candidates for every mask, if any."""
+        refuse_blank(check_text(text, "`text`"))
+        written = (text,) if second is None else (text, check_text(second, "`second`"))
+        if second is not None:
+            self._check_segments()
+        (question,) = self._questions([written], ["`text`"], masks=False)
+        packed, places_P = self._packed([question])
+        packed, places_P = packed.to(self.device), places_P.to(self.device)
+        with evaluation_mode(self.network), capture_weights(self.network) as captured:
+            states_PE = self.network.masked(self.network(packed), places_P)
+            logits_PV = self.network.head.output(states_PE)
+        tokenizer, indices = self.vocabularies["text"], places_P.tolist()
+        found = explain_tokens(logits_PV, [None] * len(indices), tokenizer, top, indices, tokenizer.markers)
+        return Explanation(
+            self.recipe.rules.name,
+            self.recipe.model.family,
+            text,
+            self._answers([question], 1)[0].text if indices else "",
+            {"text": TokenSequence.of(tokenizer, question.tokens)},
+            explain_reading(captured),
+            "text",
+            found,
+        )
+
+    def _check_segments(self) -> None:
+        if self._config.segments < 2:
+            raise UserError(
+                f"This model reads single texts (`model.segments` is {self._config.segments}): leave out `second`."
+            )
+
     def _fill_lines(self, lines: Sequence[str], top: int, name: str, first: int) -> list[Filled]:
         """Fill the masks of lines, of which some may be blank; `first` is the number of the first line."""
         spoken = [(line, f"{name}, line {number:,}") for number, line in enumerate(lines, start=first) if line.strip()]
@@ -141,14 +175,19 @@ class MaskFiller(Embeds[MaskedModel]):
         found = iter(self._answers(questions, top))
         return [next(found) if line.strip() else _BLANK for line in lines]
 
-    def _questions(self, texts: Sequence[tuple[str, ...]], where: Sequence[str]) -> list["_Question"]:
-        """Encode texts or pairs of texts as the model reads them; `where` names each in messages."""
+    def _questions(
+        self, texts: Sequence[tuple[str, ...]], where: Sequence[str], masks: bool = True
+    ) -> list["_Question"]:
+        """Encode texts or pairs of texts as the model reads them; `where` names each in messages.
+
+        Unless `masks` is False, a text must have one.
+        """
         for written, place in zip(texts, where, strict=True):
             for text in written:
                 self._wording.form.check_text(text, place)
         pairs = [tuple(map(split_at_masks, pair)) for pair in texts]
         for pair, place in zip(pairs, where, strict=True):
-            if all(len(parts) == 1 for parts in pair):
+            if masks and all(len(parts) == 1 for parts in pair):
                 raise UserError(f"{place} has no mask: write [MASK] where a piece is to be filled in.")
         encoded = iter(self._wording.encode([parts for pair in pairs for parts in pair]))
         questions = [_Question.of(pair, [next(encoded) for _ in pair]) for pair in pairs]
@@ -177,10 +216,7 @@ class MaskFiller(Embeds[MaskedModel]):
 
     def _candidates(self, questions: Sequence["_Question"], top: int) -> list[tuple[Candidate, ...]]:
         """Return the most likely pieces for all masks of texts that are read together."""
-        plain = Packed.of([question.tokens for question in questions])
-        segments = torch.tensor([segment for question in questions for segment in question.segments])
-        packed = Packed(plain.values, plain.layout, segments if segments.any() else None)
-        places_P = (packed.values == self._mask).nonzero().flatten()
+        packed, places_P = self._packed(questions)
         shares_PT, tokens_PT = self._most_likely(packed.to(self.device), places_P.to(self.device), top)
         distinct = tokens_PT.unique().tolist()
         pieces = self.vocabularies["text"].pieces(distinct)
@@ -192,6 +228,13 @@ class MaskFiller(Embeds[MaskedModel]):
             tuple(Candidate(*of[token], share, token) for share, token in zip(shares, tokens, strict=True))
             for shares, tokens in rows
         ]
+
+    def _packed(self, questions: Sequence["_Question"]) -> tuple[Packed, Int[Tensor, "P"]]:
+        """Return what the network reads, and the packed indices of masks."""
+        plain = Packed.of([question.tokens for question in questions])
+        segments = torch.tensor([segment for question in questions for segment in question.segments])
+        packed = Packed(plain.values, plain.layout, segments if segments.any() else None)
+        return packed, (packed.values == self._mask).nonzero().flatten()
 
     def _most_likely(
         self, text: Packed, places_P: Int[Tensor, "P"], top: int

@@ -32,6 +32,9 @@ from heedful.tasks.generate.scoring import TextScore, score_tokens
 from heedful.tasks.generate.streamed import GenerationStream
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.generators import explain_running_text
+from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
@@ -186,6 +189,30 @@ class TextGenerator(Embeds[LanguageModel]):
         `data.max_length` tokens moves by `stride` tokens, by default by its own length.
         """
         return evaluate_language(self.bundle, JsonlTexts.model_validate(spool(data, GENERATE, name)), "", stride)
+
+    def explain(self, text: str, *, top: int = 5) -> Explanation:
+        """Return the weights with which the model read a text, and how probable each of its tokens was.
+
+        Each token has `top` runners-up.
+        """
+        refuse_blank(check_text(text, "`text`"))
+        tokens, recipe = [BEGIN, *self._tokens(text, "`text`")], self.recipe
+        if self.window is not None and len(tokens) - 1 > self.window:
+            raise UserError(
+                f"The text has {len(tokens) - 1:,} tokens, but the model sees at most {self.window:,} "
+                "(`data.max_length`): shorten it."
+            )
+        found = explain_running_text(self.network, self.vocabularies, tokens, top)
+        return Explanation(
+            recipe.rules.name,
+            recipe.model.family,
+            text,
+            "",
+            found.sequences,
+            found.attentions,
+            "output",
+            found.predictions,
+        )
 
     # --- prompts ------------------------------------------------------------------------------------------------------
 

@@ -24,16 +24,18 @@ from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
-from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
+from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, refuse_nbest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
+from heedful.tasks.translate.explaining import explain_translation
 from heedful.tasks.translate.reranking import Reranked, rerank_one
 from heedful.tasks.translate.scoring import PairScore, refuse_long_side, score_tokens
 from heedful.tasks.translate.translation import BLANK
@@ -82,7 +84,7 @@ class Translator(LoadedModel[EncoderDecoder]):
     @show_options(SearchOptions)
     def translate(self, texts: str | Iterable[str], **options: Unpack[SearchOptions]) -> str | list[str]:
         """Translate texts, or one text. A blank one stays blank."""
-        _refuse_nbest(options, "translate")
+        refuse_nbest(options, "translate")
         if isinstance(texts, str):
             return self.translate([texts], **options)[0]
         return [best.text for best, *_ in self.translate_detailed(texts, **options)]
@@ -133,7 +135,7 @@ class Translator(LoadedModel[EncoderDecoder]):
     @show_options(SearchOptions)
     def stream(self, texts: Iterable[str], **options: Unpack[SearchOptions]) -> Iterator[str]:
         """Translate an endless or a very large number of texts, some at a time, in order."""
-        _refuse_nbest(options, "stream")
+        refuse_nbest(options, "stream")
         return (best.text for best, *_ in self.stream_detailed(texts, **options))
 
     @show_options(SearchOptions)
@@ -238,6 +240,15 @@ class Translator(LoadedModel[EncoderDecoder]):
         """
         return rerank_one(self, source, candidates, scores, weight=weight, length_penalty=length_penalty, to=to)
 
+    def explain(
+        self, text: str, target: str | None = None, *, top: int = 5, **options: Unpack[SearchOptions]
+    ) -> Explanation:
+        """Return all weights and token probabilities of the best translation, or of a given one: see `Explanation`.
+
+        Each token has `top` runners-up. Of an ensemble, the first model is explained.
+        """
+        return explain_translation(self, text, target, top, options)
+
     def _score_pairs(
         self, sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
     ) -> list[PairScore]:
@@ -270,7 +281,7 @@ class Translator(LoadedModel[EncoderDecoder]):
     def _check_positions(self, sources: Sequence[Sequence[int]], name: str, first: int) -> None:
         """Refuse a source for which the model has too few positions."""
         for number, source in enumerate(sources, start=first):
-            if self._too_long(source):
+            if self._longest is not None and len(source) + 1 > self._longest:
                 raise UserError(
                     f"{name}, line {number:,} has {len(source) + 1:,} tokens with `</s>`, but this model has positions "
                     f"for {self._longest:,} (`model.{self._limiting_key}`): split the line."
@@ -362,9 +373,6 @@ class Translator(LoadedModel[EncoderDecoder]):
         tags = 0 if self.wording.language(source) is None else 1
         return align(self.vocabularies, source[tags:], best.tokens, [index - tags for index in best.alignment])
 
-    def _too_long(self, source: Sequence[int]) -> bool:
-        return self._longest is not None and len(source) + 1 > self._longest
-
     def _scorer(self) -> Scorer:
         return scorer_of(self.networks)
 
@@ -389,8 +397,3 @@ def read_translators(
     `rules` are those of the task that they were trained for, if that is not translation itself.
     """
     return read_sequence_models(folders, placement, rules or TRANSLATE)
-
-
-def _refuse_nbest(options: SearchOptions, method: str) -> None:
-    if "nbest" in options:
-        raise UserError(f"`{method}` returns the best translation alone: `nbest` is for `{method}_detailed`.")

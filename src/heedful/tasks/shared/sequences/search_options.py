@@ -179,3 +179,9 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
         chosen["require"] or [],
         chosen["forbid"] or [],
     )
+
+
+def refuse_nbest(options: SearchOptions, method: str) -> None:
+    """Refuse `nbest` in a call that returns the best translation alone."""
+    if "nbest" in options:
+        raise UserError(f"`{method}` returns the best translation alone: `nbest` is for `{method}_detailed`.")

@@ -1,0 +1,1 @@
+"""Explanations: every attention's weights for a text, and what a model predicted with them."""

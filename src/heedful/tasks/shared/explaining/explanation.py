@@ -1,0 +1,191 @@
+"""What a model did with a text: arrays of numpy, with names for their axes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.tokenize.tokenizer import UNKNOWN
+from heedful.errors import UserError
+
+Array = NDArray[np.float32]
+# Self-attention of an encoder; causal self-attention; attention over the encoder's memory; the weights of words in
+# their sentence or text, and those of sentences in their document.
+AttentionKind = Literal["encoder", "decoder", "cross", "words", "pool"]
+
+
+class ShowsPieces(Protocol):
+    """What names need of a tokenizer."""
+
+    @property
+    def markers(self) -> int:
+        """The number of special tokens and tags."""
+        ...
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return pieces as people read them."""
+        ...
+
+    def words(self, ids: Sequence[int]) -> list[int]:
+        """Return the number of each piece's word."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids."""
+        ...
+
+
+@dataclass(frozen=True)
+class TokenSequence:
+    """The tokens along an axis of weights, and the words that they are parts of."""
+
+    pieces: tuple[str, ...]  # tokens in readable form: see `Tokenizer.pieces`
+    words: tuple[int, ...]  # index of each piece's word; a marker is a word of its own
+    texts: tuple[str, ...]  # the words themselves
+
+    @classmethod
+    def of(cls, tokenizer: ShowsPieces, ids: Sequence[int]) -> "TokenSequence":
+        """Name token ids, markers among them."""
+        numbers: list[int] = []
+        for is_text, group in groupby(ids, key=lambda token: token >= tokenizer.markers or token == UNKNOWN):
+            run, first = list(group), numbers[-1] + 1 if numbers else 0
+            numbers += [first + number for number in (tokenizer.words(run) if is_text else range(len(run)))]
+        pieces, words = tokenizer.pieces(ids), _without_gaps(numbers)
+        texts = []
+        for word in range(max(words, default=-1) + 1):
+            own = [index for index, number in enumerate(words) if number == word]
+            texts.append(tokenizer.decode([ids[index] for index in own]).strip() or "".join(pieces[i] for i in own))
+        return cls(tuple(pieces), tuple(words), tuple(texts))
+
+    @classmethod
+    def named(cls, names: Sequence[str]) -> "TokenSequence":
+        """Make a sequence whose every item is a word: sentences of a document, patches of a picture."""
+        return cls(tuple(names), tuple(range(len(names))), tuple(names))
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+
+def _without_gaps(numbers: Sequence[int]) -> list[int]:
+    """Number words from 0 without gaps."""
+    of = {number: index for index, number in enumerate(dict.fromkeys(numbers))}
+    return [of[number] for number in numbers]
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionWeights:
+    """The weights of all layers and heads of one kind of attention. `queries` and `keys` name their sequences.
+
+    A row, the weights of one query, sums to 1 where the distribution is normalised, as a softmax is. Where sequences
+    are several texts or sentences that do not see each other, the weights between them are 0.
+    """
+
+    kind: AttentionKind
+    weights: Array  # layer x head x query x key
+    queries: str
+    keys: str
+
+    @property
+    def layers(self) -> int:
+        """The number of layers."""
+        return self.weights.shape[0]
+
+    @property
+    def heads(self) -> int:
+        """The number of heads of a layer."""
+        return self.weights.shape[1]
+
+    def head_means(self) -> Array:
+        """Return the mean over heads: layer x query x key."""
+        return self.weights.mean(axis=1)
+
+    def rollout(self) -> Array:
+        """Return how much of each input token reaches each token, layer by layer: layer x query x key
+
+        R_l = normalised((A_l + I) / 2) R_(l-1), A_l the mean over heads      Abnar and Zuidema 2020, 3
+        """
+        if self.queries != self.keys:
+            raise UserError(f"Rollout is for self-attention, but `{self.kind}` attends from one sequence to another.")
+        mixed = (self.head_means() + np.eye(self.weights.shape[2], dtype=np.float32)) / 2
+        found = [np.eye(self.weights.shape[2], dtype=np.float32)]
+        for layer in mixed / mixed.sum(axis=2, keepdims=True):
+            found.append(layer @ found[-1])
+        return np.stack(found[1:])
+
+
+@dataclass(frozen=True)
+class TokenPrediction:
+    """A token that a model predicted or was given, and the most likely other ones."""
+
+    index: int  # in the sequence `Explanation.predicted`
+    piece: str
+    probability: float
+    runners_up: tuple[tuple[str, float], ...]  # other pieces with their probabilities, most likely first
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The weights with which a model read a text, and its predictions."""
+
+    task: str
+    family: str
+    text: str
+    output: str  # translation, label, filled text; empty where the text itself is what is predicted
+    sequences: Mapping[str, TokenSequence]
+    attentions: tuple[AttentionWeights, ...] = ()
+    predicted: str = ""  # name of the sequence that the predictions are of
+    predictions: tuple[TokenPrediction, ...] = ()
+    classes: Mapping[str, float] = field(default_factory=dict)  # probability of each class
+    alignment: Array | None = None  # output token x source token, as `translate --alignments` sees it
+
+    def attention(self, kind: AttentionKind) -> AttentionWeights:
+        """Return the weights of one kind of attention."""
+        found = next((one for one in self.attentions if one.kind == kind), None)
+        if found is None:
+            kinds = ", ".join(f"`{one.kind}`" for one in self.attentions) or "no attention at all"
+            raise UserError(f"This model has no attention `{kind}`: it has {kinds}.")
+        return found
+
+    def hard_alignment(self) -> tuple[tuple[int, int], ...]:
+        """Return the pairs (source token, output token): each output token with the source token of most weight."""
+        if self.alignment is None:
+            raise UserError("This model does not attend to a source: it has no alignment.")
+        return tuple((int(source), output) for output, source in enumerate(self.alignment.argmax(axis=1)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as numbers, texts, lists and dictionaries, for JSON."""
+        return {
+            "task": self.task,
+            "family": self.family,
+            "text": self.text,
+            "output": self.output,
+            "sequences": {
+                name: {"pieces": one.pieces, "words": one.words, "texts": one.texts}
+                for name, one in self.sequences.items()
+            },
+            "attentions": [
+                {
+                    "kind": one.kind,
+                    "queries": one.queries,
+                    "keys": one.keys,
+                    "axes": ["layer", "head", "query", "key"],
+                    "weights": one.weights.tolist(),
+                }
+                for one in self.attentions
+            ],
+            "predicted": self.predicted,
+            "predictions": [
+                {
+                    "index": one.index,
+                    "piece": one.piece,
+                    "probability": one.probability,
+                    "runners_up": [{"piece": piece, "probability": share} for piece, share in one.runners_up],
+                }
+                for one in self.predictions
+            ],
+            "classes": dict(self.classes),
+            "alignment": None if self.alignment is None else self.alignment.tolist(),
+        }

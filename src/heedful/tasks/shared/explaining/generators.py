@@ -1,0 +1,109 @@
+"""Explanations of networks that generate text: every target token with what it attended to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.networks import EncoderDecoder, LanguageModel
+from heedful.nn.recurrent.attention import RecurrentAttention
+from heedful.packed import Packed
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.capture import by_equation, capture_weights
+from heedful.tasks.shared.explaining.explanation import (
+    Array,
+    AttentionWeights,
+    TokenPrediction,
+    TokenSequence,
+)
+from heedful.tasks.shared.explaining.predictions import explain_tokens
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedText:
+    """What a network did to predict a text."""
+
+    sequences: Mapping[str, TokenSequence]
+    attentions: tuple[AttentionWeights, ...]
+    predictions: tuple[TokenPrediction, ...]
+    alignment: Array | None = None
+
+
+@torch.no_grad()
+def explain_pair(
+    network: EncoderDecoder,
+    vocabularies: Vocabularies,
+    source: Sequence[int],
+    target: Sequence[int],
+    complete: bool,
+    top: int,
+) -> GeneratedText:
+    """Explain a target for a source, both without markers; `</s>` follows the target if it is `complete`.
+
+    Sequences: `source` with `</s>`; `target`, what the decoder reads, from `<s>` on; `output`, what it predicts.
+    """
+    read, written = [*source, END], [BEGIN, *target, END] if complete else [BEGIN, *target]
+    device = next(network.parameters()).device
+    inputs = torch.tensor(written[:-1], device=device)
+    with evaluation_mode(network), capture_weights(network) as captured:
+        memory = network.encoder(Packed.of([read]).to(device))
+        logits = _decode(network, memory, inputs)
+    alignment = _align(network, memory, inputs) if "cross" in captured.kinds else None
+    sequences = {
+        "source": TokenSequence.of(vocabularies["source"], read),
+        "target": TokenSequence.of(vocabularies["target"], written[:-1]),
+        "output": TokenSequence.of(vocabularies["target"], written[1:]),
+    }
+    attentions = (
+        *captured.explain("encoder", "source", "source"),
+        *captured.explain("decoder", "target", "target"),
+        *captured.explain("cross", "output", "source"),
+    )
+    return GeneratedText(
+        sequences, attentions, explain_tokens(logits, written[1:], vocabularies["target"], top), alignment
+    )
+
+
+@torch.no_grad()
+def explain_running_text(
+    network: LanguageModel, vocabularies: Vocabularies, tokens: Sequence[int], top: int
+) -> GeneratedText:
+    """Explain how a language model predicts each token but the first, given the tokens before it.
+
+    Sequences: `text`, what the decoder reads; `output`, what it predicts.
+    """
+    device = next(network.parameters()).device
+    with evaluation_mode(network), capture_weights(network) as captured:
+        logits: Tensor = network(Packed.of([list(tokens[:-1])]).to(device))
+    tokenizer = vocabularies["text"]
+    sequences = {"text": TokenSequence.of(tokenizer, tokens[:-1]), "output": TokenSequence.of(tokenizer, tokens[1:])}
+    attentions = tuple(captured.explain("decoder", "text", "text"))
+    return GeneratedText(sequences, attentions, explain_tokens(logits, tokens[1:], tokenizer, top))
+
+
+def _decode(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Tensor:
+    """Return the scores of every next token. Recurrent attention is run step by step, as in a search."""
+    decoder = network.decoder
+    if not any(isinstance(module, RecurrentAttention) for module in network.modules()):
+        return decoder(Packed.join([inputs_T]).to(inputs_T.device), memory)
+    state, rows = decoder.start(memory), []
+    for token in inputs_T:
+        logits_1V, state = decoder.step(token.unsqueeze(0), state)
+        rows.append(logits_1V)
+    return torch.cat(rows)
+
+
+def _align(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Array:
+    """Return the weights by which a search aligns: of each output token over the source."""
+    rows = []
+    with evaluation_mode(network), by_equation(network):
+        state = network.decoder.start(memory, aligned=True)
+        for token in inputs_T:
+            _, state = network.decoder.step(token.unsqueeze(0), state)
+            assert state.attention_RL is not None
+            rows.append(state.attention_RL[0].float().cpu().numpy())
+    return np.stack(rows).astype(np.float32)
