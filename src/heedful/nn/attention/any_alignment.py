@@ -167,8 +167,8 @@ class AlignedSelfAttention(SelfAttention):
         v_NHD: Float[Tensor, "N H D"],
         layout: Layout,
     ) -> Float[Tensor, "B H L L"]:
-        heads = [_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHD)]
-        return self.reading.factors(*heads, _key_mask(layout), self.positions, self.causal)
+        q_BHLD, k_BHLD, v_BHLD = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHD))
+        return self.reading.factors(q_BHLD, k_BHLD, v_BHLD, _key_mask(layout), self.positions, self.causal)
 
     def _attend_past(
         self,

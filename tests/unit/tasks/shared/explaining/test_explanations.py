@@ -52,7 +52,7 @@ def _explained(name: str) -> Explanation:
     asked = json.loads((BUNDLES / f"{name}.json").read_text(encoding="utf-8"))["asked"]
     model = _model(name)
     if "sources" in asked:
-        return model.explain(asked["sources"][0])
+        return model.explain(asked["sources"][0], max_extra=0)
     if name == "bert":
         return model.explain("The [MASK] was dull.")
     return model.explain(*PAIRS) if getattr(model, "paired", False) else model.explain(" ".join(PAIRS))
@@ -61,7 +61,7 @@ def _explained(name: str) -> Explanation:
 @pytest.mark.parametrize("name", [*READERS, *TRANSLATORS])
 def test_every_attention_of_a_family_is_explained_with_the_names_of_its_axes(name: str) -> None:
     found = _explained(name)
-    expected = (READERS | TRANSLATORS)[name]
+    expected = {**READERS, **TRANSLATORS}[name]
     assert {(one.kind, one.queries, one.keys) for one in found.attentions} >= expected
     assert bool(found.attentions) == bool(expected)
     for one in found.attentions:
@@ -82,8 +82,7 @@ def test_the_weights_of_a_query_sum_to_one(name: str) -> None:
 @pytest.mark.parametrize("name", TRANSLATORS)
 def test_probabilities_of_tokens_are_those_of_the_score(name: str) -> None:
     found, model = _explained(name), _model(name)
-    to = None
-    (scored,) = model.score([found.text], [found.output], to)
+    (scored,) = model.score([found.text], [found.output])
     explained = model.explain(found.text, found.output)
     assert [one.piece for one in explained.predictions] == list(scored.pieces)
     np.testing.assert_allclose(
@@ -94,7 +93,7 @@ def test_probabilities_of_tokens_are_those_of_the_score(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, kinds in TRANSLATORS.items() if kinds >= CROSS])
 def test_the_alignment_is_the_one_that_a_search_finds(name: str) -> None:
     found, model = _explained(name), _model(name)
-    best = model.translate_detailed(found.text, aligned=True)[0]
+    best = model.translate_detailed(found.text, aligned=True, max_extra=0)[0]
     pairs = {pair for pair in found.hard_alignment() if pair[0] < len(best.alignment.source_pieces)}
     assert found.alignment is not None
     np.testing.assert_allclose(found.alignment.sum(axis=1), 1, atol=1e-5)
