@@ -55,13 +55,17 @@ SPLITS: Final = ("train", "valid", "test")
 PARSE: Final = "parse"
 SILVER: Final = "silver"
 TRIED: Final[Mapping[str, tuple[str, ...]]] = {  # what is set otherwise than in recipes/gum-parse.toml
+    "try_uncounted": ("model.word_positions=false",),
+    "try_rope": ("model.positions=rope",),
+    "try_heavier": ("model.dropout=0.35", "model.dropout_words=0.2"),
+    "try_deep": ("model.layers=6",),
     "try_symbol": tuple(f"data.{split}.leaves=symbol" for split in SPLITS),
     "try_word": (*(f"data.{split}.leaves=word" for split in SPLITS), "tokenizer.target.size=20000"),
     "try_relative": ("model.positions=relative",),
     "try_narrow": ("model.width=192", "model.inner=512"),
     "try_wide": ("model.width=384", "model.heads=6", "model.inner=1536", "model.dropout=0.35"),
-    "try_lighter": ("model.dropout=0.2", "model.dropout_attention=0.0"),
-    "try_pieces": ("tokenizer.size=2500",),
+    "try_lighter": ("model.dropout=0.15",),
+    "try_pieces": ("tokenizer.size=6000",),
     "try_longer": ("train.steps=16000",),
     "try_mixed": (
         'model={ family = "mixed", encoder = { family = "transformer", width = 256, heads = 4, layers = 4, '

@@ -43,6 +43,7 @@ TRANSFORMERS: dict[str, Options] = {
     "deepnorm": {"norm": "deepnorm", "norm_kind": "rms", "decoder_layers": 3, "dropout_layers": 0.3},
     "explicit": {"backend": "explicit"},
     "two-embeddings": {"embeddings": 2, "tie": "decoder"},
+    "word-positions": {"norm": "pre", "word_positions": True},
     "additive-entmax": {"alignment": "additive", "distribution": "entmax15", "norm": "pre"},
 }
 RECURRENT: dict[str, Options] = {

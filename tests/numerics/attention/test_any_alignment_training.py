@@ -157,6 +157,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "embedding_scale": ({}, {"embedding_scale": False}),
     "embedding_norm": ({}, {"embedding_norm": True}),
     "output_bias": ({}, {"output_bias": True}),
+    "word_positions": ({}, {"word_positions": True}),
     "final_norm": ({}, {"final_norm": False}),
     "positions": ({}, {"positions": "rope"}),
     "max_positions": ({"positions": "learned"}, {"positions": "learned", "max_positions": 50}),

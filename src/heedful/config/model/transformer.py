@@ -190,6 +190,23 @@ class TransformerModel(TransformerStack):
     """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""
     output_bias: bool = False
     """Whether the output layer has a bias."""
+    word_positions: bool = False
+    """Whether embeddings also say how many words come before a token; brackets of trees are not words.
+
+    The encoder counts the words of the source, and the decoder those that it has written, so that a parser knows which
+    word comes next. Next to sinusoidal positions, each of the two has half of the width.
+    """
+
+    @model_validator(mode="after")
+    def _words_can_be_counted(self) -> Self:
+        if self.word_positions and self.positions == "learned":
+            raise ValueError(
+                '`word_positions` cannot stand next to `positions = "learned"`: use "sinusoidal", "rope", "alibi" or '
+                '"relative"'
+            )
+        if self.word_positions and self.width % 4:
+            raise ValueError(f"`width` must be a multiple of 4 for `word_positions`, but is {self.width}")
+        return self
 
     @property
     def sides(self) -> tuple["TransformerModel", "TransformerModel"]:

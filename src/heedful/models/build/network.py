@@ -2,7 +2,9 @@
 
 from typing import assert_never
 
-from torch import nn
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
 
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
@@ -20,6 +22,7 @@ from heedful.models.build.language import build_language_model
 from heedful.models.build.pictures import build_picture_classifier
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
+from heedful.models.build.word_ends import WordEnds, word_ends
 from heedful.models.networks import EncoderDecoder, Network
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import make_table
@@ -41,20 +44,26 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
         case LanguageModelTable():
             return build_language_model(config, vocabularies["text"].size)
         case TransformerModel() | RecurrentModel() | MixedModel():
-            return build_model(config, vocabularies["source"].size, vocabularies["target"].size)
+            source, target = vocabularies["source"], vocabularies["target"]
+            return build_model(config, source.size, target.size, (word_ends(source), word_ends(target)))
         case _:
             assert_never(config)
 
 
-def build_model(config: PairModel, source_size: int, target_size: int) -> EncoderDecoder:
-    """Make an encoder-decoder with new weights: its vocabulary matrices, its encoder and its decoder."""
+def build_model(config: PairModel, source_size: int, target_size: int, ends: WordEnds | None = None) -> EncoderDecoder:
+    """Make an encoder-decoder with new weights: its vocabulary matrices, its encoder and its decoder.
+
+    `ends` says which tokens of either side end a word, where words are counted; by default all do.
+    """
     first, second = config.sides
     if config.tie == "all" and source_size != target_size:
         raise ValueError("one matrix for both embeddings needs one vocabulary")
     source = make_table(source_size, first.embedding_width)
     target = source if config.tie == "all" else make_table(target_size, second.embedding_width)
     output = make_table(target_size, second.width) if config.tie == "none" else target
-    model = EncoderDecoder(_encoder(first, source), _decoder(second, target, output, first.memory_width))
+    ends = ends or (torch.ones(source_size, dtype=torch.bool), torch.ones(target_size, dtype=torch.bool))
+    encoder = _encoder(first, source, ends[0])
+    model = EncoderDecoder(encoder, _decoder(second, target, output, first.memory_width, ends[1]))
     init_xavier(model)
     scale_initial_weights(model)
     if isinstance(config, TransformerModel):
@@ -62,10 +71,10 @@ def build_model(config: PairModel, source_size: int, target_size: int) -> Encode
     return model
 
 
-def _encoder(config: TransformerModel | RecurrentModel, weight: nn.Parameter) -> nn.Module:
+def _encoder(config: TransformerModel | RecurrentModel, weight: nn.Parameter, ends_V: Bool[Tensor, "V"]) -> nn.Module:
     match config:
         case TransformerModel():
-            return transformer_encoder(config, weight)
+            return transformer_encoder(config, weight, ends_V=ends_V if config.word_positions else None)
         case RecurrentModel():
             return recurrent_encoder(config, weight)
         case _:
@@ -73,11 +82,16 @@ def _encoder(config: TransformerModel | RecurrentModel, weight: nn.Parameter) ->
 
 
 def _decoder(
-    config: TransformerModel | RecurrentModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
+    config: TransformerModel | RecurrentModel,
+    weight: nn.Parameter,
+    output: nn.Parameter,
+    memory_width: int,
+    ends_V: Bool[Tensor, "V"],
 ) -> nn.Module:
     match config:
         case TransformerModel():
-            return transformer_decoder(config, weight, output, memory_width)
+            counted = ends_V if config.word_positions else None
+            return transformer_decoder(config, weight, output, memory_width, counted)
         case RecurrentModel():
             return recurrent_decoder(config, weight, output, memory_width)
         case _:

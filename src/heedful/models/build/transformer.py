@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Final, assert_never
 
 import torch
-from torch import nn
+from jaxtyping import Bool
+from torch import Tensor, nn
 
 from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
@@ -26,14 +27,20 @@ from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, 
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.linear import LayerNorm, RMSNorm
-from heedful.nn.layers.positions import Learned, Sinusoidal
+from heedful.nn.layers.positions import Learned, Sinusoidal, WordPositions
 from heedful.nn.layers.residual import Residual
 
 
-def transformer_encoder(config: TransformerStack, weight: nn.Parameter, segments: int = 0) -> TransformerEncoder:
-    """Make an encoder whose embedding has this matrix, and vectors for this number of segments."""
+def transformer_encoder(
+    config: TransformerStack, weight: nn.Parameter, segments: int = 0, ends_V: Bool[Tensor, "V"] | None = None
+) -> TransformerEncoder:
+    """Make an encoder whose embedding has this matrix, and vectors for this number of segments.
+
+    `ends_V` says which tokens end a word, if words are counted.
+    """
+    vectors = make_table(segments, config.width) if segments else None
     return TransformerEncoder(
-        _embedding(config, weight, make_table(segments, config.width) if segments else None, config.dropout_words),
+        _embedding(config, weight, vectors, config.dropout_words, ends_V=ends_V),
         encoder_blocks(config),
         final_norm(config),
     )
@@ -49,6 +56,7 @@ def transformer_decoder(
     weight: nn.Parameter,
     output: nn.Parameter,
     memory_width: int | None,
+    ends_V: Bool[Tensor, "V"] | None = None,
 ) -> TransformerDecoder:
     """Make a decoder over memories of this width, or over none; its embedding and output layer have these matrices."""
     layers = range(getattr(config, "decoder_layers", None) or config.layers)
@@ -60,6 +68,7 @@ def transformer_decoder(
             weight,
             dropout_words=0.0 if isinstance(config, TransformerModel) else config.dropout_words,
             causal=True,
+            ends_V=ends_V,
         ),
         [_decoder_block(config, memory_width, seed=config.layers + 2 * layer) for layer in layers],
         final_norm(config),
@@ -73,14 +82,16 @@ def _embedding(
     segments: nn.Parameter | None = None,
     dropout_words: float = 0.0,
     causal: bool = False,
+    ends_V: Bool[Tensor, "V"] | None = None,
 ) -> Embedding:
+    share = 1 if ends_V is None else 2  # of the width, for the positions of tokens
     dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
     positions: nn.Module | None
     match config.positions:
         case "sinusoidal":
-            positions = Sinusoidal(config.width)
+            positions = Sinusoidal(config.width // share)
         case "sinusoidal_halves":
-            positions = Sinusoidal(config.width, halves=True)
+            positions = Sinusoidal(config.width // share, halves=True)
         case "learned":
             positions = Learned(config.width, config.max_positions)
         case "rope" | "alibi" | "relative":
@@ -89,15 +100,18 @@ def _embedding(
             assert_never(config.positions)
     more = [make_table(*weight.shape) for _ in range(config.embeddings - 1)]
     norm = build_norm(config) if config.embedding_norm else None
+    words_width = config.width if positions is None else config.width // 2
+    words = None if ends_V is None else WordPositions(ends_V, words_width, counts_itself=causal)
     return make_embedding(
         [weight, *more],
         positions,
         dropout,
         scaled=config.embedding_scale,
+        words=words,
         segments=segments,
         norm=norm,
         dropout_words=dropout_words,
-        keeps_first=causal and positions is None,
+        keeps_first=causal and positions is None and words is None,
     )
 
 

@@ -68,7 +68,17 @@ class TransformerDecoder(nn.Module):
         watched = max(0, len(self.blocks) - 2) if aligned else None
         room = 0 if prompt is None else prompt.layout.bound
         state = TransformerState.empty(cache, beams, projected, keep, watched, room)
+        if self.embedding.words is not None:
+            state = replace(state, counts_R=self._words_of(prompt, sides[0].layout.sentences).repeat_interleave(beams))
         return state if prompt is None else self._read(prompt, memory, state)
+
+    def _words_of(self, prompt: Packed | None, sentences: int) -> Int[Tensor, "B"]:
+        """Return the number of words of each prompt."""
+        words_B = torch.zeros(sentences, dtype=torch.int64, device=self.output.weight.device)
+        if prompt is None or self.embedding.words is None:
+            return words_B
+        sentence_N = torch.arange(sentences, device=words_B.device).repeat_interleave(prompt.layout.lengths)
+        return words_B.index_add(0, sentence_N, self.embedding.words.ends[prompt.values])
 
     def _project(
         self, memory: Packed | None
@@ -101,18 +111,21 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "R V"], TransformerState]:
         """Decode one token per row. The cache is written in place: the old state is used up."""
         state = state.with_room()
-        positions_R = state.positions_R()
+        positions_R, counts_R = state.positions_R(), state.counts_R
+        if self.embedding.words is not None and counts_R is not None:
+            counts_R = self.embedding.words.next(counts_R, tokens_R)
         if positions_R is None:
-            x = self.embedding.step(tokens_R, state.position)
+            x = self.embedding.step(tokens_R, state.position, counts_R)
         else:
-            x = self.embedding.at(tokens_R, positions_R, state.position + 1)
+            x = self.embedding.at(tokens_R, positions_R, state.position + 1, counts_N=counts_R)
         attention_RL = None
         for layer, (past, memory) in enumerate(zip(state.past(), state.memories(), strict=True)):
             if layer == state.watched and memory is not None:
                 x, attention_RL = self._block(layer).step_aligned(x, past, memory)
             else:
                 x = self._block(layer).step(x, past, memory)
-        return self.output(self.final(x)), replace(state, position=state.position + 1, attention_RL=attention_RL)
+        after = replace(state, position=state.position + 1, attention_RL=attention_RL, counts_R=counts_R)
+        return self.output(self.final(x)), after
 
     # --- slots --------------------------------------------------------------------------------------------------------
 
@@ -133,7 +146,9 @@ class TransformerDecoder(nn.Module):
             why = "is not fused" if placed else "adds to scores by position"
             raise ValueError(f"a decoder whose attention {why} does not decode in slots")
         device = self.output.weight.device
-        return Slots.empty(shape, len(self.blocks), self._heads, self._head_width, self.embedding.precision, device)
+        counted = self.embedding.words is not None
+        width, precision = self._head_width, self.embedding.precision
+        return Slots.empty(shape, len(self.blocks), self._heads, width, precision, device, counted)
 
     def remember(self, memory: Packed, slots: Slots) -> None:
         """Project the keys and values of the memories into the buffers, from their start."""
@@ -150,7 +165,9 @@ class TransformerDecoder(nn.Module):
 
     def step_slots(self, tokens_R: Int[Tensor, "R"], slots: Slots) -> Float[Tensor, "R V"]:
         """Decode one token per row, each slot at its own position."""
-        x = self.embedding.at(tokens_R, slots.positions_R, slots.room)
+        words = self.embedding.words
+        counts_R = None if words is None else slots.write_counts(words.ends[tokens_R])
+        x = self.embedding.at(tokens_R, slots.positions_R, slots.room, counts_N=counts_R)
         for layer in range(len(self.blocks)):
             x = self._block(layer).step_slots(x, slots, layer)
         return self.output(self.final(x))

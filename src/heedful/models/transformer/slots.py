@@ -30,12 +30,21 @@ class Slots:
     memory: Float[Tensor, "layers M 2 H D"]
     starts_S: Int[Tensor, "S"]  # of each slot's memory
     lengths_S: Int[Tensor, "S"]  # 0 where a slot is idle
+    counts_SPK: Int[Tensor, "S P K"] | None = None  # words of each row at each position, where the decoder counts them
 
     @classmethod
     def empty(
-        cls, shape: "SlotShape", layers: int, heads: int, width: int, dtype: torch.dtype, device: torch.device
+        cls,
+        shape: "SlotShape",
+        layers: int,
+        heads: int,
+        width: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        counted: bool = False,
     ) -> "Slots":
         """Return buffers of idle slots; `width` is that of a head."""
+        sizes = (shape.slots, shape.room, shape.beams)
         each = torch.zeros(shape.slots, dtype=torch.int32, device=device)
         return cls(
             torch.zeros((layers, 2, shape.slots, shape.room, shape.beams, heads, width), dtype=dtype, device=device),
@@ -44,6 +53,7 @@ class Slots:
             torch.zeros((layers, shape.memory, 2, heads, width), dtype=dtype, device=device),
             each.clone(),
             each.clone(),
+            torch.zeros(sizes, dtype=torch.int64, device=device) if counted else None,
         )
 
     @property
@@ -60,6 +70,18 @@ class Slots:
         """Give these slots the memories of their sentences."""
         self.starts_S[slots] = starts
         self.lengths_S[slots] = lengths
+
+    def write_counts(self, ends_R: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
+        """Add the words that end with each row's next token to those before it; return them."""
+        assert self.counts_SPK is not None
+        slots_S = torch.arange(len(self.positions_S), device=ends_R.device)
+        here_S = self.positions_S.long().clamp(max=self.room - 1)
+        last_S = (here_S - 1).clamp(min=0)
+        parents_SK = self.ancestors_SKP[slots_S, :, last_S].long()
+        before_SK = self.counts_SPK[slots_S, last_S].gather(1, parents_SK) * (here_S > 0).unsqueeze(1)
+        counts_SK = before_SK + ends_R.unflatten(0, before_SK.shape)
+        self.counts_SPK[slots_S, here_S] = counts_SK
+        return counts_SK.flatten()
 
     def write_prompts(self, read: Float[Tensor, "layers 2 N H D"], layout: Layout, slots: Int[Tensor, "A"]) -> None:
         """Put the keys and values of prompts into these slots; all rows descend from what the first would write."""

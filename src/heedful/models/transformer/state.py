@@ -33,6 +33,7 @@ class TransformerState:
     starts_B: Int[Tensor, "B"] | None = None  # positions in the cache before each sentence; None if there are none
     watched: int | None = None  # the layer whose weights over the memory are kept
     attention_RL: Float[Tensor, "R L"] | None = None  # those of the last step
+    counts_R: Int[Tensor, "R"] | None = None  # words of each row, where the decoder counts them
 
     @classmethod
     def empty(
@@ -78,7 +79,8 @@ class TransformerState:
         return replace(
             self,
             descent=self.descent[sentences, parents_BK],
-            attention_RL=self._attention(lambda weights_BKL: weights_BKL[sentences, parents_BK]),
+            attention_RL=self._rows(self.attention_RL, lambda weights_BKL: weights_BKL[sentences, parents_BK]),
+            counts_R=self._rows(self.counts_R, lambda counts_BK: counts_BK[sentences, parents_BK]),
         )
 
     def narrow(self, sentences: Int[Tensor, "A"]) -> "TransformerState":
@@ -90,14 +92,13 @@ class TransformerState:
             memory=None if self.memory is None else self.memory.index_select(2, sentences),
             keep=None if self.keep is None else self.keep.index_select(0, sentences),
             starts_B=None if self.starts_B is None else self.starts_B.index_select(0, sentences),
-            attention_RL=self._attention(lambda weights_BKL: weights_BKL.index_select(0, sentences)),
+            attention_RL=self._rows(self.attention_RL, lambda weights_BKL: weights_BKL.index_select(0, sentences)),
+            counts_R=self._rows(self.counts_R, lambda counts_BK: counts_BK.index_select(0, sentences)),
         )
 
-    def _attention(self, choose: Callable[[Tensor], Tensor]) -> Float[Tensor, "R L"] | None:
-        """Return the weights of chosen rows, if there are any."""
-        if self.attention_RL is None:
-            return None
-        return choose(self.attention_RL.unflatten(0, (-1, self.beams))).flatten(0, 1)
+    def _rows(self, values: Tensor | None, choose: Callable[[Tensor], Tensor]) -> Tensor | None:
+        """Return the values of chosen rows, if there are any."""
+        return None if values is None else choose(values.unflatten(0, (-1, self.beams))).flatten(0, 1)
 
     def with_room(self) -> "TransformerState":
         """Return the same state with place for one more position."""

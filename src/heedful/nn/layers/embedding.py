@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.meta_embedding import MetaEmbedding
-from heedful.nn.layers.positions import Learned
+from heedful.nn.layers.positions import Learned, WordPositions
 from heedful.packed import Layout
 
 
@@ -19,6 +19,7 @@ class EmbeddingParts(TypedDict, total=False):
     """The optional parts of an embedding, besides its matrix, positions and dropout."""
 
     scaled: bool
+    words: WordPositions | None
     segments: nn.Parameter | None
     norm: nn.Module | None
     dropout_words: float
@@ -48,12 +49,13 @@ class WordTypeDropout(WordDropout):
 
 
 class Embedding(nn.Module):
-    """x = D(N(c * D_w(W[token]) + P(position) + S[segment] + a))
+    """x = D(N(c * D_w(W[token]) + [P(position), P(word)] + S[segment] + a))
 
     c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5
     c = 1, segments, N = norm                   Devlin et al. 2019, 3
 
-    a are vectors from elsewhere, such as those of the letters of words; without them it is 0.
+    P(position) and P(word) stand side by side where there are both: see `WordPositions`. a are vectors from elsewhere,
+    such as those of the letters of words; without them it is 0.
 
     D drops single values, and D_w the vectors of whole words: of single tokens, or of all tokens of a type. Without
     `positions` nothing is added: attention can have positions of its own, as in `nn.attention.relative_positions`. In
@@ -70,6 +72,7 @@ class Embedding(nn.Module):
         positions: nn.Module | None,
         dropout: float,
         scaled: bool = True,
+        words: WordPositions | None = None,
         segments: nn.Parameter | None = None,
         norm: nn.Module | None = None,
         dropout_words: float = 0.0,
@@ -78,7 +81,7 @@ class Embedding(nn.Module):
     ) -> None:
         super().__init__()
         self.keeps_first = keeps_first
-        self.weight, self.positions, self.drop = weight, positions, Dropout(dropout)
+        self.weight, self.positions, self.words, self.drop = weight, positions, words, Dropout(dropout)
         self.drop_words = WordTypeDropout(dropout_words, len(weight)) if drops_types else WordDropout(dropout_words)
         self.segments, self.norm = segments, norm or nn.Identity()
         self.scale = math.sqrt(weight.shape[1]) if scaled else 1.0
@@ -93,11 +96,14 @@ class Embedding(nn.Module):
         added_NE: Float[Tensor, "N E"] | None = None,
     ) -> Float[Tensor, "N E"]:
         """Embed packed tokens; without `segments` all are in the first segment."""
-        return self.at(tokens_N, layout.positions, layout.bound, segments_N, added_NE)
+        counts_N = None if self.words is None else self.words.count(tokens_N, layout)
+        return self.at(tokens_N, layout.positions, layout.bound, segments_N, added_NE, counts_N)
 
-    def step(self, tokens_R: Int[Tensor, "R"], position: int) -> Float[Tensor, "R E"]:
-        """Embed one token per row, all at the same position."""
-        return self.at(tokens_R, torch.full_like(tokens_R, position), position + 1)
+    def step(
+        self, tokens_R: Int[Tensor, "R"], position: int, counts_R: Int[Tensor, "R"] | None = None
+    ) -> Float[Tensor, "R E"]:
+        """Embed one token per row, all at the same position, after these numbers of words."""
+        return self.at(tokens_R, torch.full_like(tokens_R, position), position + 1, counts_N=counts_R)
 
     def at(
         self,
@@ -106,8 +112,9 @@ class Embedding(nn.Module):
         bound: int,
         segments_N: Int[Tensor, "N"] | None = None,
         added_NE: Float[Tensor, "N E"] | None = None,
+        counts_N: Int[Tensor, "N"] | None = None,
     ) -> Float[Tensor, "N E"]:
-        """Embed tokens at given positions, all below `bound`."""
+        """Embed tokens at given positions, all below `bound`, after given numbers of words."""
         words_N = tokens_N if self.markers is None else tokens_N.clamp(max=len(self.weight) - 1)
         x = self.rows(words_N) * self.scale
         if self.training and self.drop_words.share:
@@ -116,8 +123,11 @@ class Embedding(nn.Module):
         if self.markers is not None:
             for token, marker_E in enumerate(self.markers, start=len(self.weight)):
                 x = torch.where((tokens_N == token).unsqueeze(1), marker_E, x)
-        if self.positions is not None:
-            x = x + self.positions(positions_N, bound)
+        where = [] if self.positions is None else [self.positions(positions_N, bound)]
+        if self.words is not None and counts_N is not None:
+            where.append(self.words(counts_N, bound))
+        if where:
+            x = x + (where[0] if len(where) == 1 else torch.cat(where, dim=1))
         if self.segments is not None:
             x = x + (self.segments[0] if segments_N is None else F.embedding(segments_N, self.segments))
         if added_NE is not None:

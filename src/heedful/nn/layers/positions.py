@@ -4,8 +4,10 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from heedful.packed import Layout
 
 
 class Sinusoidal(nn.Module):
@@ -37,6 +39,38 @@ class Sinusoidal(nn.Module):
         waves = (angles.sin(), angles.cos())
         rows = torch.cat(waves, dim=1) if self.halves else torch.stack(waves, dim=2).flatten(1)
         return rows.to(torch.get_default_dtype())
+
+
+class WordPositions(nn.Module):
+    """P(w) as `Sinusoidal` has it, where w is the number of words before a token, or with it (`counts_itself`).
+
+    An encoder counts the words before a token, and a decoder those that it has written: both then have the same vector
+    for the word that is read next. `ends` says which tokens end a word: a part of a word does not, nor does a bracket.
+    """
+
+    def __init__(self, ends_V: Bool[Tensor, "V"], width: int, counts_itself: bool) -> None:
+        super().__init__()
+        self.counts_itself = counts_itself
+        self.waves = Sinusoidal(width)
+        self.register_buffer("ends", ends_V.long(), persistent=False)
+        self.ends: Tensor
+
+    def forward(self, counts_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
+        """Look up counts, all at most `bound`."""
+        waves: Tensor = self.waves(counts_N, bound + 1)
+        return waves
+
+    def count(self, tokens_N: Int[Tensor, "N"], layout: Layout) -> Int[Tensor, "N"]:
+        """Return w of every token of packed sentences."""
+        ends_N = self.ends[tokens_N]
+        before_N = ends_N.cumsum(0) - ends_N  # in the whole batch
+        first_N = torch.arange(len(tokens_N), device=tokens_N.device) - layout.positions
+        counts_N = before_N - before_N[first_N]
+        return counts_N + ends_N if self.counts_itself else counts_N
+
+    def next(self, counts_R: Int[Tensor, "*any"], tokens_R: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
+        """Return w of one more token per row, after the counts of all earlier ones."""
+        return counts_R + self.ends[tokens_R]
 
 
 class Learned(nn.Module):
