@@ -170,7 +170,7 @@ def _train_reversing(texts: Path, bundle: Path) -> None:
 def _learn_to_reverse(model: "EncoderDecoder", tokenizer: "Tokenizer", updates: int, batch: int = 48) -> None:
     from heedful.data.batches.pairs import collate
     from heedful.data.token_store import TokenStore
-    from heedful.nn.cross_entropy import smoothed_cross_entropy
+    from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 
     texts = animal_sentences(updates * batch, seed=1)
     pairs = TokenStore.of(

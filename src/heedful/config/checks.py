@@ -2,6 +2,7 @@
 
 from heedful.config.corpora.any import SPLITS, AnyCorpus
 from heedful.config.model.any import check_size
+from heedful.config.rules.remedies import check_remedies
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
 from heedful.config.tables import Tables
@@ -25,6 +26,7 @@ def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     _check_corpora(recipe, rules)
     _check_metric(recipe, rules)
     rules.check(recipe)
+    check_remedies(recipe)
     _refuse_keys_of_others(recipe, rules)
 
 

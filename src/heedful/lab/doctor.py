@@ -29,6 +29,7 @@ from heedful.models.build.network import build_network
 from heedful.runs.dry_run import Forecast, dry_run
 from heedful.runs.fine_tuning import read_start
 from heedful.tasks.table import find_task
+from heedful.training.remedies.build import with_remedies
 
 _TRIAL_SIZE: Final = 1024  # size of the matrix product that predicts what `precision = "auto"` chooses on a CPU
 
@@ -120,7 +121,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     memory = measure_memory(
         recipe,
         prepared.vocabularies,
-        task.objective(recipe, prepared),
+        with_remedies(task.objective(recipe, prepared), recipe.train),
         feed.placed(static, pin=False),
         device,
         precision,

@@ -28,6 +28,7 @@ from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_r
 from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Objective
 from heedful.training.optimizers.build import build_optimizer
+from heedful.training.remedies.build import with_remedies
 from heedful.training.seeding import seed_for
 
 _MOST_THREADS: Final = 4096
@@ -61,7 +62,8 @@ class Job:
         freeze(model, recipe.train.freeze)
         scales = layer_scales(model, recipe.train.layer_decay)
         optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
-        objective, feed = task.objective(recipe, prepared), task.feed(recipe, prepared)
+        objective = with_remedies(task.objective(recipe, prepared), recipe.train)
+        feed = task.feed(recipe, prepared)
         return cls(recipe, task, prepared, device, model, optimizer, objective, feed)
 
     @property

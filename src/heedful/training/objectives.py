@@ -1,8 +1,8 @@
 """Training objectives: a loss summed over countable units, which the trainer divides by the units of a whole update."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -14,16 +14,23 @@ from heedful.data.batches.questions import QuestionBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.texts import TextBatch
 from heedful.data.pictures.batches import PictureBatch
-from heedful.data.tokenize.tokenizer import PAD
-from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
+from heedful.models.networks import Classifier, MaskedModel, SpanReader, WordClassifier
 from heedful.models.protocols import NextTokenModel
-from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.nn.decoding.spans import log_ends, possible_of_rows
 from heedful.nn.layers.pictures.augmentation import Augmentation
-from heedful.nn.per_sentence import ends_of_sentences
-from heedful.packed import IGNORED, Packed
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
+from heedful.nn.losses.predictions import (
+    ClassPrediction,
+    JointPrediction,
+    Prediction,
+    PresencePrediction,
+    TokenPrediction,
+)
+from heedful.packed import IGNORED
 
 BatchType = TypeVar("BatchType", contravariant=True)
+Inputs = TypeVar("Inputs")
+Predicted = TypeVar("Predicted", bound=Prediction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +73,35 @@ class StatefulObjective(Protocol):
         ...
 
 
+class PredictiveObjective(Generic[Inputs, Predicted]):
+    """An objective in two steps, what the network predicts and its loss, so that predictions can be compared."""
+
+    def draw(self, batch: Inputs) -> Inputs:
+        """Return the batch after the random changes that all predictions to compare have in common."""
+        return batch
+
+    def predict(self, model: Any, batch: Inputs) -> Predicted:
+        """Run the network."""
+        raise NotImplementedError
+
+    def score(self, predicted: Predicted, batch: Inputs) -> Sums:
+        """Sum the loss over the units of a micro-batch."""
+        raise NotImplementedError
+
+    def units(self, batch: Inputs) -> int:
+        """Return the number of units in the sums, without waiting for the device."""
+        raise NotImplementedError
+
+    def tokens(self, batch: Inputs) -> int:
+        """Return the number of tokens by which speed is measured."""
+        raise NotImplementedError
+
+    def __call__(self, model: Any, batch: Inputs) -> Sums:
+        """Sum the loss over the units of a micro-batch."""
+        drawn = self.draw(batch)
+        return self.score(self.predict(model, drawn), drawn)
+
+
 class LabelledBatch(Protocol):
     """A batch with a label for each target token."""
 
@@ -80,16 +116,19 @@ class LabelledBatch(Protocol):
         ...
 
 
-class NextToken:
+class NextToken(PredictiveObjective[LabelledBatch, TokenPrediction]):
     """Label-smoothed cross-entropy of each target token, given the tokens before it and the source, if there is one."""
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: NextTokenModel[Any], batch: LabelledBatch) -> Sums:
+    def predict(self, model: NextTokenModel[Any], batch: LabelledBatch) -> TokenPrediction:
+        """Predict every target token."""
+        return TokenPrediction(model.next_token_states(batch), model.output, batch.labels)
+
+    def score(self, predicted: TokenPrediction, batch: LabelledBatch) -> Sums:
         """Sum over the target tokens of a micro-batch."""
-        states, output = model.next_token_states(batch), model.output
-        return Sums(*smoothed_cross_entropy(states, output.weight, output.bias, batch.labels, self.smoothing))
+        return token_loss(predicted, self.smoothing)
 
     def units(self, batch: LabelledBatch) -> int:
         """The target tokens, end markers included."""
@@ -100,15 +139,31 @@ class NextToken:
         return batch.target_tokens
 
 
-class OneLabel:
+def token_loss(predicted: TokenPrediction, smoothing: float) -> Sums:
+    """Return the label-smoothed cross-entropy of predicted tokens."""
+    output = predicted.output
+    return Sums(*smoothed_cross_entropy(predicted.states_NE, output.weight, output.bias, predicted.labels_N, smoothing))
+
+
+class OneLabel(PredictiveObjective[TextBatch, Any]):
     """Label-smoothed cross-entropy of the class of each text; classes can have weights."""
 
     def __init__(self, smoothing: float, weights_C: Float[Tensor, "C"] | None = None) -> None:
         self.smoothing, self.weights_C = smoothing, weights_C
 
-    def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
+    def predict(self, model: Classifier, batch: TextBatch) -> Any:
+        """Predict the class of each text."""
+        return self.of_classes(model(batch.text), batch.labels)
+
+    def score(self, predicted: Any, batch: TextBatch) -> Sums:
         """Sum the loss over the texts of a micro-batch."""
-        return self.of_scores(model(batch.text), batch.labels)
+        return self.of_scores(predicted.scores_BC, batch.labels)
+
+    def of_classes(
+        self, scores: Float[Tensor, "B C"], labels: Int[Tensor, "B"] | Float[Tensor, "B C"]
+    ) -> ClassPrediction | PresencePrediction:
+        """Return scores of the classes as a prediction."""
+        return ClassPrediction(scores, labels != IGNORED)
 
     def of_scores(self, scores: Float[Tensor, "B C"], labels: Int[Tensor, "B"] | Float[Tensor, "B C"]) -> Sums:
         """Sum the loss over texts with these scores of the classes."""
@@ -146,6 +201,12 @@ class SeveralLabels(OneLabel):
     texts that have it.
     """
 
+    def of_classes(
+        self, scores: Float[Tensor, "B C"], labels: Int[Tensor, "B"] | Float[Tensor, "B C"]
+    ) -> ClassPrediction | PresencePrediction:
+        """Return scores of the classes as a prediction."""
+        return PresencePrediction(scores, labels >= 0)
+
     def of_scores(self, scores: Float[Tensor, "B C"], labels: Int[Tensor, "B"] | Float[Tensor, "B C"]) -> Sums:
         """Sum the loss over the texts, and over their classes."""
         scores_BC, labels_BC = scores.float(), labels
@@ -160,7 +221,7 @@ class SeveralLabels(OneLabel):
         return Sums(loss, likelihood)
 
 
-class PictureClasses:
+class PictureClasses(PredictiveObjective[PictureBatch, ClassPrediction]):
     """Label-smoothed cross-entropy of the class of each picture, after random changes of the pictures."""
 
     def __init__(
@@ -168,10 +229,20 @@ class PictureClasses:
     ) -> None:
         self.of_classes, self.augmentation, self.classes = OneLabel(smoothing, weights_C), augmentation, classes
 
-    def __call__(self, model: Classifier, batch: PictureBatch) -> Sums:
-        """Sum the loss over the pictures of a micro-batch."""
+    def draw(self, batch: PictureBatch) -> PictureBatch:
+        """Change the pictures, and their labels where pictures are mixed."""
         pictures, labels = self.augmentation(batch.pictures, batch.labels, self.classes)
-        return self.of_classes.of_scores(model(pictures), labels)
+        return replace(batch, pictures=pictures, labels=labels)
+
+    def predict(self, model: Classifier, batch: PictureBatch) -> ClassPrediction:
+        """Predict the class of each picture."""
+        labels = batch.labels
+        real_B = labels != IGNORED if labels.ndim == 1 else labels.sum(1) > 0  # shares of classes, of mixed pictures
+        return ClassPrediction(model(batch.pictures), real_B)
+
+    def score(self, predicted: ClassPrediction, batch: PictureBatch) -> Sums:
+        """Sum the loss over the pictures of a micro-batch."""
+        return self.of_classes.of_scores(predicted.scores_BC, batch.labels)
 
     def units(self, batch: PictureBatch) -> int:
         """Return the number of pictures."""
@@ -182,46 +253,19 @@ class PictureClasses:
         return batch.tokens
 
 
-class WithLanguageLoss:
-    """L = L_classes + factor * L_language, for a classifier whose encoder is a language model
-
-    Radford et al. 2018, 3.2. L_language is the mean cross-entropy of the next token, over all tokens of the texts of a
-    micro-batch and the `</s>` after each of them.
-    """
-
-    def __init__(self, classes: OneLabel, factor: float) -> None:
-        self.classes, self.factor = classes, factor
-        self.units, self.tokens = classes.units, classes.tokens
-
-    def __call__(self, model: Classifier, batch: TextBatch) -> Sums:
-        """Sum the loss over the texts of a micro-batch."""
-        assert isinstance(model.encoder, LanguageEncoder)
-        assert isinstance(batch.text, Packed)
-        encoded, output = model.encoder(batch.text), model.encoder.decoder.output
-        classes = self.classes.of_scores(model.scores(encoded), batch.labels)
-        labels_N = next_tokens(batch.text)
-        language, _ = smoothed_cross_entropy(encoded.values, output.weight, output.bias, labels_N, 0.0)
-        # Counted on the device, as a graph that was captured with one batch is replayed with others.
-        texts = (batch.labels.reshape(len(batch.labels), -1)[:, 0] != IGNORED).sum()
-        tokens = (labels_N != IGNORED).sum().clamp(min=1)
-        return Sums(classes.loss + self.factor * language * texts / tokens, classes.likelihood)
-
-
-def next_tokens(text: Packed) -> Int[Tensor, "N"]:
-    """Return the token after each token of a text; IGNORED after the last one, and for what fills up a batch."""
-    next_N = text.values.roll(-1)
-    return next_N.masked_fill(ends_of_sentences(text.layout) | (next_N == PAD), IGNORED)
-
-
-class WordLabels:
+class WordLabels(PredictiveObjective[TaggedBatch, ClassPrediction]):
     """Label-smoothed cross-entropy of the label of each word."""
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: WordClassifier, batch: TaggedBatch) -> Sums:
+    def predict(self, model: WordClassifier, batch: TaggedBatch) -> ClassPrediction:
+        """Predict the label of each word."""
+        return ClassPrediction(model(batch), batch.labels != IGNORED)
+
+    def score(self, predicted: ClassPrediction, batch: TaggedBatch) -> Sums:
         """Sum the loss over the words of a micro-batch."""
-        scores_WC = model(batch).float()
+        scores_WC = predicted.scores_BC.float()
         loss = F.cross_entropy(
             scores_WC, batch.labels, ignore_index=IGNORED, label_smoothing=self.smoothing, reduction="sum"
         )
@@ -237,11 +281,8 @@ class WordLabels:
         return batch.tokens
 
 
-class LabelSequences(WordLabels):
+class LabelSequences:
     """-log P of the labels of a sentence, by the linear-chain CRF of a tagger      Lample et al. 2016, 2.2"""
-
-    def __init__(self) -> None:
-        super().__init__(0.0)
 
     def __call__(self, model: WordClassifier, batch: TaggedBatch) -> Sums:
         """Sum the loss over the sentences of a micro-batch."""
@@ -249,8 +290,16 @@ class LabelSequences(WordLabels):
         loss = model.chain.loss(model(batch), batch.labels, batch.words)
         return Sums(loss, loss.detach())
 
+    def units(self, batch: TaggedBatch) -> int:
+        """Return the number of words."""
+        return batch.real_words
 
-class AnswerEnds:
+    def tokens(self, batch: TaggedBatch) -> int:
+        """Return the number of tokens in the sentences, including markers."""
+        return batch.tokens
+
+
+class AnswerEnds(PredictiveObjective[QuestionBatch, JointPrediction]):
     """Cross-entropy of the first and of the last token of an answer, their mean for each window
 
     Devlin et al. 2019, 4.2. With smoothing s, a share s of the target is spread over all possible tokens.
@@ -259,11 +308,16 @@ class AnswerEnds:
     def __init__(self, smoothing: float = 0.0) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: SpanReader, batch: QuestionBatch) -> Sums:
+    def predict(self, model: SpanReader, batch: QuestionBatch) -> JointPrediction:
+        """Predict the two ends of each answer."""
+        logs = log_ends(model(batch.text), batch.possible, batch.text.layout)
+        return JointPrediction([(0.5, ClassPrediction(logs_BL, batch.starts != IGNORED)) for logs_BL in logs])
+
+    def score(self, predicted: JointPrediction, batch: QuestionBatch) -> Sums:
         """Sum the loss over the windows of a micro-batch."""
-        layout, loss, likelihood = batch.text.layout, [], []
-        ends = log_ends(model(batch.text), batch.possible, layout)
-        for logs_BL, places_B in zip(ends, (batch.starts, batch.ends), strict=True):
+        loss, likelihood = [], []
+        for (_, end), places_B in zip(predicted.parts, (batch.starts, batch.ends), strict=True):
+            logs_BL = end.scores_BC
             exact = F.nll_loss(logs_BL, places_B, ignore_index=IGNORED, reduction="sum")
             loss.append(exact + self.smoothing * (self._spread(logs_BL, batch) - exact) if self.smoothing else exact)
             likelihood.append(exact.detach())
@@ -284,7 +338,7 @@ class AnswerEnds:
         return batch.tokens
 
 
-class MaskedTokens:
+class MaskedTokens(PredictiveObjective[MaskedBatch, JointPrediction]):
     """Cross-entropy of each masked token, and of whether the second text follows the first      Devlin et al. 2019, A.2
 
     loss = mean over masked tokens + mean over pairs, both scaled to a sum over masked tokens, which the trainer divides
@@ -293,16 +347,24 @@ class MaskedTokens:
     def __init__(self, smoothing: float = 0.0) -> None:
         self.smoothing = smoothing
 
-    def __call__(self, model: MaskedModel, batch: MaskedBatch) -> Sums:
+    def predict(self, model: MaskedModel, batch: MaskedBatch) -> JointPrediction:
+        """Predict the masked tokens, and whether texts follow each other."""
+        encoded = model(batch.text)
+        tokens = TokenPrediction(model.masked(encoded, batch.places), model.head.output, batch.labels)
+        if model.follows is None:
+            return JointPrediction([(1.0, tokens)])
+        pairs = ClassPrediction(model.following(encoded), batch.next != IGNORED)
+        return JointPrediction([(1.0, tokens), (batch.balance, pairs)])
+
+    def score(self, predicted: JointPrediction, batch: MaskedBatch) -> Sums:
         """Sum the loss over the masked tokens of a micro-batch."""
-        encoded, output = model(batch.text), model.head.output
-        states_PE = model.masked(encoded, batch.places)
-        loss, likelihood = smoothed_cross_entropy(states_PE, output.weight, output.bias, batch.labels, self.smoothing)
-        if model.follows is not None:
-            scores_B2 = model.following(encoded).float()
+        (_, tokens), *others = predicted.parts
+        sums = token_loss(tokens, self.smoothing)
+        for balance, pairs in others:
+            scores_B2 = pairs.scores_BC.float()
             of_pairs = F.cross_entropy(scores_B2, batch.next, ignore_index=IGNORED, reduction="sum")
-            loss = loss + batch.balance * of_pairs
-        return Sums(loss, likelihood)
+            sums = Sums(sums.loss + balance * of_pairs, sums.likelihood)
+        return sums
 
     def units(self, batch: MaskedBatch) -> int:
         """Return the number of masked tokens."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from heedful.data.batches.streams import StreamBatch
 from heedful.models.networks import LanguageModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
-from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.packed import IGNORED, Layout
 from heedful.training.objectives import Sums

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-import heedful.nn.cross_entropy
-from heedful.nn.cross_entropy import reference, smoothed_cross_entropy
+import heedful.nn.losses.cross_entropy
+from heedful.nn.losses.cross_entropy import reference, smoothed_cross_entropy
 from heedful.packed import IGNORED
 
 TRITON = find_spec("triton") is not None
 if TRITON:
-    import heedful.nn.cross_entropy_gpu
+    import heedful.nn.losses.cross_entropy_gpu
     from heedful.nn.kernels import score_gradients
 
 with_triton = pytest.mark.skipif(not TRITON, reason="Triton is not installed here")
@@ -32,7 +32,7 @@ Loss = Callable[[Tensor, Tensor, Tensor | None, Tensor, float], tuple[Tensor, Te
 def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Every law holds for one row a chunk, for a last chunk that is not full, and for a single chunk."""
     rows = int(request.param)
-    monkeypatch.setattr(heedful.nn.cross_entropy, "_CHUNK_BYTES", rows * WORDS * 4)
+    monkeypatch.setattr(heedful.nn.losses.cross_entropy, "_CHUNK_BYTES", rows * WORDS * 4)
     return rows
 
 
@@ -41,9 +41,11 @@ def on_gpu(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compute as on a GPU, whatever the device."""
     if not TRITON:
         pytest.skip("Triton is not installed here")
-    monkeypatch.setattr(heedful.nn.cross_entropy, "use_kernels", lambda _: True)
-    monkeypatch.setattr(heedful.nn.cross_entropy_gpu, "_CHUNK_BYTES", chunk * 16 * 4)  # rows there are 16 scores apart
-    monkeypatch.setattr(heedful.nn.cross_entropy_gpu, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(heedful.nn.losses.cross_entropy, "use_kernels", lambda _: True)
+    monkeypatch.setattr(
+        heedful.nn.losses.cross_entropy_gpu, "_CHUNK_BYTES", chunk * 16 * 4
+    )  # rows there are 16 scores apart
+    monkeypatch.setattr(heedful.nn.losses.cross_entropy_gpu, "_FEWEST_ROWS", 1)
 
 
 @pytest.mark.parametrize("biased", [True, False], ids=["bias", "no bias"])
@@ -279,7 +281,7 @@ def test_no_gradients_on_a_gpu_are_computed_where_none_are_wanted(
     taught, taught_likelihood = smoothed_cross_entropy(x, weight, bias, labels, 0.1)
     assert taught.requires_grad
     assert not taught_likelihood.requires_grad
-    monkeypatch.delattr(heedful.nn.cross_entropy_gpu, "_add_product")
+    monkeypatch.delattr(heedful.nn.losses.cross_entropy_gpu, "_add_product")
     constant = smoothed_cross_entropy(x.detach(), weight.detach(), bias.detach(), labels, 0.1)
     with torch.no_grad():
         validated = smoothed_cross_entropy(x, weight, bias, labels, 0.1)
@@ -287,7 +289,7 @@ def test_no_gradients_on_a_gpu_are_computed_where_none_are_wanted(
         assert not loss.requires_grad
         assert torch.equal(loss, taught.detach())
         assert torch.equal(likelihood, taught_likelihood)
-    gradients = heedful.nn.cross_entropy_gpu.output_loss(x.detach(), weight, bias, labels, 0.1, False)[2:]
+    gradients = heedful.nn.losses.cross_entropy_gpu.output_loss(x.detach(), weight, bias, labels, 0.1, False)[2:]
     assert [len(gradient) for gradient in gradients] == [0, 0, 0]
 
 
@@ -327,7 +329,7 @@ def test_compilers_may_take_the_loss_of_a_gpu(biased: bool, wanted: bool, on_gpu
     for tensor in (x, weight, bias):
         tensor.requires_grad_(wanted)
     inputs = (x, weight, bias if biased else None, labels, 0.1, wanted)
-    torch.library.opcheck(heedful.nn.cross_entropy_gpu.output_loss, inputs)
+    torch.library.opcheck(heedful.nn.losses.cross_entropy_gpu.output_loss, inputs)
 
 
 def test_float64_never_reaches_the_kernel(on_gpu: None) -> None:
@@ -341,7 +343,7 @@ def test_float64_never_reaches_the_kernel(on_gpu: None) -> None:
 @given(tokens=st.integers(1, 200_000), row_bytes=st.integers(2, 600_000))
 def test_chunks_are_even_and_neither_large_nor_low_of_rows(tokens: int, row_bytes: int) -> None:
     limit, fewest, tile = 256 * 2**20, 2048, 256
-    rows = heedful.nn.cross_entropy_gpu._rows(tokens, row_bytes)
+    rows = heedful.nn.losses.cross_entropy_gpu._rows(tokens, row_bytes)
     chunks = math.ceil(tokens / rows)
     assert (rows - tile) * row_bytes < limit or rows < 2 * fewest + tile
     assert rows >= min(tokens, fewest)

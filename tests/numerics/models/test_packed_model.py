@@ -13,9 +13,9 @@ from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerMod
 from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.cross_entropy import smoothed_cross_entropy
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.packed import Packed
 
 WORDS = 29

@@ -31,7 +31,7 @@ from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.recurrent.decoder import EachSentence, RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentMemory, summary
-from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent import attention_steps as step_reads
 from heedful.nn.recurrent.cells import StackedCells, VariationalDropout
 from heedful.nn.recurrent.stack import RecurrentStack

@@ -17,7 +17,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.language import build_language_model
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
-from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.packed import Packed
 
 TEXTS = ("the cat sat on the mat .\nthe dog saw it .", "Höhe 12 \N{CAT} 🐈", "a story\nof a cat") * 3

@@ -32,6 +32,7 @@ from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.training.objectives import MaskedTokens, NextToken, Objective, OneLabel
 from heedful.training.optimizers.build import build_optimizer
+from heedful.training.remedies.r_drop import RDrop
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
@@ -149,6 +150,21 @@ def test_recorded_updates_equal_computed_ones(accumulate: int) -> None:
     wanted, expected = trained(EagerUpdates, accumulate=accumulate)
     assert losses == pytest.approx(expected, rel=1e-3)
     assert losses[-1] < losses[0]
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, atol=2e-3, rtol=2e-2)
+
+
+def two_passes(dropout: float) -> tuple[nn.Module, Objective[Any], Feed[Any]]:
+    model, _, feed = translating(dropout)
+    return model, RDrop(NextToken(0.1), 3.0), feed
+
+
+@needs_cuda
+def test_recorded_updates_of_two_passes_equal_computed_ones() -> None:
+    """Each pass draws its own dropout, recorded or not."""
+    found, losses = trained(CapturedUpdates, work=two_passes)
+    wanted, expected = trained(EagerUpdates, work=two_passes)
+    assert losses == pytest.approx(expected, rel=1e-3)
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b, atol=2e-3, rtol=2e-2)
 

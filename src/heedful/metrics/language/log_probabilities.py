@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.data.batches.pairs import PairBatch
 from heedful.models.protocols import NextTokenModel
-from heedful.nn.cross_entropy import label_log_probabilities
+from heedful.nn.losses.cross_entropy import label_log_probabilities
 
 
 @torch.inference_mode()

@@ -8,7 +8,7 @@ import torch
 from heedful.data.batches.masked import MaskedBatch
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.models.networks import MaskedModel
-from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.packed import IGNORED
 
 

@@ -15,7 +15,7 @@ from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.windows import WindowBatch
 from heedful.models.protocols import NextTokenModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
-from heedful.nn.cross_entropy import smoothed_cross_entropy
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from heedful.tasks.shared.classes.class_weights import class_weights, listed_cla
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
-from heedful.training.objectives import OneLabel, SeveralLabels, WithLanguageLoss
+from heedful.training.objectives import OneLabel, SeveralLabels
+from heedful.training.remedies.language_loss import WithLanguageLoss
 
 
 class ClassifyTask:

@@ -10,7 +10,7 @@ from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.sliding_windows import SlidingWindows
 from heedful.data.token_store import TokenStore
 from heedful.models.networks import LanguageModel
-from heedful.nn.cross_entropy import label_log_probabilities
+from heedful.nn.losses.cross_entropy import label_log_probabilities
 from heedful.packed import IGNORED
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.token_scores import TokenScores

@@ -44,7 +44,7 @@ class TagTask:
         say(f"{len(prepared.vocabularies.labels)} labels: {_listed(prepared)}")
         return prepared
 
-    def objective(self, recipe: Recipe, prepared: Prepared) -> WordLabels:
+    def objective(self, recipe: Recipe, prepared: Prepared) -> WordLabels | LabelSequences:
         """Make the objective that training minimises."""
         return LabelSequences() if tagger_model(recipe).crf else WordLabels(recipe.label_smoothing)
 

@@ -29,7 +29,7 @@ def smoothed_cross_entropy(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Return the summed smoothed loss, which has gradients, and the summed negative log-likelihood, which has none."""
     if use_kernels(x_NE) and x_NE.dtype != torch.float64:
-        from heedful.nn.cross_entropy_gpu import chunked_cross_entropy  # imports Triton, which only GPUs need
+        from heedful.nn.losses.cross_entropy_gpu import chunked_cross_entropy  # imports Triton, which only GPUs need
 
         return chunked_cross_entropy(x_NE, weight_VE, bias_V, labels_N, smoothing)
     if x_NE.device.type == "cpu":

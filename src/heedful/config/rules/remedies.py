@@ -1,0 +1,48 @@
+"""Remedies for training that contradict each other or the model: refused, with the change that makes them legal."""
+
+from collections.abc import Iterator
+
+from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.token_heads import TaggerModel
+from heedful.config.rules.generate import carries_state
+from heedful.config.section import Section
+from heedful.config.tables import Tables
+
+
+def check_remedies(recipe: Tables) -> None:
+    """Refuse remedies that cannot do what they are for."""
+    if recipe.train.r_drop is not None:
+        _check_r_drop(recipe)
+
+
+def _check_r_drop(recipe: Tables) -> None:
+    if isinstance(recipe.model, TaggerModel) and recipe.model.crf:
+        raise ValueError(
+            "`train.r_drop` compares the labels of single words, but `model.crf = true` predicts those of a sentence "
+            "together: leave one of them out"
+        )
+    if isinstance(recipe.model, LanguageModelTable) and carries_state(recipe):
+        raise ValueError(
+            "`train.r_drop` reads each batch twice, but a recurrent model with open borders carries its state from "
+            'batch to batch: leave it out, or set `data.borders = "closed"`'
+        )
+    if recipe.train.scheduled_sampling is not None:
+        raise ValueError(
+            "`train.r_drop` compares two passes over the same tokens, but `train.scheduled_sampling` draws others in "
+            "each: leave one of them out"
+        )
+    if not any(_dropout(recipe.model)):
+        raise ValueError(
+            "`train.r_drop` compares two passes with different dropout, but the model has none: set `model.dropout`, "
+            "or leave it out"
+        )
+
+
+def _dropout(table: Section) -> Iterator[float]:
+    """Yield the values of all keys of a table, and of the tables in it, that set dropout."""
+    for key in type(table).model_fields:
+        value = getattr(table, key)
+        if isinstance(value, Section):
+            yield from _dropout(value)
+        elif "dropout" in key and isinstance(value, int | float):
+            yield value

@@ -1,0 +1,1 @@
+"""Losses of output layers, and divergences between predictions."""

@@ -1,0 +1,1 @@
+"""Remedies that change what is minimised, around the objective of any task."""
