@@ -29,7 +29,7 @@ from heedful.models.build.encoder_only import build_classifier, build_masked_mod
 from heedful.models.build.network import build_model
 from heedful.models.networks import set_precision
 from heedful.nn.decoding.spans import log_ends
-from heedful.packed import IGNORED
+from heedful.packed import IGNORED, Packed
 from heedful.runs.training_run import train
 from heedful.training.objectives import (
     AnswerEnds,
@@ -99,11 +99,12 @@ def _several() -> Case:
 def _with_language() -> Case:
     model = build_classifier(classifier_of("gpt-pairs", 0.3), WORDS, CLASSES)
     batch = TextCollator(20).batch([STORE], ROWS, multiple=16)
+    assert isinstance(batch.text, Packed)
     labels = next_tokens(batch.text)
 
     def distributions() -> list[tuple[float, Any, Tensor]]:
         encoded = model.encoder(batch.text)
-        tokens = model.encoder.decoder.output(encoded.values)  # type: ignore[union-attr]
+        tokens = model.encoder.decoder.output(encoded.values)  # type: ignore[operator, union-attr]
         share = 0.5 * len(ROWS) / int((labels != IGNORED).sum())
         return [
             (share, Categorical(logits=tokens), labels != IGNORED),

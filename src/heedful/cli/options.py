@@ -137,6 +137,36 @@ BatchTokensOption = Annotated[
     int | None,
     typer.Option("--batch-tokens", min=1, help="Batch size: source tokens times beam size.", rich_help_panel=_DECODING),
 ]
+MbrOption = Annotated[
+    int | None,
+    typer.Option(
+        "--mbr",
+        metavar="N",
+        min=0,
+        help="Minimum Bayes risk: draw N samples and choose the one closest to all others; 0 searches.",
+        rich_help_panel=_DECODING,
+    ),
+]
+MbrUtilityOption = Annotated[
+    Literal["chrf", "bleu"] | None,
+    typer.Option("--mbr-utility", help="How close two samples are.", rich_help_panel=_DECODING),
+]
+MbrTemperatureOption = Annotated[
+    float | None,
+    typer.Option("--mbr-temperature", help="Temperature of these samples.", rich_help_panel=_DECODING),
+]
+MbrMinPOption = Annotated[
+    float | None,
+    typer.Option(
+        "--mbr-min-p",
+        help="Sample tokens with at least this fraction of the greatest probability.",
+        rich_help_panel=_DECODING,
+    ),
+]
+MbrSeedOption = Annotated[
+    int | None,
+    typer.Option("--mbr-seed", min=0, help="The same seed draws the same samples.", rich_help_panel=_DECODING),
+]
 
 
 @dataclass(frozen=True)
@@ -153,6 +183,11 @@ class DecodingOptions:
     max_extra: MaxExtraOption = None
     max_source: MaxSourceOption = None
     batch_tokens: BatchTokensOption = None
+    mbr: MbrOption = None
+    mbr_utility: MbrUtilityOption = None
+    mbr_temperature: MbrTemperatureOption = None
+    mbr_min_p: MbrMinPOption = None
+    mbr_seed: MbrSeedOption = None
 
     def given(self) -> "DecodeOptions":
         """Return the options that the user gave, as the keywords of `Translator.translate`."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat
 
 from heedful.config.section import BatchTokens, Section, as_tuple
 
@@ -13,6 +13,7 @@ MOST: Final[Mapping[str, int]] = {  # sizes of a search that no machine holds ar
     "min_length": 100_000,
     "max_extra": 100_000,
     "max_source": 100_000,
+    "mbr": 10_000,
 }
 MetricName = Literal["bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer"]  # scores of outputs
 
@@ -40,6 +41,16 @@ class Decode(Section):
     """Maximum length of a source in tokens; a longer line is refused, as its translation would take minutes."""
     batch_tokens: BatchTokens = 4096
     """Budget of a batch: source tokens times the beam size."""
+    mbr: Annotated[int, Field(ge=0, le=MOST["mbr"])] = 0
+    """Minimum Bayes risk decoding: number of samples, of which the one closest to all others is chosen; 0 searches."""
+    mbr_utility: Literal["chrf", "bleu"] = "chrf"
+    """How close two samples are: chrF or BLEU of one with the other as the reference."""
+    mbr_temperature: PositiveFloat = 1.0
+    """Temperature of these samples; below 1 favours likely tokens."""
+    mbr_min_p: Annotated[float, Field(ge=0, le=1)] = 0.02
+    """Minimum probability of a sampled token, as a fraction of that of the most likely one; 0 allows all."""
+    mbr_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Seed of these samples; the same seed draws the same."""
 
 
 class Evaluate(Section):

@@ -108,7 +108,7 @@ def test_states_of_less_precision_are_compared_in_float32(dtype: torch.dtype) ->
     x, y, weight = (t.detach().to(dtype).requires_grad_() for t in tensors((ROWS, 8), (ROWS, 8), (WORDS, 8)))
     found = output_divergence(x, y, weight.float(), None, COUNTS)
     assert found.dtype == torch.float32
-    found.backward()  # type: ignore[no-untyped-call]
+    found.backward()
     exact = output_divergence(x.detach().double(), y.detach().double(), weight.detach().double(), None, COUNTS)
     torch.testing.assert_close(found.double(), exact, rtol=0.05, atol=0.05)
     assert x.grad is not None

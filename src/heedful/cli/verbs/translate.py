@@ -32,6 +32,7 @@ from heedful.errors import UserError
 if TYPE_CHECKING:
     from heedful.decode.settings import Sampling
     from heedful.tasks.shared.explaining.explanation import Explanation
+    from heedful.tasks.shared.sequences.search_options import DecodeOptions
     from heedful.tasks.translate.model import Translation
 
 _SAMPLING: Final = "Sampling"
@@ -75,14 +76,24 @@ class SamplingOptions:
         typer.Option("--seed", help="The same seed draws the same translations.", rich_help_panel=_SAMPLING),
     ] = 0
 
-    def check(self, beam: int | None) -> None:
+    def check(self, beam: int | None, mbr: int | None) -> None:
         """Refuse options that would do nothing."""
         chosen, defaults = asdict(self), asdict(SamplingOptions())
-        idle = next((name for name, value in chosen.items() if value != defaults[name]), None)
+        of_both = ("seed",) if mbr else ()
+        idle = next((name for name, value in chosen.items() if value != defaults[name] and name not in of_both), None)
+        if self.sample and mbr:
+            raise UserError("--mbr draws samples of its own and chooses one: leave out --sample.")
         if idle and not self.sample:
-            raise UserError(f"{flag(idle)} applies to sampling: add --sample.")
+            own = ", or --mbr-temperature for those of --mbr" if mbr and idle == "temperature" else ""
+            raise UserError(f"{flag(idle)} applies to sampling: add --sample{own}.")
         if self.sample and beam is not None and beam > 1:
             raise UserError("--sample does not use a beam: leave out --beam; --n-best is the number of samples.")
+
+    def seeding(self, decoding: "DecodeOptions") -> "DecodeOptions":
+        """Return the options of a search, with --seed as that of --mbr where both are given."""
+        if self.sample or not self.seed or "mbr_seed" in decoding:
+            return decoding
+        return {**decoding, "mbr_seed": self.seed}
 
     def settings(self, samples: int) -> "Sampling | None":
         """Return the settings of the search; None without --sample."""
@@ -213,7 +224,7 @@ def command(
     Results are written as they become available: a line that is typed is answered before the next one is read.
     """
     check_output(output)
-    sampling.check(decoding.beam)
+    sampling.check(decoding.beam, decoding.mbr)
     results.check()
     rules = words.given()
     entries = open_inputs(inputs, text)
@@ -225,7 +236,8 @@ def command(
         translator = load(model, device, precision, others or ())
     decode = translator.recipe.decode
     decoding.check_length_shift(decode.length_penalty_kind)
-    if samples is None:
+    by_risk = decode.mbr and decoding.beam is None if decoding.mbr is None else decoding.mbr
+    if samples is None and not by_risk:
         results.check_beam(decoding.beam or decode.beam)
     total, cut = 0, 0
     with line_writer(output) as write, line_progress("translating", entries, output) as progress:
@@ -244,7 +256,7 @@ def command(
                 sampling=samples,
                 aligned=results.alignments,
                 **rules,
-                **decoding.given(),
+                **sampling.seeding(decoding.given()),
             ):
                 total += 1
                 cut += not translations[0].complete

@@ -30,6 +30,8 @@ def _check(recipe: Tables) -> None:
     for key in ("no_repeat", "min_length"):
         if getattr(decode, key):
             raise ValueError(f"`decode.{key}` would forbid trees: leave it out")
+    if decode.mbr:
+        raise ValueError("`decode.mbr` compares texts, and a parser writes trees: leave it out")
     TRANSLATE.check(recipe)
 
 

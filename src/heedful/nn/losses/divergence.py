@@ -196,8 +196,8 @@ class _FromTeacher(torch.autograd.Function):
     ) -> Tensor:
         wanted = wanted and any(ctx.needs_input_grad)
         student = _Layer(weight_VE, bias_V, y_NE.dtype, wanted)
-        states_NE, *weights = teacher
-        taught = _Layer(*weights, states_NE.dtype, wanted=False)
+        states_NE, taught_weight, taught_bias = teacher
+        taught = _Layer(taught_weight, taught_bias, states_NE.dtype, wanted=False)
         total = y_NE.new_zeros((), dtype=torch.float64)
         dy = torch.empty_like(y_NE) if wanted else None
         rows = _rows(y_NE, weight_VE)

@@ -138,6 +138,8 @@ class Parser(LoadedModel[EncoderDecoder]):
         constrained = not check_flag("unconstrained", options.get("unconstrained", False))
         others = {name: value for name, value in options.items() if name != "unconstrained"}
         request = resolve(cast(SearchOptions, others), self.recipe.decode, nbest, ())
+        if request.risk is not None:
+            raise UserError(f"{option('mbr')} compares texts, and a parser writes trees: leave it out.")
         for name in ("no_repeat", "min_length") if constrained else ():
             if getattr(request.settings, name):
                 raise UserError(f"{option(name)} would forbid trees: leave it out.")

@@ -346,7 +346,7 @@ class Translator(LoadedModel[EncoderDecoder]):
                 "training diverged. Train again, more gently."
             )
         progress(len(sources) - len(spoken))
-        translated = dict(zip(indices, self._in_words(spoken, found, request.raw), strict=True))
+        translated = dict(zip(indices, request.choose(self._in_words(spoken, found, request.raw)), strict=True))
         return [translated.get(index, [BLANK]) for index in range(len(sources))]
 
     def _in_words(

@@ -21,7 +21,6 @@ class WithLanguageLoss(PredictiveObjective[TextBatch, JointPrediction]):
 
     def __init__(self, classes: OneLabel, factor: float) -> None:
         self.classes, self.factor = classes, factor
-        self.units, self.tokens = classes.units, classes.tokens
 
     def predict(self, model: Classifier, batch: TextBatch) -> JointPrediction:
         """Predict the class of each text, and its tokens."""
@@ -39,6 +38,14 @@ class WithLanguageLoss(PredictiveObjective[TextBatch, JointPrediction]):
         classes, language = self.classes.score(of_classes, batch), token_loss(tokens, 0.0).loss
         texts, count = self._counts(batch, tokens.labels_N)
         return Sums(classes.loss + self.factor * language * texts / count, classes.likelihood)
+
+    def units(self, batch: TextBatch) -> int:
+        """Return the number of texts."""
+        return self.classes.units(batch)
+
+    def tokens(self, batch: TextBatch) -> int:
+        """Return the number of tokens in the texts, including markers."""
+        return self.classes.tokens(batch)
 
     def _counts(self, batch: TextBatch, labels_N: Int[Tensor, "N"]) -> tuple[Tensor, Tensor]:
         """Count texts and tokens on the device: a graph that was captured with one batch is replayed with others."""

@@ -1,6 +1,6 @@
 """The options of a call that translates, and how they are resolved against the recipe's [decode]."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from reprlib import repr as shortened
 from typing import Annotated, Any, Final, TypedDict
@@ -11,6 +11,7 @@ from heedful.config.reading.describing.meanings import brief_meaning
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.errors import UserError, by_caller, option, suggestion
+from heedful.tasks.shared.sequences.minimum_bayes_risk import UTILITIES, Found, MinimumBayesRisk
 from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.shown_options import Option, options_of
 
@@ -32,6 +33,11 @@ class DecodeOptions(TypedDict, total=False):
     max_extra: Annotated[int | None, _of_recipe("max_extra")]
     max_source: Annotated[int | None, _of_recipe("max_source")]
     batch_tokens: Annotated[int | None, _of_recipe("batch_tokens")]
+    mbr: Annotated[int | None, _of_recipe("mbr")]
+    mbr_utility: Annotated[str | None, _of_recipe("mbr_utility")]
+    mbr_temperature: Annotated[float | None, _of_recipe("mbr_temperature")]
+    mbr_min_p: Annotated[float | None, _of_recipe("mbr_min_p")]
+    mbr_seed: Annotated[int | None, _of_recipe("mbr_seed")]
 
 
 class WordOptions(TypedDict, total=False):
@@ -71,6 +77,11 @@ class SearchRequest:
     terms: Mapping[str, str]  # empty where there are none
     require: list[str] | list[list[str]]  # for all texts, or for each
     forbid: list[str]
+    risk: MinimumBayesRisk | None = None  # how one of several samples is chosen; None where all results are returned
+
+    def choose(self, found: Iterable[list[Found]]) -> Iterator[list[Found]]:
+        """Yield the results of each source that were asked for."""
+        return iter(found) if self.risk is None else map(self.risk.choose, found)
 
     @property
     def memory_advice(self) -> str:
@@ -131,6 +142,11 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "max_extra": check_whole,
     "max_source": lambda name, value: check_whole(name, value, least=1),
     "batch_tokens": lambda name, value: check_whole(name, value, least=1),
+    "mbr": lambda name, value: check_whole(name, value, least=0),
+    "mbr_utility": lambda name, value: check_text(value, f"`{name}`"),
+    "mbr_temperature": check_number,
+    "mbr_min_p": check_number,
+    "mbr_seed": lambda name, value: check_whole(name, value, least=0),
     "to": _check_one_or_each,
     "raw": check_flag,
     "prefix": _check_one_or_each,
@@ -149,6 +165,9 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
         if name not in chosen:
             raise TypeError(f"`{name}` is not an option.{suggestion(name, list(chosen))}")
         chosen[name] = chosen[name] if value is None else _CHECKS[name](name, value)
+    risk = _minimum_bayes_risk(chosen, options, nbest)
+    if risk is not None:
+        nbest = 1  # of the samples, which are all needed
     if chosen["sampling"] is not None and options.get("beam") is None:
         chosen["beam"] = 1  # the recipe's beam is for searching
     kind = chosen["length_penalty_kind"]
@@ -178,10 +197,9 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
         chosen["terms"] or {},
         chosen["require"] or [],
         chosen["forbid"] or [],
+        risk,
     )
 
 
-def refuse_nbest(options: SearchOptions, method: str) -> None:
-    """Refuse `nbest` in a call that returns the best translation alone."""
-    if "nbest" in options:
-        raise UserError(f"`{method}` returns the best translation alone: `nbest` is for `{method}_detailed`.")
+
+
