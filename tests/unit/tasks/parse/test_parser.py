@@ -202,6 +202,7 @@ def test_a_tree_that_does_not_fit_is_refused(parser: Parser) -> None:
         ),
         ({"data": {"tokenized": {"source": "en", "target": "en"}}}, "`data.tokenized` applies to translators only"),
         ({"decode": {"no_repeat": 3}}, "`decode.no_repeat` would forbid trees: leave it out"),
+        ({"decode": {"mbr": 3}}, "`decode.mbr` compares texts, and a parser writes trees: leave it out"),
         (
             {"data": {"train": {"trees": "train.trees", "to": "de"}}},
             "`to` is the target language of a translator: leave it out",
@@ -247,6 +248,8 @@ def test_options_that_would_forbid_trees_are_refused(parser: Parser) -> None:
     for name in ("no_repeat", "min_length"):
         with pytest.raises(UserError, match=rf"^`{name}` would forbid trees: leave it out\.$"):
             parser.parse("w1", **{name: 3})  # type: ignore[call-overload]
+    with pytest.raises(UserError, match=r"^`mbr` compares texts, and a parser writes trees: leave it out\.$"):
+        parser.parse("w1", mbr=3)
     with pytest.raises(TypeError, match=r"^`raw` is not an option\. Known: beam, "):
         parser.parse("w1", raw=True)  # type: ignore[call-overload]
 

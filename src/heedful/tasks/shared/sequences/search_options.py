@@ -199,7 +199,3 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
         chosen["forbid"] or [],
         risk,
     )
-
-
-
-
