@@ -199,3 +199,38 @@ def resolve(options: SearchOptions, decode: Decode, nbest: int, never: Iterable[
         chosen["forbid"] or [],
         risk,
     )
+
+
+def _minimum_bayes_risk(chosen: dict[str, Any], options: SearchOptions, nbest: int) -> MinimumBayesRisk | None:
+    """Return how to choose among samples, and put the way to draw them into the chosen options; None to search.
+
+    A call that sets a beam or samples itself does not use the recipe's `mbr`.
+    """
+    asked = options.get("mbr") is not None
+    if asked and chosen["mbr"] and options.get("sampling") is not None:
+        raise UserError(
+            f"{option('mbr')} draws samples of its own, but sampling is set too: leave one of them out; "
+            f"{option('mbr_temperature')}, {option('mbr_min_p')} and {option('mbr_seed')} change how they are drawn."
+        )
+    if not chosen["mbr"] or (not asked and (options.get("sampling") or options.get("beam")) is not None):
+        return None
+    utility = next((name for name in UTILITIES if name == chosen["mbr_utility"]), None)
+    if utility is None:
+        raise UserError(
+            f"{option('mbr_utility')} is `{chosen['mbr_utility']}`, but must be one of {', '.join(UTILITIES)}."
+        )
+    if nbest > chosen["mbr"]:
+        raise UserError(
+            f"{option('nbest')} is {nbest}, but {option('mbr')} draws no more than {chosen['mbr']} samples: "
+            f"set {option('mbr')} to {nbest} or more."
+        )
+    chosen["sampling"] = Sampling(
+        chosen["mbr_temperature"], samples=chosen["mbr"], seed=chosen["mbr_seed"], min_p=chosen["mbr_min_p"]
+    )
+    return MinimumBayesRisk(utility, nbest)
+
+
+def refuse_nbest(options: SearchOptions, method: str) -> None:
+    """Refuse `nbest` in a call that returns the best translation alone."""
+    if "nbest" in options:
+        raise UserError(f"`{method}` returns the best translation alone: `nbest` is for `{method}_detailed`.")
