@@ -183,6 +183,12 @@ CLASSIFIERS: dict[str, Options] = {
         },
         "pool": "max",
     },
+    "bag": {"encoder": {"family": "bag", "width": 8, "buckets": 50}},
+    "bag-trigrams-attention": {
+        "encoder": {"family": "bag", "width": 8, "ngrams": 3, "buckets": 50},
+        "pool": "attention",
+        "labels": "several",
+    },
     "deep-entmax": {
         "encoder": _TINY | {"positions": "rope"},
         "pool": {"alignment": "deep", "distribution": "entmax", "alpha": 1.3},
@@ -209,6 +215,7 @@ CLASSIFIERS: dict[str, Options] = {
     "bert-pairs": {"encoder": _TINY | {"family": "bert"}, "pooler": True, "pool": "mean"},
     "gpt-pairs": {"encoder": {"family": "language", "decoder": {"family": "transformer", **_TINY}}},
     "gru-pairs": {"encoder": {"family": "recurrent", "width": 8}, "pool": "attention"},
+    "bag-pairs": {"encoder": {"family": "bag", "width": 8, "buckets": 50}},
     "parallel": {"encoder": _TINY, "join": "parallel", "pooler": True},
     "alternating": {"encoder": _TINY | {"positions": "learned"}, "join": "alternating"},
     "bert-parallel": {"encoder": _TINY | {"family": "bert"}, "join": "parallel"},
@@ -221,7 +228,7 @@ CLASSIFIERS: dict[str, Options] = {
     "hierarchical-several": {"encoder": {"family": "hierarchical", "words": _WORDS}, "labels": "several"},
 }
 JOINED = ("parallel", "alternating", "bert-parallel", "gru-alternating")  # of these those with co-attention
-PAIRED = ("pairs", "bert-pairs", "gru-pairs", "gpt-pairs", *JOINED)  # and all that read two texts
+PAIRED = ("pairs", "bert-pairs", "gru-pairs", "gpt-pairs", "bag-pairs", *JOINED)  # and all that read two texts
 TAGGERS: dict[str, Options] = {
     "transformer": {"encoder": _TINY},
     "transformer-crf": {"encoder": _TINY | {"norm": "pre", "positions": "rope"}, "crf": True},

@@ -126,6 +126,19 @@ sentences = { width = 6, dropout = 0.0 }
         {"classify": _OPINIONS, "seconds": None},
         steps=30,
     ),
+    "classifier-bag": Golden(
+        _TEXTS.format(name="reviews", second=""),
+        """
+[tokenizer]
+kind = "byte_bpe"
+size = 300
+[model]
+family = "classifier"
+encoder = { family = "bag", width = 8, ngrams = 3, buckets = 200, dropout_words = 0.2 }
+""",
+        {"classify": _OPINIONS, "seconds": None},
+        steps=60,
+    ),
     "classifier-bert-several": Golden(
         _TEXTS.format(name="topics", second=""),
         """

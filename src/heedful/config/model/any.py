@@ -6,7 +6,12 @@ from pydantic import Field
 
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
-from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.encoders import (
+    BagEncoderTable,
+    HierarchicalEncoderTable,
+    RecurrentEncoderTable,
+    TransformerEncoderTable,
+)
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.pictures import (
@@ -31,7 +36,14 @@ AnyModel = Annotated[
     | LanguageModelTable,
     Field(discriminator="family"),
 ]
-AnyEncoder = TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel | LanguageModelTable
+AnyEncoder = (
+    TransformerEncoderTable
+    | RecurrentEncoderTable
+    | HierarchicalEncoderTable
+    | BagEncoderTable
+    | BertModel
+    | LanguageModelTable
+)
 MOST_PARAMETERS: Final = 100_000_000_000  # more are refused before anything is built: no machine holds them
 
 
@@ -86,6 +98,8 @@ def least_parameters(
         case HierarchicalEncoderTable():
             letters = model.letters.width * model.letters.embedding if model.letters else 0
             return letters + least_parameters(model.words) + least_parameters(model.sentences)
+        case BagEncoderTable():
+            return model.buckets * model.width if model.ngrams > 1 else 0
         case MixedModel():
             return sum(table.layers * table.width**2 for table in model.sides)
         case LanguageModelTable():

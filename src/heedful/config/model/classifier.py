@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from heedful.config.model.bert import BertModel
 from heedful.config.model.encoders import (
+    BagEncoderTable,
     HierarchicalEncoderTable,
     OnEncoder,
     RecurrentEncoderTable,
@@ -21,15 +22,20 @@ class ClassifierModel(OnEncoder, Section):
 
     family: Literal["classifier"]
     encoder: Annotated[
-        TransformerEncoderTable | RecurrentEncoderTable | HierarchicalEncoderTable | BertModel | LanguageModelTable,
+        TransformerEncoderTable
+        | RecurrentEncoderTable
+        | HierarchicalEncoderTable
+        | BagEncoderTable
+        | BertModel
+        | LanguageModelTable,
         Field(discriminator="family"),
     ] = TransformerEncoderTable()
     """Family and shape of the encoder; "language" is a language model, which reads a text from left to right."""
     pool: AnyPool | None = None
     """Function from states to one vector: a name, or a table of attention with a learned query.
 
-    By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one, and
-    "last" for a language model.
+    By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one, "mean" for
+    a bag of n-grams, and "last" for a language model.
     """
     join: Literal["sequence", "parallel", "alternating"] = "sequence"
     """How the texts of a pair are joined.
@@ -68,11 +74,21 @@ class ClassifierModel(OnEncoder, Section):
     @property
     def pooled_by(self) -> AnyPool:
         """Name or table of the pool, by default the usual one of the encoder."""
-        usual: dict[str, PoolName] = {"recurrent": "max", "hierarchical": "attention", "language": "last"}
+        usual: dict[str, PoolName] = {
+            "recurrent": "max",
+            "hierarchical": "attention",
+            "bag": "mean",
+            "language": "last",
+        }
         return self.pool or usual.get(self.encoder.family, "first")
 
     @model_validator(mode="after")
     def _first_state_knows_the_text(self) -> Self:
+        if self.pool in ("first", "last") and isinstance(self.encoder, BagEncoderTable):
+            raise ValueError(
+                f'`pool` is "{self.pool}", but the state of a token in a bag knows its n-grams alone: leave it out, or '
+                'use "mean", "max" or "attention"'
+            )
         if self.pool == "first" and isinstance(self.encoder, LanguageModelTable):
             raise ValueError(
                 '`pool` is "first", but the first state of a language model is the same for every text: leave it out, '

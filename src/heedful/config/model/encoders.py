@@ -1,4 +1,4 @@
-"""Tables of encoders for models that read one sequence: Transformer, recurrent, hierarchical."""
+"""Tables of encoders for models that read one sequence: Transformer, recurrent, hierarchical, bag of n-grams."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from heedful.config.model.letters import AnyLetters
 from heedful.config.model.pools import AnyPool
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
-from heedful.config.section import Layers, Positions, Section, Share, Width
+from heedful.config.section import Layers, Positions, Section, Share, VocabularySize, Width
 
 
 class TransformerEncoderTable(TransformerStack):
@@ -119,6 +119,40 @@ class HierarchicalEncoderTable(Section):
                 f"but that is {end[0]}"
             )
         return self
+
+
+class BagEncoderTable(Section):
+    """A bag of n-grams: vectors of tokens and of n-grams of tokens, whatever their order      fastText, Joulin et al. 2017
+
+    With the pool "mean" and the linear map above it, this is a linear classifier. It learns from little data, in seconds.
+    """
+
+    family: Literal["bag"]
+    width: Width = 64
+    """Width of vectors."""
+    ngrams: Annotated[int, Field(ge=1, le=10)] = 2
+    """Maximum length of n-grams in tokens: words with the tokenizer "word", letters with "char", or pieces of words."""
+    buckets: VocabularySize = 65536
+    """Number of vectors of n-grams of two or more tokens, which share them by a hash."""
+    dropout: Share = 0.0
+    """Dropout of the values of vectors."""
+    dropout_words: Share = 0.0
+    """Dropout of whole tokens and whole n-grams, each by itself (Iyyer et al. 2015)."""
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of the embedding."""
+        return self.width
+
+    @property
+    def memory_width(self) -> int:
+        """Width of the encoder's output for a token."""
+        return self.width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a text: None, as a bag has no limit."""
+        return None
 
 
 class OnEncoder:

@@ -1,7 +1,7 @@
 """From a recipe's [model] table to a network that reads one sequence: classifiers, taggers, readers, masked models."""
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,12 @@ from torch import Tensor, nn
 from heedful.config.model.any import AnyEncoder
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
-from heedful.config.model.encoders import HierarchicalEncoderTable, RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.encoders import (
+    BagEncoderTable,
+    HierarchicalEncoderTable,
+    RecurrentEncoderTable,
+    TransformerEncoderTable,
+)
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pools import AnyPool
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
@@ -27,8 +32,9 @@ from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.nn.crf import LinearChain, transition_matrix
 from heedful.nn.initialization import init_normal, init_xavier
-from heedful.nn.layers.embedding import make_table
+from heedful.nn.layers.embedding import Embedding, make_table
 from heedful.nn.layers.linear import Linear
+from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import POOLS, Pool
 
 
@@ -111,10 +117,21 @@ def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
             words = Pooled(encoder, build_pool(config.word_pool, config.words.memory_width))
             stack = encoder_stack(config.sentences, config.words.memory_width)
             return HierarchicalEncoder(words, VectorEncoder(stack))
+        case BagEncoderTable():
+            return _bag(config, weight)
         case LanguageModelTable():
             return LanguageEncoder(language_decoder(config, weight), make_table(2, config.embedding_width))
         case _:
             assert_never(config)
+
+
+def _bag(config: BagEncoderTable, weight: nn.Parameter) -> NgramBag:
+    """Make a bag of n-grams; the vectors of tokens are not scaled, so that they do not outweigh those of n-grams."""
+    dropouts: dict[str, Any] = {"dropout": config.dropout, "dropout_words": config.dropout_words, "scaled": False}
+    hashed = None
+    if config.ngrams > 1:
+        hashed = Embedding(nn.Parameter(torch.zeros(config.buckets, config.width)), None, **dropouts)
+    return NgramBag(Embedding(weight, None, **dropouts), hashed, config.ngrams)
 
 
 def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
@@ -128,7 +145,7 @@ def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
             scale_initial_weights(model)
         case LanguageModelTable():
             init_language(model, encoder)
-        case TransformerEncoderTable() | RecurrentEncoderTable() | HierarchicalEncoderTable():
+        case TransformerEncoderTable() | RecurrentEncoderTable() | HierarchicalEncoderTable() | BagEncoderTable():
             init_xavier(model)
             scale_initial_weights(model)
         case _:

@@ -1,0 +1,61 @@
+"""Bags of n-grams: their definition, token by token, and what they must not depend on."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from heedful.nn.layers.embedding import Embedding
+from heedful.nn.layers.ngrams import NgramBag, hash_ngrams
+from heedful.packed import Packed
+
+BUCKETS, WIDTH = 11, 4
+TEXTS = [[5, 6, 7, 5, 6], [9], [6, 5, 8]]
+
+
+def row_of(ngram: list[int]) -> int:
+    """The row of an n-gram, by its definition, in numbers without end."""
+    value = ngram[0] + 1
+    for token in ngram[1:]:
+        value = (value * 1_103_515_245 + token + 1) % (2**31 - 1)
+    return value % BUCKETS
+
+
+def bag(longest: int) -> NgramBag:
+    torch.manual_seed(1)
+    made = NgramBag(_embedding(10), _embedding(BUCKETS) if longest > 1 else None, longest)
+    if made.hashed is not None:
+        nn.init.normal_(made.hashed.weight)
+    return made
+
+
+def _embedding(size: int) -> Embedding:
+    return Embedding(nn.Parameter(torch.randn(size, WIDTH)), None, 0.0, scaled=False)
+
+
+def by_definition(model: NgramBag, text: list[int]) -> Tensor:
+    vectors = []
+    for end in range(len(text)):
+        x = model.embedding.weight[text[end]]
+        for length in range(2, min(model.longest, end + 1) + 1):
+            assert model.hashed is not None
+            x = x + model.hashed.weight[row_of(text[end - length + 1 : end + 1])]
+        vectors.append(x)
+    return torch.stack(vectors)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 4])
+@torch.no_grad()
+def test_the_vector_of_a_token_is_the_sum_of_the_n_grams_that_end_at_it(longest: int) -> None:
+    model = bag(longest)
+    encoded = model(Packed.of(TEXTS))
+    assert torch.allclose(encoded.values, torch.cat([by_definition(model, text) for text in TEXTS]))
+
+
+def test_the_rows_of_n_grams_are_part_of_the_format() -> None:
+    rows = hash_ngrams(torch.tensor([70_000, 3, 9_999_999]), longest=3, buckets=2**16)
+    assert [row.tolist()[length - 1 :] for length, row in enumerate(rows, start=2)] == [[26532, 53302], [5741]]
+
+
+def test_n_grams_that_were_never_trained_add_nothing() -> None:
+    model = NgramBag(_embedding(10), _embedding(BUCKETS), 2)
+    assert torch.equal(model(Packed.of(TEXTS)).values, model.embedding(Packed.of(TEXTS).values, Packed.of(TEXTS).layout))
