@@ -217,7 +217,7 @@ def test_a_resolved_recipe_comes_back_from_json_and_from_toml(model: str) -> Non
     [
         (
             'family = "bret"',
-            '`model.encoder.family` is "bret", but must be one of: transformer, recurrent, hierarchical, bert, '
+            '`model.encoder.family` is "bret", but must be one of: transformer, recurrent, hierarchical, bag, bert, '
             "language.",
         ),
         (
@@ -278,3 +278,11 @@ def test_an_unknown_pool_is_refused_with_all_there_are() -> None:
         'my.toml: `model.pool` is "frist", but must be "first", "mean", "max", "last", "attention", '
         '"multi_dimensional" or a table.'
     ]
+
+
+def test_a_bag_has_no_state_that_knows_the_whole_text() -> None:
+    for pool in ("first", "last"):
+        message = rf'`pool` is "{pool}", but the state of a token in a bag knows its n-grams alone'
+        with pytest.raises(ValueError, match=message):
+            ClassifierModel.model_validate({"family": "classifier", "encoder": {"family": "bag"}, "pool": pool})
+    assert ClassifierModel.model_validate({"family": "classifier", "encoder": {"family": "bag"}}).pooled_by == "mean"

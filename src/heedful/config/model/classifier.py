@@ -34,8 +34,8 @@ class ClassifierModel(OnEncoder, Section):
     pool: AnyPool | None = None
     """Function from states to one vector: a name, or a table of attention with a learned query.
 
-    By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one, "mean" for
-    a bag of n-grams, and "last" for a language model.
+    By default "first", the state of `<s>`; "max" for a recurrent encoder, "attention" for a hierarchical one, "mean"
+    for a bag of n-grams, and "last" for a language model.
     """
     join: Literal["sequence", "parallel", "alternating"] = "sequence"
     """How the texts of a pair are joined.

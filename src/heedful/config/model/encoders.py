@@ -122,9 +122,9 @@ class HierarchicalEncoderTable(Section):
 
 
 class BagEncoderTable(Section):
-    """A bag of n-grams: vectors of tokens and of n-grams of tokens, whatever their order      fastText, Joulin et al. 2017
+    """A bag of n-grams: vectors of tokens and of n-grams of tokens, in any order      fastText, Joulin et al. 2017
 
-    With the pool "mean" and the linear map above it, this is a linear classifier. It learns from little data, in seconds.
+    With the pool "mean" and the linear map above it, this is a linear classifier, which learns from little data.
     """
 
     family: Literal["bag"]

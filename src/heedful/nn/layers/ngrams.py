@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -42,8 +41,8 @@ class NgramBag(nn.Module):
 def hash_ngrams(tokens_N: Int[Tensor, "N"], longest: int, buckets: int) -> list[Int[Tensor, "N"]]:
     """Return the rows of the n-grams of 2, 3, ... `longest` tokens that end at each token.
 
-    h_1(i) = t_i + 1,  h_n(i) = (h_{n - 1}(i - 1) * factor + t_i + 1) mod prime; the row is h_n mod buckets. Those of the
-    first n - 1 tokens of a text mean nothing, as they reach into another text.
+    h_1(i) = t_i + 1,  h_n(i) = (h_{n - 1}(i - 1) * factor + t_i + 1) mod prime; the row is h_n mod buckets. Rows
+    of the first n - 1 tokens of a text mean nothing, as they reach into another text.
     """
     marks_N = tokens_N.long() + 1
     hash_N, rows = marks_N % _PRIME, []

@@ -58,4 +58,6 @@ def test_the_rows_of_n_grams_are_part_of_the_format() -> None:
 
 def test_n_grams_that_were_never_trained_add_nothing() -> None:
     model = NgramBag(_embedding(10), _embedding(BUCKETS), 2)
-    assert torch.equal(model(Packed.of(TEXTS)).values, model.embedding(Packed.of(TEXTS).values, Packed.of(TEXTS).layout))
+    assert torch.equal(
+        model(Packed.of(TEXTS)).values, model.embedding(Packed.of(TEXTS).values, Packed.of(TEXTS).layout)
+    )
