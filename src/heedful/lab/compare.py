@@ -162,7 +162,7 @@ class Example:
     reference: str
     a: tuple[str, ...]  # the translation of each run
     b: tuple[str, ...]
-    chrf: ScorePair  # for this sentence
+    score: ScorePair  # of this sentence
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,9 @@ class Comparison:
     frequencies_of: str  # which text the words were counted in
     better_a: tuple[Example, ...]  # largest difference first
     better_b: tuple[Example, ...]
-    unit: str = "sentence"  # what the tests draw: a sentence, or a document
+    unit: str = "sentence"  # what the tests draw: a sentence, a document, a text, a question or a picture
+    lengths_of: str = "reference"  # what the lengths are those of
+    numbered: str = "line"  # what the numbers of the examples count
 
 
 def compare(
@@ -377,7 +379,12 @@ def _examples(
         chrf = ScorePair(table.metric.name, float(means_a[row]), float(means_b[row]))
         return Example(row + 1, source, first_variant(references[row]), of_a, of_b, chrf)
 
-    lead = means_b - means_a
+    ahead_a, ahead_b = rows_ahead(means_b - means_a, number)
+    return tuple(map(example, ahead_a)), tuple(map(example, ahead_b))
+
+
+def rows_ahead(lead: Floats, number: int) -> tuple[list[int], list[int]]:
+    """Return where A is better, and where B is, by the lead of B over A; the largest difference first."""
     ahead_b = [int(row) for row in np.argsort(-lead, kind="stable")[:number] if lead[row] > _ROUNDING]
     ahead_a = [int(row) for row in np.argsort(lead, kind="stable")[:number] if lead[row] < -_ROUNDING]
-    return tuple(map(example, ahead_a)), tuple(map(example, ahead_b))
+    return ahead_a, ahead_b

@@ -90,6 +90,7 @@ def compare_documents(
         better_a=(),
         better_b=(),
         unit="document",
+        lengths_of="document",
     )
     return found, title
 

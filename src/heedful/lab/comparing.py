@@ -19,6 +19,7 @@ from heedful.lab.compare import (
     check_lines,
 )
 from heedful.lab.compare_documents import are_language_models, compare_documents
+from heedful.lab.compare_evaluations import EvaluationRequest, are_evaluated, compare_evaluations
 from heedful.lab.translate_test_set import Messages, translate_test_set
 from heedful.metrics.edits import Reference
 from heedful.metrics.significance import SAMPLES, SEED
@@ -47,19 +48,22 @@ def compare(
     precision: str = "auto",
     **options: Unpack[SearchOptions],
 ) -> Comparison:
-    """Compare two translators, or language models, on the same texts: scores, significance, and where they differ.
+    """Compare two models of one task on the same texts: scores, significance, and where they differ.
 
     A side is the folder of a model, a file of translations, translations in memory (`heedful.System("ours", lines)`),
     or a list of these: several training runs of one system. Models translate the sentences that their recipes share
     (`split` and `corpus` choose which), or `sources`, which need `references`: a text for each, or a list of several.
     `metrics` are "bleu", "chrf", "ter", "exact_match", "edit_distance", "per" and "wer"; the first decides. Language
     models are compared by how well they predict the documents that their recipes share; their metrics are
-    "bits_per_byte" and "word_perplexity". `samples`, `seed` and `examples` are the draws of the tests and the number of
+    "bits_per_byte" and "word_perplexity". Parsers ("f1", "exact_match", "precision", "recall"), taggers ("f1",
+    "accuracy"), classifiers ("accuracy", "f1") and readers ("exact_match", "f1") are compared by their evaluations on
+    the corpus that their recipes share. `samples`, `seed` and `examples` are the draws of the tests and the number of
     sentences shown.
     """
     check_whole("samples", samples, least=100)
     runs_a, runs_b = _runs(a, "a"), _runs(b, "b")
-    if are_language_models([name for name, run in runs_a.items() if run is None]):
+    models = [name for name, run in {**runs_a, **runs_b}.items() if run is None]
+    if are_language_models(models):
         _refuse_translations({**runs_a, **runs_b}, sources, references, bleu_tokenize, options)
         return compare_documents(
             [*runs_a],
@@ -73,12 +77,25 @@ def compare(
             precision=precision,
             bar=_no_bar,
         )[0]
+    if are_evaluated(models):
+        _refuse_translations({**runs_a, **runs_b}, sources, references, bleu_tokenize, {})
+        request = EvaluationRequest(
+            () if metrics == DEFAULT_METRICS else metrics,
+            None,
+            split,
+            corpus,
+            samples,
+            seed,
+            examples,
+            device,
+            precision,
+        )
+        return compare_evaluations([*runs_a], [*runs_b], request, options)[0]
     names = metric_names(metrics)
     same = next((name for name, run in runs_a.items() if runs_b.get(name, run) != run), None)
     if same is not None:
         raise UserError(f"`a` and `b` have different translations of one name, {same}: give them different names.")
     every = {**runs_a, **runs_b}
-    models = [name for name, run in every.items() if run is None]
     systems = [run for run in every.values() if run is not None]
     given = _sentences(sources, references, options.get("to"))
     if given is None and not models:
@@ -113,14 +130,14 @@ def _refuse_translations(
     bleu_tokenize: object,
     options: SearchOptions,
 ) -> None:
-    """Refuse what applies to translators alone, where language models are compared."""
+    """Refuse what applies to translators alone, where models of another task are compared."""
     given = {"sources": sources, "references": references, "bleu_tokenize": bleu_tokenize, **options}
     idle = next((name for name, value in given.items() if value is not None), None)
     if idle is not None:
-        raise UserError(f"`{idle}` is for translators, but language models are compared: leave it out.")
+        raise UserError(f"`{idle}` is for translators, but models of another task are compared: leave it out.")
     file = next((name for name, run in runs.items() if run is not None), None)
     if file is not None:
-        raise UserError(f"{file} has translations, but a language model is compared only with a model.")
+        raise UserError(f"{file} has translations, but is compared with a model of another task: give a model.")
 
 
 @contextmanager

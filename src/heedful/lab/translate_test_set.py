@@ -63,11 +63,7 @@ def translate_test_set(
     """
     described = {name: read_description(Path(name)) for name in models}
     recipes = {name: recipe for name, (recipe, _) in described.items()}
-    for name, recipe in recipes.items():
-        if recipe.rules.scored != "pairs":
-            raise UserError(
-                f"{name} is not a translation model, and only translations can be compared: use `heedful evaluate`."
-            )
+    _refuse_other_tasks(recipes)
     sentences = given or _common_sentences(recipes, split, corpus)
     check_lines(files, sentences.references)
     languages = {
@@ -95,6 +91,22 @@ def translate_test_set(
     return ComparisonInput(
         systems, replace(sentences, references=references), tokenize, lowercase, frequencies, one_word
     )
+
+
+def _refuse_other_tasks(recipes: Mapping[str, Recipe]) -> None:
+    translator = next((name for name, recipe in recipes.items() if recipe.rules.scored == "pairs"), None)
+    for name, recipe in recipes.items():
+        if recipe.rules.scored == "pairs":
+            continue
+        if translator is None:
+            raise UserError(
+                f"{name} is a model that {recipe.rules.does}, and such models cannot be compared item by item: use "
+                "`heedful evaluate`."
+            )
+        raise UserError(
+            f"{name} is a model that {recipe.rules.does}, but {translator} is one that translates: compare models of "
+            "one task."
+        )
 
 
 # --- the test set -------------------------------------------------------------------------------------------------

@@ -103,6 +103,12 @@ class ClassificationResult:
         """The F1 over all decisions."""
         return float(_ratio(2 * self.right.sum(), self.said.sum() + self.true.sum()))
 
+    def class_counts(self) -> NDArray[np.float64]:
+        """Return what each text adds to `right`, `predicted` and `true` of every class, classes by name."""
+        order = np.argsort(np.array(self.labels), kind="stable")
+        said, true = self.said[:, order], self.true[:, order]
+        return np.concatenate([said & true, said, true], axis=1).astype(np.float64)
+
     def by_class(self) -> Iterator[tuple[str, float, float, float, int]]:
         """The label, precision, recall, F1 and number of texts of each class."""
         return zip(self.labels, self.precision, self.recall, self.f1, self.true.sum(axis=0), strict=True)

@@ -106,17 +106,25 @@ class LabelResult:
     def by_type(self) -> dict[str, SpanCounts]:
         """The counts over the spans of each type, in alphabetical order."""
         right, said, there = Counter[str](), Counter[str](), Counter[str]()
-        for labels, truth in zip(self.predicted, self.true, strict=True):
-            found, wanted = set(spans_of(labels)), set(spans_of(truth))
+        for found, wanted in self._spans():
             right.update(span.type for span in found & wanted)
             said.update(span.type for span in found)
             there.update(span.type for span in wanted)
         return {type_: SpanCounts(right[type_], said[type_], there[type_]) for type_ in sorted(said | there)}
 
+    def by_sentence(self) -> list[SpanCounts]:
+        """Return the counts over the spans of each sentence."""
+        return [SpanCounts(len(found & wanted), len(found), len(wanted)) for found, wanted in self._spans()]
+
     @property
     def macro_f1(self) -> float:
         """The mean F1 over the types of spans; 0 if there are none."""
         return sum(one.f1 for one in self.by_type.values()) / len(self.by_type) if self.by_type else 0.0
+
+    def _spans(self) -> Iterator[tuple[set[Span], set[Span]]]:
+        """Yield the predicted and the true spans of each sentence."""
+        for labels, truth in zip(self.predicted, self.true, strict=True):
+            yield set(spans_of(labels)), set(spans_of(truth))
 
     def _words(self) -> Iterator[tuple[str, str]]:
         for labels, truth in zip(self.predicted, self.true, strict=True):

@@ -18,7 +18,7 @@ from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.own_metrics import Metrics
-from heedful.metrics.scores import Score
+from heedful.metrics.scores import ItemScores, Score
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
@@ -48,6 +48,15 @@ class ScoresOutputs(Protocol):
 
     def with_metrics(self, metrics: Metrics) -> Self:
         """Return the evaluation with these scores as well."""
+        ...
+
+
+@runtime_checkable
+class ScoresItems(Protocol):
+    """An evaluation that can be compared with another one, item by item: see `TaskRules.compared_by`."""
+
+    def item_scores(self) -> ItemScores:
+        """Return what each item adds to the scores."""
         ...
 
 

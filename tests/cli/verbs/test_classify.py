@@ -277,11 +277,21 @@ def test_a_classifier_is_refused_by_verbs_of_translators(
     assert refused(capsys, verb, films) == f"{films} is a model that classifies: use `heedful classify`."
 
 
-def test_classifiers_are_not_compared_sentence_by_sentence(
-    films: Path, reversing_folder: Path, capsys: Capture
+def test_only_models_of_one_task_are_compared(
+    films: Path, reversing_folder: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     assert refused(capsys, "compare", reversing_folder, films) == (
-        f"{films} is not a translation model, and only translations can be compared: use `heedful evaluate`."
+        f"{films} is a model that classifies, but {reversing_folder} is one that translates: compare models of one "
+        "task."
+    )
+    assert refused(capsys, "compare", films, reversing_folder) == (
+        f"{reversing_folder} is a model that translates, but {films} is one that classifies: compare models of one "
+        "task."
+    )
+    masked = written(fresh_masked_model(masked_recipe(tmp_path)), tmp_path / "masked")
+    assert refused(capsys, "compare", masked, masked) == (
+        f"{masked} is a model that fills masks, and such models cannot be compared item by item: use `heedful "
+        "evaluate`."
     )
 
 

@@ -177,10 +177,10 @@ def test_compare_refuses_what_language_models_do_not_have(
     assert refused(capsys, "compare", a, b, "--split", "valid") == (
         f"{a}: its recipe has no `data.valid`: choose --split test."
     )
-    with pytest.raises(UserError, match=r"^`references` is for translators, but language models are compared: leave"):
+    with pytest.raises(UserError, match=r"^`references` is for translators, but models of another task are compared: "):
         heedful.compare(a, b, references=["a"])
     with pytest.raises(
-        UserError, match=r"^ours has translations, but a language model is compared only with a model\.$"
+        UserError, match=r"^ours has translations, but is compared with a model of another task: give a "
     ):
         heedful.compare(a, heedful.System("ours", ("a",)))
     other = tmp_path / "other.txt"

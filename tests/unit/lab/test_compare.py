@@ -259,7 +259,7 @@ def test_examples_differ_most_by_sentence_chrf(found: Comparison) -> None:
     assert [example.line - 1 for example in found.better_a] == order[:-4:-1]
     first = found.better_b[0]
     row = first.line - 1
-    assert (first.chrf.a, first.chrf.b) == pytest.approx((chrf(POOR, row), chrf(GOOD, row)))
+    assert (first.score.a, first.score.b) == pytest.approx((chrf(POOR, row), chrf(GOOD, row)))
     assert first.source == f"source {row}"
     assert first.reference == REFERENCES[row]
     assert first.a == tuple(run.translations[row] for run in POOR)

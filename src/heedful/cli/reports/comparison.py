@@ -81,15 +81,14 @@ def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
     if max(len(found.a), len(found.b)) > 1:
         yield _each_run(found.metrics)
     yield _lines([[result.metric, result.signature] for result in found.metrics], left=2)
-    for first in range(0, len(found.metrics), _METRICS_ABREAST):
+    for first in range(0, len(found.metrics) if found.lengths else 0, _METRICS_ABREAST):
         some = slice(first, first + _METRICS_ABREAST)
-        of = "reference" if found.unit == "sentence" else found.unit
-        yield f"By length: words of the {of}\n{_buckets(found.lengths, some, 'words', f'{found.unit}s')}"
+        yield f"By length: words of the {found.lengths_of}\n{_buckets(found.lengths, some, 'words', f'{found.unit}s')}"
     if found.frequencies_of:
         of = _wrapped(f"By frequency: F1 of the target words, by their count in {found.frequencies_of}")
         yield f"{of}\n{_buckets(found.words, slice(None), 'count', 'words')}"
-    yield from _examples(found.better_a, "A")
-    yield from _examples(found.better_b, "B")
+    yield from _examples(found.better_a, "A", found)
+    yield from _examples(found.better_b, "B", found)
     yield _wrapped(statement(found))
 
 
@@ -135,12 +134,12 @@ def _cells(pair: ScorePair) -> tuple[str, str, str]:
     return f"{pair.a:.2f}", f"{pair.b:.2f}", f"{pair.b - pair.a:+.2f}"
 
 
-def _examples(examples: Sequence[Example], better: SideName) -> Iterator[str]:
+def _examples(examples: Sequence[Example], better: SideName, found: Comparison) -> Iterator[str]:
     for place, example in enumerate(examples):
-        title = f"Where {better} is better: chrF of the sentence\n" if not place else ""
+        title = f"Where {better} is better: {example.score.metric} of the {found.unit}\n" if not place else ""
         texts = [] if example.source is None else [("source", example.source)]
         texts += [("reference", example.reference), *_each_text("A", example.a), *_each_text("B", example.b)]
-        head = f"{title}line {example.line:,}: A {example.chrf.a:.1f}, B {example.chrf.b:.1f}"
+        head = f"{title}{found.numbered} {example.line:,}: A {example.score.a:.1f}, B {example.score.b:.1f}"
         yield "\n".join([head, *(_wrapped(one_line(text), f"  {label:<11}") for label, text in texts)])
 
 

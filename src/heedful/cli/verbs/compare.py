@@ -19,6 +19,7 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, progress_bar, sentence_progress, write_result
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.errors import UserError
 from heedful.files import expand_user
@@ -41,13 +42,21 @@ def command(
             "--metric",
             metavar="NAME",
             help="bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: bits_per_byte, "
-            "word_perplexity; repeatable, the first decides.",
+            "word_perplexity; parsers: f1, exact_match, precision, recall; taggers and classifiers: accuracy, f1; "
+            "readers: exact_match, f1; repeatable, the first decides.",
         ),
     ] = None,
-    source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Sentences to translate.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="FILE", help="Sentences to translate, tag or parse, or texts to classify."),
+    ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", metavar="FILE", help="Their references; repeatable for several of each sentence."),
+        typer.Option(
+            "--target",
+            metavar="FILE",
+            help="Their references, labels or trees; repeatable for several references of each sentence.",
+        ),
     ] = None,
     to: ToOption = None,
     split: Annotated[
@@ -76,7 +85,7 @@ def command(
     *,
     decoding: DecodingOptions,
 ) -> None:
-    """Compare two translators, or two language models, on the same texts: scores, tests, and where they differ.
+    """Compare two models of one task, or files of translations: scores, tests, and where they differ.
 
     A side is the folder of a model, a file of translations (one per line), or several training runs of one system,
     separated by commas. Models translate the test set of their recipe, or --source; files alone need --target.
@@ -84,7 +93,8 @@ def command(
     A side is called better if paired bootstrap and approximate randomisation both give p < 0.05, the 95% interval of
     the difference excludes zero and, with several runs on both sides, Welch's t-test over the runs gives p < 0.05.
 
-    Language models are compared by how well they predict the documents of the test set of their recipes.
+    Language models are compared by how well they predict the documents of the test set of their recipes. Parsers,
+    taggers, classifiers and readers are compared by their evaluations, sentence by sentence: parsers by labelled F1.
     """
     check_output(output)
     target = target or None
@@ -93,8 +103,9 @@ def command(
     models = tuple(name for name in names if _is_model(name))
     if _are_language_models(models):
         idle = {"--source": source, "--target": target, "--to": to, "--bleu-tokenize": bleu_tokenize}
-        _refuse_idle({**idle, **{flag(name): value for name, value in decoding.given().items()}}, models[0])
-        _refuse_files(names, models)
+        of_search = {flag(name): value for name, value in decoding.given().items()}
+        _refuse_idle({**idle, **of_search}, models[0], "a language model")
+        _refuse_files(names, models, "a language model")
         from heedful.cli.reports.comparison import json_of, text_of
         from heedful.lab.compare_documents import compare_documents
 
@@ -110,6 +121,27 @@ def command(
             precision=precision,
             say=_say,
             bar=lambda documents: progress_bar("reading", documents),
+        )
+        write_result((json_of if as_json else text_of)(found, title), output)
+        return
+    if _are_evaluated(models):
+        _refuse_idle({"--to": to, "--bleu-tokenize": bleu_tokenize}, models[0], "a model of another task")
+        _refuse_files(names, models, "a model of another task than translation")
+        _check_options(models, source, target, to, {"--split": split, "--corpus": corpus}, {})
+        if target and len(target) > 1:
+            raise UserError(f"--target is given several times, but {models[0]} does not translate: name one.")
+        from heedful.cli.reports.comparison import json_of, text_of
+        from heedful.lab.compare_evaluations import EvaluationRequest, compare_evaluations
+
+        _check_length_shift(models, decoding)
+        files = TextCorpus(source=_absolute(source), target=_absolute(target[0])) if source and target else None
+        found, title = compare_evaluations(
+            side_a,
+            side_b,
+            EvaluationRequest(metric or (), files, split or "test", corpus, samples, seed, examples, device, precision),
+            decoding.given(),
+            _say,
+            progress_bar,
         )
         write_result((json_of if as_json else text_of)(found, title), output)
         return
@@ -153,16 +185,28 @@ def _are_language_models(models: Sequence[str]) -> bool:
     return are_language_models(models)
 
 
-def _refuse_idle(options: Mapping[str, object], model: str) -> None:
+def _are_evaluated(models: Sequence[str]) -> bool:
+    if not models:
+        return False
+    from heedful.lab.compare_evaluations import are_evaluated
+
+    return are_evaluated(models)
+
+
+def _absolute(file: str) -> str:
+    return str(Path(file).absolute())
+
+
+def _refuse_idle(options: Mapping[str, object], model: str, kind: str) -> None:
     idle = next((option for option, value in options.items() if value is not None), None)
     if idle is not None:
-        raise UserError(f"{idle} is for translators, but {model} is a language model: leave it out.")
+        raise UserError(f"{idle} is for translators, but {model} is {kind}: leave it out.")
 
 
-def _refuse_files(names: Sequence[str], models: Sequence[str]) -> None:
+def _refuse_files(names: Sequence[str], models: Sequence[str], kind: str) -> None:
     file = next((name for name in names if name not in models), None)
     if file is not None:
-        raise UserError(f"{file} is a file, but {models[0]} is a language model: compare it with another model.")
+        raise UserError(f"{file} is a file, but {models[0]} is {kind}: compare it with another model.")
 
 
 def _say(message: str) -> None:

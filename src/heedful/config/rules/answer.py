@@ -62,6 +62,7 @@ ANSWER: Final = TaskRules(
     needs="a reader learns from questions about texts: give `question` with `jsonl`, or `squad`",
     vocabularies=("text",),
     own_tokenizers=False,  # answers need the positions of pieces in the text
+    compared_by=("exact_match", "f1"),
     own_keys=("data.stride",),
     on_encoder_of=_on_encoder_of,
     evaluation_options=("threshold", "max_answer"),

@@ -80,6 +80,7 @@ CLASSIFY: Final = TaskRules(
     takes=_takes,
     needs="a classifier learns from texts with labels: give `text` and `label`",
     vocabularies=("text",),
+    compared_by=("accuracy", "f1"),
     labels=True,
     own_keys=("data.cut", "train.class_weights", "train.auxiliary"),
     on_encoder_of=_on_encoder_of,

@@ -54,6 +54,7 @@ CLASSIFY_PICTURES: Final = TaskRules(
     'and `labels`, `npz`, or `builtin = "scenes"`',
     vocabularies=(),
     own_tokenizers=False,
+    compared_by=("accuracy", "f1"),
     labels=True,
     start_keys=("pictures",),
     own_keys=("data.pictures", "train.augmentation", "train.class_weights"),

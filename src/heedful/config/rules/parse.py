@@ -51,6 +51,7 @@ PARSE: Final = replace(
     takes=lambda corpus: isinstance(corpus, TreeCorpus),
     needs='a parser learns from trees: give `trees`, a file such as "train.trees"',
     scored=None,
+    compared_by=("f1", "exact_match", "precision", "recall"),
     own_tokenizers=False,  # brackets are whole pieces
     own_keys=("data.max_ratio", "train.scheduled_sampling"),
     unread_keys=("decode", "tokenizer.joint", "tokenizer.target"),

@@ -52,6 +52,7 @@ TAG: Final = TaskRules(
     takes=_takes,
     needs="a tagger learns from words with labels: give `conll`, or `text` and `label`",
     vocabularies=("text",),
+    compared_by=("f1", "accuracy"),
     labels=True,
     words=True,
     on_encoder_of=_on_encoder_of,

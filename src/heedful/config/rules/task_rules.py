@@ -32,6 +32,7 @@ class TaskRules:
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
     running: bool = False  # whether it reads running text in windows, line breaks included
     scored: Literal["texts", "pairs"] | None = None  # what its models score and are compared by; None: neither
+    compared_by: tuple[str, ...] = ()  # metrics of comparisons, if these draw items of evaluations; two are the default
     labels: bool = False  # whether its models have named classes
     words: bool = False  # whether every word of a text has a label of its own
     searches: bool = False  # whether its models generate by a search, with the settings of [decode]

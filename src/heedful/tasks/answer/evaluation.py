@@ -9,9 +9,9 @@ from typing import Protocol, Self
 from heedful.data.corpora.questions.question import Question
 from heedful.data.prepare.question_windows import PiecedQuestion
 from heedful.errors import UserError, counted
-from heedful.metrics.answers import AnswerResult, score_answers
+from heedful.metrics.answers import AnswerResult, exact_match, score_answers, token_f1
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import Score, finite_scores
+from heedful.metrics.scores import ItemScores, Score, finite_scores, mean_score
 from heedful.tasks.answer.answer import Answer, Choice
 from heedful.tasks.answer.scoring import Reading
 from heedful.tasks.shared.streaming import CHUNK, chunks
@@ -69,6 +69,26 @@ class AnswerEvaluation:
             Score("loss", "loss", self.loss, "loss"),
             *(Score(name, name, value) for name, value in self.own.items()),
         ]
+
+    def item_scores(self) -> ItemScores:
+        """Return what each question adds to the scores."""
+        pairs = [(one.text, asked.answers) for one, asked in zip(self.found, self.questions, strict=True)]
+        return ItemScores(
+            "question",
+            self.questions,
+            (
+                mean_score(
+                    "exact_match", "exact match", "as SQuAD's program", lambda: [exact_match(*p) for p in pairs]
+                ),
+                mean_score("f1", "token F1", "as SQuAD's program", lambda: [token_f1(*pair) for pair in pairs]),
+            ),
+            [
+                (asked.question, " | ".join(asked.answers), one.text)
+                for one, asked in zip(self.found, self.questions, strict=True)
+            ],
+            [len(asked.text.split()) for asked in self.questions],
+            "text",
+        )
 
     def remarks(self) -> list[str]:
         """Return the time taken, and the scores of questions with and without an answer where there are both."""

@@ -56,6 +56,14 @@ class ClassEvaluation(ClassScores):
         """Number of texts classified per second."""
         return self.per_second
 
+    def lines(self) -> Iterator[int]:
+        """Yield the line of each text in its file; 0 where there is no file."""
+        return (text.line for text in self.texts)
+
+    def lengths(self) -> tuple[Sequence[int], str]:
+        """Return the number of words of each text or pair, separated by spaces."""
+        return [len(f"{text.text} {text.second or ''}".split()) for text in self.texts], "text"
+
     def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
         """Yield the true labels of each text, and the text, or the two of a pair."""
         for text in self.texts:

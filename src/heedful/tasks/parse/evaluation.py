@@ -4,17 +4,22 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from reprlib import repr as shortened
-from typing import Protocol, Self, Unpack
+from typing import Final, Protocol, Self, Unpack
+
+import numpy as np
 
 from heedful.data.corpora.trees import check_words, tree_of_line
 from heedful.decode.search import ProgressCallback
 from heedful.errors import UserError, counted
 from heedful.metrics.bracketing import SHORT, BracketScores, score_trees
+from heedful.metrics.edits import Floats
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import Score, finite_scores
+from heedful.metrics.scores import ItemScore, ItemScores, Score, f1_of_sums, finite_scores, mean_score, percent_of_sums
 from heedful.tasks.parse.options import ParseOptions
 from heedful.tasks.parse.parse import Parse
 from heedful.trees import Tree, clean, escape_brackets
+
+_BY_EVALB: Final = "labelled brackets, by evalb's rules"
 
 
 class Parses(Protocol):
@@ -66,6 +71,30 @@ class ParseEvaluation:
             Score("well_formed", "well-formed", self.well_formed, "percent", f"{parsed:,} of {len(self.true):,}"),
             *(Score(name, name, value) for name, value in self.own.items()),
         ]
+
+    def item_scores(self) -> ItemScores:
+        """Return what each sentence adds to the scores."""
+        found = self.result.sentences
+
+        def counts(*names: str) -> Floats:
+            return np.array([[getattr(one, name) for name in names] for one in found], dtype=np.float64)
+
+        return ItemScores(
+            "sentence",
+            tuple(map(str, self.true)),
+            (
+                ItemScore("f1", "F1", _BY_EVALB, f1_of_sums, lambda: counts("right", "predicted", "true")),
+                mean_score("exact_match", "exact match", f"trees; {_BY_EVALB}", lambda: [one.exact for one in found]),
+                ItemScore("precision", "precision", _BY_EVALB, percent_of_sums, lambda: counts("right", "predicted")),
+                ItemScore("recall", "recall", _BY_EVALB, percent_of_sums, lambda: counts("right", "true")),
+            ),
+            [
+                (" ".join(true.words), str(true), "" if said is None else str(said))
+                for said, true in zip(self.predicted, self.true, strict=True)
+            ],
+            [one.words for one in found],
+            "sentence",
+        )
 
     def remarks(self) -> list[str]:
         """Return the time taken."""

@@ -14,7 +14,7 @@ from heedful.errors import UserError, counted
 from heedful.label_schemes import first_forbidden, scheme_of
 from heedful.metrics.label_spans import SpanCounts
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import Score, finite_scores
+from heedful.metrics.scores import ItemScores, Score, finite_scores
 from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.streaming import CHUNK, chunks
 from heedful.tasks.tag.label_scores import LabelScores, label_table, span_table
@@ -84,6 +84,20 @@ class TagEvaluation:
             Score("loss", "loss", self.loss, "loss"),
             *(Score(name, name, value) for name, value in self.own.items()),
         ]
+
+    def item_scores(self) -> ItemScores:
+        """Return what each sentence adds to the scores."""
+        return ItemScores(
+            "sentence",
+            [(text.words, text.labels) for text in self.texts],
+            self.result.item_scores(),
+            [
+                (" ".join(text.words), " ".join(text.labels), " ".join(said))
+                for text, said in zip(self.texts, self.result.said, strict=True)
+            ],
+            [len(text.words) for text in self.texts],
+            "sentence",
+        )
 
     def remarks(self) -> list[str]:
         """Return the time taken, and a table of scores per type of span, or per label."""

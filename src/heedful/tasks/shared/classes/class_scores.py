@@ -9,7 +9,7 @@ from heedful.columns import one_column
 from heedful.errors import counted
 from heedful.metrics.classification import ClassificationResult
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import Score, finite_scores
+from heedful.metrics.scores import ItemScore, ItemScores, Score, finite_scores, macro_f1_of_sums, mean_score
 from heedful.tasks.shared.classes.class_tables import class_table, confusion_table
 from heedful.tasks.shared.classes.classification import Classification
 
@@ -54,6 +54,32 @@ class ClassScores(ABC):
             Score("loss", "loss", self.loss, "loss"),
             *(Score(name, name, value) for name, value in self.own.items()),
         ]
+
+    def item_scores(self) -> ItemScores:
+        """Return what each input adds to the scores."""
+        result, rows = self.result, list(self.rows())
+        right = (result.true == result.said).all(axis=1)
+        return ItemScores(
+            self.noun,
+            [(line, tuple(sorted(labels))) for line, (labels, _) in zip(self.lines(), rows, strict=True)],
+            (
+                mean_score("accuracy", "accuracy", f"{self.noun}s whose labels are right", right.tolist),
+                ItemScore("f1", "macro F1", "mean F1 of classes", macro_f1_of_sums, result.class_counts),
+            ),
+            [
+                (" ".join(shown), ", ".join(labels), ", ".join(found.labels))
+                for (labels, shown), found in zip(rows, self.found, strict=True)
+            ],
+            *self.lengths(),
+        )
+
+    def lines(self) -> Iterator[int]:
+        """Yield the number of each input in its corpus, as far as it is known."""
+        return iter(range(len(self.found)))
+
+    def lengths(self) -> tuple[Sequence[int], str]:
+        """Return the number of words of each input, and what has them; none where inputs do not consist of words."""
+        return (), ""
 
     def remarks(self) -> list[str]:
         """Return the time taken, and tables of scores per class and of confusions."""
