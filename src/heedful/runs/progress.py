@@ -41,6 +41,7 @@ class RunProgress:
         self._metrics: Path | None = None
         self._board: Any = None
         self._lost = False  # metrics could not be written
+        self._tokens = "tokens"
 
     def __enter__(self) -> Self:
         if self._live:
@@ -58,8 +59,9 @@ class RunProgress:
             with suppress(OSError):
                 self._board.close()
 
-    def begin(self, run: Path, step: int) -> None:
-        """Record from this step on; drop what an interrupted run recorded after it."""
+    def begin(self, run: Path, step: int, tokens: str = "tokens") -> None:
+        """Record from this step on; drop what an interrupted run recorded after it. `tokens` are what speed counts."""
+        self._tokens = tokens
         self._metrics, self._board = run / METRICS, _tensorboard(run, step)
         if self._metrics.exists():
             _forget_after(self._metrics, step)
@@ -92,7 +94,7 @@ class RunProgress:
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show the metrics; record them too if they are `logged`."""
-        line, now = describe(metrics), time.monotonic()
+        line, now = describe(metrics, self._tokens), time.monotonic()
         self._show(line)
         if logged and not self._notebook and (self._live is None or now - self._stayed >= _STAYS_EVERY):
             self._stayed = now
@@ -140,13 +142,17 @@ class RunProgress:
         self._lost = True
 
 
-def describe(metrics: StepMetrics) -> str:
-    """Return a line about the last steps: step, epoch, loss, learning rate, speed, time left, and what is unusual."""
+def describe(metrics: StepMetrics, tokens: str = "tokens") -> str:
+    """Return a line about the last steps: step, epoch, loss, learning rate, speed, time left, and what is unusual.
+
+    `tokens` are what speed counts: tokens of a side, or patches.
+    """
+    unit = "tok" if tokens.endswith("tokens") else tokens
     waiting = f"  waiting for data {metrics.data_wait:.0%}" if metrics.data_wait >= _MUCH_WAITING else ""
     skipped = f"  skipped updates {metrics.skipped}" if metrics.skipped else ""
     return (
         f"step {metrics.step:,}/{metrics.steps:,}  epoch {metrics.epoch + 1:,}  loss {metrics.loss:.3f}  "
-        f"lr {metrics.learning_rate:.1e}  {metrics.tokens_per_second:,.0f} tok/s  "
+        f"lr {metrics.learning_rate:.1e}  {metrics.tokens_per_second:,.0f} {unit}/s  "
         f"{duration(metrics.seconds_left)} left{waiting}{skipped}"
     )
 

@@ -72,7 +72,7 @@ def train(
                 progress.say(f"{run} has no checkpoint: training starts from the beginning.")
             begin_run(run)
         write_description(run, job.recipe, job.vocabularies)  # a resumed run may differ in `steps` or [decode]
-        progress.begin(run, position.step)
+        progress.begin(run, position.step, job.recipe.rules.tokens)
         progress.say(job.description())
         with memory_faults(memory_advice(job.recipe)):
             running.to_the_end(position)

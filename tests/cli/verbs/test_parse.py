@@ -35,6 +35,24 @@ def test_each_sentence_is_a_tree_on_a_line_and_a_blank_one_stays_blank(model: Pa
     assert read_tree(last, "here").words == ("w3",)
 
 
+def test_given_trees_are_parsed_by_their_words_or_reported(model: Path, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "gold.trees"
+    file.write_text("(S (NP (DT w1) (NN w2)) (NP-SBJ (-NONE- *T*)))\n\n(S (NP (NN w3)))\n")
+    assert parse(model, "--trees", file) == 0
+    shown = capsys.readouterr()
+    assert [read_tree(line, "").words if line else () for line in shown.out.splitlines()] == [("w1", "w2"), (), ("w3",)]
+    assert shown.err == ""
+    lines = ["( w1 ) w2", *file.read_text().splitlines()[2:] * 2]
+    assert parse(model, *(word for line in lines for word in ("--text", line))) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "heedful: texts, line 2 is a tree, whose brackets are taken for words: add --trees to parse the words of trees."
+    ]
+    assert parse(model, "--trees", "--text", "w1 w2") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "heedful: error: texts, line 1 begins with `w1`, but a tree begins with an opening bracket."
+    ]
+
+
 def test_objects_have_the_tree_and_its_probability(model: Path, capsys: Capture) -> None:
     assert parse(model, "--json", "-n", "2", "--text", "w1 w2") == 0
     best, second = map(json.loads, capsys.readouterr().out.splitlines())

@@ -87,6 +87,13 @@ def test_mistakes_in_lists_of_moses_are_one_line(
     assert capsys.readouterr().err == f"heedful: error: n.txt, {message}\n"
 
 
+def test_a_list_without_candidates_is_refused(reversing_folder: Path, folder: Path, capsys: Capture) -> None:
+    Path("n.txt").write_text("")
+    assert rerank(reversing_folder, "n.txt", "--source", "x.in", "-o", "best.txt") == 2
+    assert capsys.readouterr().err == "heedful: error: n.txt: no candidate, but --rerank needs at least one line.\n"
+    assert not Path("best.txt").exists()
+
+
 _NOT_FOR = "is not for --rerank, which reads lists of candidates: leave it out."
 
 

@@ -34,6 +34,8 @@ def test_the_line_says_step_epoch_loss_rate_speed_and_time_left() -> None:
     line = describe(READING)
     assert line == "step 1,500/8,000  epoch 4  loss 2.346  lr 1.2e-03  12,346 tok/s  62 min left"
     assert len(line) <= 80
+    assert describe(READING, "target tokens") == line
+    assert describe(READING, "patches") == line.replace("tok/s", "patches/s")
 
 
 def test_what_is_unusual_is_spelled_out_at_the_end_of_the_line() -> None:

@@ -134,11 +134,11 @@ def command(
         from heedful.lab.compare_evaluations import EvaluationRequest, compare_evaluations
 
         _check_length_shift(models, decoding)
-        files = TextCorpus(source=_absolute(source), target=_absolute(target[0])) if source and target else None
+        pairs = TextCorpus(source=_absolute(source), target=_absolute(target[0])) if source and target else None
         found, title = compare_evaluations(
             side_a,
             side_b,
-            EvaluationRequest(metric or (), files, split or "test", corpus, samples, seed, examples, device, precision),
+            EvaluationRequest(metric or (), pairs, split or "test", corpus, samples, seed, examples, device, precision),
             decoding.given(),
             _say,
             progress_bar,

@@ -1,12 +1,14 @@
 """`heedful parse MODEL [FILE|TEXT...]`: the constituency tree of every sentence."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli import messages
-from heedful.cli.input import open_inputs
+from heedful.cli.input import InputLines, open_inputs
 from heedful.cli.options import (
     DecodingOptions,
     DeviceOption,
@@ -20,7 +22,9 @@ from heedful.cli.options import (
 )
 from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.cli.reports.trees import draw
+from heedful.data.corpora.trees import tree_of_line
 from heedful.errors import UserError
+from heedful.trees import read_tree
 
 if TYPE_CHECKING:
     from heedful.tasks.parse.model import Parse
@@ -35,6 +39,9 @@ def command(
     nbest: Annotated[
         int, typer.Option("--n-best", "-n", help="Write this number of trees per sentence, best first.")
     ] = 1,
+    trees: Annotated[
+        bool, typer.Option("--trees", help="Read trees, one per line, and parse their words, without traces.")
+    ] = False,
     unconstrained: Annotated[
         bool,
         typer.Option("--unconstrained", help="Also allow what is not a tree over the words; its line stays blank."),
@@ -52,12 +59,15 @@ def command(
     """Parse sentences into constituency trees, one sentence per line, words separated by spaces.
 
     Every tree is over exactly the words of its sentence. Words have the tag XX, unless the model writes tags
-    (`leaves = "tag"` in its recipe); round brackets are written -LRB- and -RRB-. A blank line stays blank.
+    (`leaves = "tag"` in its recipe); round brackets are written -LRB- and -RRB-. A blank line stays blank. With --trees
+    the lines are trees already, whose words are parsed.
     """
     check_output(output)
     if pretty and as_json:
         raise UserError("--pretty draws trees and --json writes objects: choose one.")
-    entries = open_inputs(inputs, text, "one sentence per line, words separated by spaces")
+    on_each_line = "one tree per line" if trees else "one sentence per line, words separated by spaces"
+    read = _words_of_trees if trees else _with_warning
+    entries = [read(entry) for entry in open_inputs(inputs, text, on_each_line)]
     with messages.busy(f"loading {model}"):
         from heedful.tasks.parse.model import Parser  # after the quick checks: importing torch takes seconds
 
@@ -79,6 +89,44 @@ def command(
                 for parse in parses:
                     write(_object(parse) if as_json else _drawn(parse) if pretty else _line(parse))
                 progress(1)
+
+
+def _words_of_trees(entry: InputLines) -> InputLines:
+    """Return the words of trees as sentences; a blank line stays blank."""
+
+    def lines() -> Iterator[str]:
+        for number, line in enumerate(entry.lines(), start=1):
+            tree = tree_of_line(line, f"{entry.name}, line {number:,}")
+            yield "" if tree is None else " ".join(tree.words)
+
+    return replace(entry, lines=lines)
+
+
+def _with_warning(entry: InputLines) -> InputLines:
+    """Return the same lines; the first that is a tree is mentioned, as its brackets are taken for words."""
+
+    def lines() -> Iterator[str]:
+        warned = False
+        for number, line in enumerate(entry.lines(), start=1):
+            if not warned and _is_tree(line):
+                warned = True
+                messages.warn(
+                    f"{entry.name}, line {number:,} is a tree, whose brackets are taken for words: add --trees to "
+                    "parse the words of trees."
+                )
+            yield line
+
+    return replace(entry, lines=lines)
+
+
+def _is_tree(line: str) -> bool:
+    if not line.lstrip().startswith("("):
+        return False
+    try:
+        read_tree(line, "")
+    except UserError:
+        return False
+    return True
 
 
 def _line(parse: "Parse") -> str:

@@ -96,11 +96,16 @@ def command(
         lists = open_inputs(inputs, text, _EACH_CANDIDATE)
         with messages.busy(f"loading {model}"):
             translator = _translator(model, device, precision, others)
+        written = 0
         with line_writer(output) as write:
             for line in _reranked(
                 translator, lists, source, (whole_lists, as_json), weight=weight, length_penalty=length_penalty, to=to
             ):
                 write(line)
+                written += 1
+            if not written:
+                names = ", ".join(entry.name for entry in lists)
+                raise UserError(f"{names}: no candidate, but --rerank needs at least one line.")
         return
     corpus = _corpus(source, target, inputs, text)
     entries = [] if corpus else open_inputs(inputs, text, _EACH_LINE)

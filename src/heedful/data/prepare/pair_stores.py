@@ -8,6 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
@@ -51,8 +52,8 @@ class Tokenizing:
         store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
         dropped = _dropped(store.dropped, self.data)
         if not len(store):
-            raise UserError(f"{corpus.title} has no pair to use: {dropped or 'it is empty'}.")
-        self.progress(f"{corpus.title}: {len(store):,} pairs" + (f", {dropped}" if dropped else ""))
+            raise UserError(f"{corpus.title} has no {_noun(corpus)} to use: {dropped or 'it is empty'}.")
+        self.progress(f"{corpus.title}: {len(store):,} {_noun(corpus)}s" + (f", {dropped}" if dropped else ""))
         return store
 
     def _key(self, corpus: AnyCorpus, filters: Filters) -> str:
@@ -73,7 +74,7 @@ class Tokenizing:
     def _telling(self, corpus: AnyCorpus, pairs: Iterator[Pair]) -> Iterator[Pair]:
         for number, pair in enumerate(pairs):
             if number and number % (_TELL_EVERY * _CHUNK) == 0:
-                self.progress(f"tokenizing {corpus.title}: {number:,} pairs so far")
+                self.progress(f"tokenizing {corpus.title}: {number:,} {_noun(corpus)}s so far")
             yield pair
 
     def _chunks(self, pairs: Iterator[Pair], dropped: Counter[str]) -> Iterator[list[Pair]]:
@@ -100,6 +101,11 @@ def _counted(encoded: Iterable[Encoded], dropped: Counter[str]) -> Iterator[Mapp
     for chunk in encoded:
         dropped.update(chunk.dropped)
         yield chunk.streams
+
+
+def _noun(corpus: AnyCorpus) -> str:
+    """Return what a row of the corpus is, in words."""
+    return "tree" if isinstance(corpus, TreeCorpus) else "pair"
 
 
 def _dropped(dropped: Mapping[str, int], data: Data) -> str:

@@ -79,7 +79,7 @@ def test_everything_is_in_one_json_object(texts: Texts, tmp_path: Path, capsys: 
     references = texts["target"].read_text().splitlines()
     poor, good = (System(str(texts[name]), tuple(texts[name].read_text().splitlines())) for name in ("poor", "good"))
     expected = compare([poor], [good], references, metrics=["ter", "bleu"], samples=200, seed=7, examples=2)
-    parts = "a b sentences samples seed metrics lengths words frequencies_of better_a better_b unit"
+    parts = "a b sentences samples seed metrics lengths words frequencies_of better_a better_b unit lengths_of numbered"
     assert list(shown) == ["test_set", *parts.split(), "statement"]
     assert shown["statement"] == statement(expected)
     assert shown["metrics"][0]["metric"] == "TER"

@@ -1,9 +1,12 @@
 """Every key of a recipe as one entry: where it is, what it must be, its default, its meaning and its tasks."""
 
+import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args, get_origin
 
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from heedful.config.corpora.corpus import Corpus
@@ -99,12 +102,25 @@ class KeyEntry:
 
     @property
     def example(self) -> str:
-        """A value as it is written in a recipe: an example where there is one, the default otherwise."""
+        """A value as it is written in a recipe: an example where there is one, otherwise a value near the default."""
         if self.path == "data.train" and self.tasks and self.tasks[0] in TRAINING_CORPORA:
             return TRAINING_CORPORA[self.tasks[0]]
         named = (EXAMPLES.get(f"{base.__name__}.{self.key}") for base in self.holder.__mro__)
         own = next((text for text in named if text), None)
-        return own or (self.value if self.key in MARKS else toml_value(self.default))
+        return own or (self.value if self.key in MARKS else toml_value(self._near_default()))
+
+    def _near_default(self) -> Any:
+        """Return another value than the default that its table takes too; the default if there is none."""
+        needed = {
+            key: tomllib.loads(f"{key} = {replace(self, path=f'{self.table}.{key}').example}")[key]
+            for key, field in self.holder.model_fields.items()
+            if field.is_required() or key == mark_of(self.holder)
+        }
+        for value in _neighbours(self.default, self.field.annotation):
+            with suppress(ValidationError):
+                self.holder.model_validate({**needed, self.key: value})
+                return value
+        return self.default
 
     @property
     def example_table(self) -> list[str]:
@@ -123,6 +139,26 @@ class KeyEntry:
     def table(self) -> str:
         """Path of the table that has the key; empty at the top of a recipe."""
         return self.path.rpartition(".")[0]
+
+
+def _neighbours(default: Any, annotation: Any) -> Iterator[Any]:
+    """Yield values of the kind of a default: the others of a choice, twice the number and half of it."""
+    match default:
+        case bool():
+            yield not default
+        case int() | float():
+            doubled, halved = 2 * default, type(default)(default / 2)
+            yield from (value for value in (doubled, halved, type(default)(1), 0.1) if value != default)
+        case str():
+            yield from (value for value in _choices(annotation) if value != default)
+
+
+def _choices(annotation: Any) -> list[str]:
+    """Return the texts that a key may be set to, if these are all."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [part for part in parts if isinstance(part, str)]
+    return [choice for part in parts for choice in _choices(part)]
 
 
 def all_entries() -> list[KeyEntry]:

@@ -7,7 +7,8 @@ import pytest
 from heedful.config.corpora.corpus import Corpus
 from heedful.config.reading.describing.entries import all_entries, applies, entries_of
 from heedful.config.reading.describing.examples import EXAMPLES
-from heedful.config.reading.outline import mark_of
+from heedful.config.reading.outline import MARKS, mark_of
+from heedful.config.reading.toml import toml_value
 from heedful.config.tasks import TASKS
 
 ENTRIES = all_entries()
@@ -20,6 +21,15 @@ def test_every_example_is_a_valid_table_that_sets_its_key() -> None:
         for part in entry.table.split("."):
             values = values[part]
         assert entry.key in entry.holder.model_validate(values).model_fields_set, entry
+
+
+def test_an_example_of_a_choice_or_a_number_is_not_the_default() -> None:
+    shown = {entry.path: entry for entry in all_entries()}
+    for path in ("decode.beam", "decode.length_penalty", "train.seed", "model.norm", "data.nfc", "train.precision"):
+        assert shown[path].example != toml_value(shown[path].default)
+    plain = [entry for entry in all_entries() if type(entry.default) in (bool, int) and entry.key not in MARKS]
+    same = [entry.path for entry in plain if entry.example == toml_value(entry.default)]
+    assert len(same) < len(plain) / 20, same
 
 
 def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key() -> None:
