@@ -155,8 +155,8 @@ class Explanation:
             raise UserError("This model does not attend to a source: it has no alignment.")
         return tuple((int(source), output) for output, source in enumerate(self.alignment.argmax(axis=1)))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return everything as numbers, texts, lists and dictionaries, for JSON."""
+    def to_json(self, weights: bool = True) -> dict[str, Any]:
+        """Return everything, or everything but the weights, as numbers, texts, lists and dictionaries, for JSON."""
         return {
             "task": self.task,
             "family": self.family,
@@ -172,7 +172,7 @@ class Explanation:
                     "queries": one.queries,
                     "keys": one.keys,
                     "axes": ["layer", "head", "query", "key"],
-                    "weights": one.weights.tolist(),
+                    **({"weights": one.weights.tolist()} if weights else {}),
                 }
                 for one in self.attentions
             ],

@@ -1,0 +1,1 @@
+"""Explanations as pages and pictures: the explorer."""

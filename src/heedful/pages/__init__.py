@@ -1,0 +1,1 @@
+"""Pages and pictures without torch: one HTML file that needs nothing but itself, and SVG."""

@@ -1,0 +1,73 @@
+"""A page in one file: markup, style, modules and data. It loads nothing, and its own policy forbids that it does."""
+
+import html
+import json
+import re
+from importlib.resources import files
+from typing import Any, Final
+
+_POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+_IMPORT: Final = re.compile(r'^import \{(?P<names>[^}]*)\} from "\./(?P<module>\w+\.js)";\n', re.M)
+_EXPORT: Final = re.compile(r"^export (async function|function|class|const) (\w+)", re.M)
+
+
+def write_page(title: str, lead: str, module: str, data: Any, brand: str = "Heedful explorer") -> str:
+    """Return a page whose main part `module` makes from `data`, which must be what JSON can hold."""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="color-scheme" content="light dark">
+<title>{html.escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{_asset("style.css")}</style>
+</head>
+<body>
+<header class="page">
+<p class="brand">{html.escape(brand)}</p>
+<h1>{html.escape(title)}</h1>
+<p class="lead">{html.escape(lead)}</p>
+</header>
+<main></main>
+<footer>Weights show where a model looked, not why it decided. This file needs no network: keep it, or send it.</footer>
+<script type="application/json" id="data">{_embedded(data)}</script>
+<script type="module">
+{join_modules(module)}</script>
+</body>
+</html>
+"""
+
+
+def join_modules(name: str) -> str:
+    """Return a module and all that it imports as one: what it imports comes first, each module in its own scope."""
+    found: dict[str, str] = {}
+
+    def add(module: str) -> None:
+        source = _asset(module)
+        for needed in _IMPORT.finditer(source):
+            if needed["module"] not in found:
+                add(needed["module"])
+        inner = _IMPORT.sub(lambda needed: f"const {{{needed['names']}}} = {_scope(needed['module'])};\n", source)
+        names, inner = ", ".join(name for _, name in _EXPORT.findall(inner)), _EXPORT.sub(r"\1 \2", inner)
+        found[module] = (
+            inner if module == name else f"const {_scope(module)} = (() => {{\n{inner}return {{ {names} }};\n}})();\n"
+        )
+
+    add(name)
+    return "\n".join(found.values())
+
+
+def _scope(module: str) -> str:
+    return module.replace(".", "_")
+
+
+def _embedded(data: Any) -> str:
+    """Return JSON that cannot end the element it is in."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _asset(name: str) -> str:
+    return (files("heedful.pages") / "assets" / name).read_text(encoding="utf-8")

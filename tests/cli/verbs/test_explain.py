@@ -1,0 +1,87 @@
+"""`heedful explain` as a user sees it."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from heedful.cli.main import run
+from heedful.tasks.translate.model import Translator
+
+Capture = pytest.CaptureFixture[str]
+BUNDLES = Path(__file__).parents[2] / "golden/bundles"
+
+
+def explain(model: Path, *arguments: str | Path) -> int:
+    return run(["explain", str(model), "--device", "cpu", *map(str, arguments)])
+
+
+def test_a_page_is_written_and_named(
+    reversing_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert explain(reversing_folder, "ant bee", "--text", "cat") == 0
+    page = (tmp_path / "explain.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "bee ant" in page
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("heedful: explain.html (")
+    assert shown.err.endswith(" kB): open it in a browser.\n")
+
+
+def test_json_has_every_weight_of_each_text(reversing_folder: Path, reversing: Translator, capsys: Capture) -> None:
+    assert explain(reversing_folder, "--json", "--top", "2", "--text", "ant bee", "--text", "cat dog") == 0
+    lines = capsys.readouterr().out.splitlines()
+    expected = [reversing.explain(text, top=2).to_json() for text in ("ant bee", "cat dog")]
+    assert [json.loads(line) for line in lines] == json.loads(json.dumps(expected))
+
+
+def test_a_given_translation_is_explained(reversing_folder: Path, capsys: Capture) -> None:
+    assert explain(reversing_folder, "--json", "--text", "ant bee", "--target", "ant bee") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["output"] == "ant bee"
+    assert [one["piece"] for one in found["predictions"]] == ["ant", "bee", "</s>"]
+
+
+def test_svg_is_a_picture(reversing_folder: Path, capsys: Capture) -> None:
+    assert explain(reversing_folder, "--svg", "--text", "ant bee") == 0
+    assert ElementTree.fromstring(capsys.readouterr().out).tag.endswith("svg")
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("classifier-transformer", "The film was dull."),
+    ("classifier-hierarchical", "The film was dull. I liked it."),
+    ("classifier-parallel-pairs", "The film was dull.\tI liked it."),
+    ("bert", "The [MASK] was dull."),
+    ("language-transformer", "the dog sees the tree"),
+    ("recurrent-bahdanau", "the dog sees the tree today."),
+])  # fmt: skip
+def test_models_of_every_task_have_a_page(name: str, text: str, tmp_path: Path) -> None:
+    assert explain(BUNDLES / name, "--text", text, "-o", tmp_path / "page.html") == 0
+    assert '"kind":' in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--json", "--svg", "-t", "ant"], "--json and --svg are two forms of the same: leave out one of them."),
+    (["--svg", "-t", "ant", "-t", "bee"], "--svg draws one text, but there are 2: give one, or leave out --svg."),
+    (["--target", "x", "-t", "ant", "-t", "b"], "--target is the translation of one text, but there are 2: give one."),
+    (["-t", " "], "There is no text: give one, as in `heedful explain MODEL \"some text\"`."),
+    (["-t", "ant"] * 101, "There are 101 texts, but a page holds at most 100: give fewer."),
+    (["-t", "ant", "-o", "nowhere/page.html"], "there is no folder nowhere"),
+])  # fmt: skip
+def test_options_that_do_not_fit_together_are_refused(
+    reversing_folder: Path, arguments: list[str], message: str, capsys: Capture
+) -> None:
+    assert explain(reversing_folder, *arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_is_for_translators_alone_is_refused_elsewhere(capsys: Capture) -> None:
+    for option, value in (("--target", "x"), ("--to", "de")):
+        assert explain(BUNDLES / "bert", "-t", "a [MASK]", option, value) == 2
+        expected = f"{option} is for translators, but the task of this model is `fill`: leave it out."
+        assert expected in capsys.readouterr().err
+    assert explain(BUNDLES / "tagger-transformer", "-t", "a dog") == 2
+    assert "Models of the task `tag` are not explained: use one that translates" in capsys.readouterr().err
