@@ -59,7 +59,7 @@ def by_words(matrix: Array, rows: TokenSequence, columns: TokenSequence) -> Arra
     found = np.zeros((len(rows.texts), len(columns.texts)), np.float32)
     counts = np.bincount(rows.words, minlength=len(rows.texts))[:, None]
     np.add.at(found, (np.array(rows.words)[:, None], np.array(columns.words)[None]), matrix)
-    return found / counts
+    return (found / counts).astype(np.float32)
 
 
 def colour_of(share: float) -> str:
