@@ -18,8 +18,9 @@ try_...   other settings than the recipe's, scored on the validation trees; only
 Records gum.json: `f1`, `f1_unconstrained`, `f1_silver` (means over seeds), with their deviations (`_sd`);
 `f1_ensemble` of the parsers of all seeds together; as `well_formed` the lowest share of trees over exactly the words of
 their sentences, of all seeds and of beams of 1, 4 and 21, on the test sentences, an empty one, one of one word and one
-of 200 words; in `details` each seed. --tiny takes a few trees and steps on a CPU, to see that it works, and records
-nothing.
+of 200 words. The corpus withholds the words of some sentences, one in sixteen, and has underscores in their place:
+`f1_written` is that of the other sentences. In `details` is each seed. --tiny takes a few trees and steps on a CPU, to
+see that it works, and records nothing.
 """
 
 import argparse
@@ -44,7 +45,9 @@ from heedful.errors import UserError
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate
+from heedful.tasks.parse.evaluation import evaluate_parser
 from heedful.tasks.parse.model import Parser
+from heedful.trees import Tree
 
 NAME: Final = "gum"
 BEAMS: Final = (1, 4, 21)
@@ -106,7 +109,8 @@ class Cell(cells.Cell):
         made = self._train("gum-parse", [])
         (loose,) = evaluate(made, unconstrained=True).values()
         unconstrained = {f"{score.name}_unconstrained": score.value for score in loose.scores()}
-        return {**self._scored(made), **unconstrained, "well_formed_at": well_formed(Parser.load(made))}
+        parser = Parser.load(made)
+        return {**self._scored(made), **unconstrained, **written_f1(parser), "well_formed_at": well_formed(parser)}
 
     def _scored(self, made: Path, split: Literal["valid", "test"] = "test") -> dict[str, Any]:
         (scored,) = evaluate(made, split=split).values()
@@ -152,11 +156,23 @@ def write_tiny_trees(options: argparse.Namespace) -> None:
         (folder / f"{split}.trees.gz").write_bytes(gzip.compress(text.encode()))
 
 
-def well_formed(parser: Parser) -> dict[str, float]:
-    """Return the share of trees over exactly the words of their sentences, by beam size."""
+def test_trees(parser: Parser) -> list[Tree]:
+    """Return the trees that a parser is tested on."""
     (corpus,) = parser.recipe.data.test
     assert isinstance(corpus, TreeCorpus)
-    trees = [tree for tree in read_trees(corpus, parser.recipe.data.folder) if tree is not None]
+    return [tree for tree in read_trees(corpus, parser.recipe.data.folder) if tree is not None]
+
+
+def written_f1(parser: Parser) -> dict[str, float]:
+    """Return the F1 on the test sentences whose words the corpus has: the others have underscores in their place."""
+    written = [tree for tree in test_trees(parser) if not any(set(word) == {"_"} for word in tree.words)]
+    (f1,) = (score.value for score in evaluate_parser(parser, written, name="written").scores() if score.name == "f1")
+    return {"f1_written": f1}
+
+
+def well_formed(parser: Parser) -> dict[str, float]:
+    """Return the share of trees over exactly the words of their sentences, by beam size."""
+    trees = test_trees(parser)
     words = [word for tree in trees for word in tree.words]
     long = (words * (LONG // len(words) + 1))[:LONG]
     sentences = [[*tree.words] for tree in trees] + [[], [words[0]], long]
@@ -209,7 +225,8 @@ def ensemble_f1(teachers: Sequence[Cell]) -> float | None:
 
 def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Return the figures of a part."""
-    names = {"f1": "f1", "f1_unconstrained": "f1_unconstrained"} if part == PARSE else {f"f1_{part}": "f1"}
+    kinds = ("f1", "f1_unconstrained", "f1_written")
+    names = {kind: kind for kind in kinds} if part == PARSE else {f"f1_{part}": "f1"}
     figures: dict[str, float] = {}
     for figure, score in names.items():
         values = [100 * one[score] for one in found]

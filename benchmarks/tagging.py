@@ -1,6 +1,6 @@
 """Words of the GUM corpus tagged by the recipes that ship with Heedful: parts of speech, and base noun phrases.
 
-    python -m benchmarks.tagging --data GUM (--wikitext FOLDER | --bert FOLDER) [--parts A,B] [--seeds 1,2,3] [--jobs 4]
+    python -m benchmarks.tagging --data GUM (--texts FOLDER | --bert FOLDER) [--parts A,B] [--seeds 1,2,3] [--jobs 4]
     python -m benchmarks.tagging --data GUM --tiny
 
 GUM holds train.trees.gz, dev.trees.gz and test.trees.gz, one tree per line, of which `benchmarks.tree_columns` makes
@@ -9,13 +9,15 @@ seed is trained and evaluated in a process of its own, `--jobs` of them side by 
 
 speech       recipes/gum-pos.toml: from scratch
 speech_bert  recipes/gum-pos-bert.toml: from the BERT in the folder --bert, or from one that is trained first by
-             recipes/bert-wikitext2.toml on WikiText-2's files
+             recipes/bert-english.toml on the files that it names
 chunks       recipes/gum-chunks.toml: base noun phrases, with a CRF
 cost         speed of training with a CRF divided by that without one, on parts of speech, by a Transformer encoder; one
              after the other with nothing beside them, whatever --jobs is
 
-Records tagging.json: `accuracy`, `accuracy_bert`, `chunk_f1` (means over seeds) and `crf_cost`; in `details` the values
-of each seed, the baseline (each word's most frequent label) and the speeds. --tiny takes a few sentences and steps on a
+Records tagging.json: `accuracy`, `accuracy_bert`, `chunk_f1` (means over seeds) and `crf_cost`. The corpus withholds
+the words of some sentences, one in sixteen, and has underscores in their place: figures with `_written` are those of
+the other sentences. In `details` are the values of each seed, the baseline (each word's most frequent label) and the
+speeds. --tiny takes a few sentences and steps on a
 CPU, to see that it works, and records nothing.
 """
 
@@ -46,9 +48,10 @@ FIGURES: Final[Mapping[str, tuple[str, str]]] = {  # the figure of each part, an
     "speech_bert": ("accuracy_bert", "accuracy"),
     "chunks": ("chunk_f1", "f1"),
 }
+WRITTEN: Final = "written"  # the test sentences whose words the corpus has
 COST: Final = "cost"
 PARTS: Final = (*RECIPES, COST)
-BERT: Final = "bert-wikitext2"
+BERT: Final = "bert-english"
 ENCODER: Final = '{ family = "transformer", width = 256, heads = 4, layers = 4, inner = 1024 }'
 SPEED: Final = (  # a recipe whose speed is measured
     f"model.encoder={ENCODER}", "data.batch_tokens=4096", "train.label_smoothing=0.0", "train.steps=600",
@@ -80,8 +83,10 @@ class Cell(cells.Cell):
     def _scores(self) -> dict[str, Any]:
         start = [f"train.start_from={self.options.bert}"] if self.part == "speech_bert" else []
         made = self._train(RECIPES[self.part], "run", start, TINY_PART.get(self.part, ()))
-        (scored,) = evaluate(made).values()
-        return {**{score.name: score.value for score in scored.scores()}, **describe_training(made)}
+        scored, written = evaluate(made).values()
+        scores = {score.name: score.value for score in scored.scores()}
+        of_written = {f"{score.name}_written": score.value for score in written.scores()}
+        return {**scores, **of_written, **describe_training(made)}
 
     def _speeds(self) -> dict[str, Any]:
         speeds = {}
@@ -96,6 +101,9 @@ class Cell(cells.Cell):
 
     def _train(self, recipe: str, name: str, settings: Sequence[str], tiny: Sequence[str]) -> Path:
         given = [f"data.folder={columns_of(self.options)}", f"train.seed={self.seed}", *settings]
+        label = 3 if self.part == "chunks" else 2
+        tests = [f'{{ conll = "{name}.conll", label = {label}, name = "{name}" }}' for name in ("test", WRITTEN)]
+        given.append(f"data.test=[{', '.join(tests)}]")
         small = [*TINY, *tiny] if self.options.tiny else []
         run = self.folder / name
         train(load_recipe(recipe, [*given, *small, *self.options.set]), run, resume=True)
@@ -120,11 +128,18 @@ def write_all_columns(options: argparse.Namespace) -> None:
         (folder / f"{split}.conll").write_text("\n\n".join(sentences[:TINY_SENTENCES]), encoding="utf-8")
 
 
+def write_written(columns: Path) -> None:
+    """Write the test sentences whose words the corpus has: the others have underscores in their place."""
+    sentences = (columns / "test.conll").read_text(encoding="utf-8").strip().split("\n\n")
+    kept = [text for text in sentences if not any(set(row.split()[0]) == {"_"} for row in text.splitlines())]
+    (columns / f"{WRITTEN}.conll").write_text("\n\n".join(kept) + "\n", encoding="utf-8")
+
+
 def train_bert(options: argparse.Namespace) -> Path:
-    """Train the BERT that one part starts from, on WikiText-2."""
+    """Train the BERT that one part starts from."""
     run: Path = options.runs / BERT
     small = [*TINY, *TINY_PART[BERT], "data.batch_tokens=2048"] if options.tiny else []
-    train(load_recipe(BERT, [f"data.folder={options.wikitext}", *small, *options.set]), run, resume=True)
+    train(load_recipe(BERT, [f"data.folder={options.texts}", *small, *options.set]), run, resume=True)
     return run
 
 
@@ -153,6 +168,7 @@ def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> tuple[dict[str,
     figures = {figure: round(mean(values), 4)}
     if len(values) > 1:
         figures[f"{figure}_sd"] = round(stdev(values), 4)
+    figures[f"{figure}_{WRITTEN}"] = round(mean(one[f"{score}_{WRITTEN}"] for one in found), 4)
     return figures, {part: [dict(one) for one in found]}
 
 
@@ -181,14 +197,15 @@ def seeds_of(part: str, seeds: Sequence[int]) -> Sequence[int]:
 
 def check(options: argparse.Namespace, parts: Sequence[str]) -> str | None:
     """Return what is wrong with the options for these parts."""
-    if "speech_bert" in parts and options.bert is None and options.wikitext is None:
-        return "--bert or --wikitext: say which BERT speech_bert starts from, or leave the part out of --parts"
+    if "speech_bert" in parts and options.bert is None and options.texts is None:
+        return "--bert or --texts: say which BERT speech_bert starts from, or leave the part out of --parts"
     return None
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
     """Train and evaluate every cell that is not known yet; return an exit code."""
     write_all_columns(options)
+    write_written(columns_of(options))
     if "speech_bert" in parts and options.bert is None:
         options.bert = train_bert(options)
     failed: dict[str, str] = {}
@@ -204,5 +221,5 @@ if __name__ == "__main__":
     parser = cells.make_parser(__doc__, NAME, PARTS)
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="GUM's trees")
     parser.add_argument("--bert", type=Path, metavar="FOLDER", help="a trained BERT, for speech_bert")
-    parser.add_argument("--wikitext", type=Path, metavar="FOLDER", help="WikiText-2, to train that BERT on")
+    parser.add_argument("--texts", type=Path, metavar="FOLDER", help="texts to train that BERT on")
     cells.run_program(parser, PARTS, Cell, run, check)
