@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
+    from heedful.tasks.pictures.caption.model import Caption, Captioner
     from heedful.tasks.pictures.classify.model import PictureClassifier
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.shared.explaining.explanation import (
@@ -61,6 +62,8 @@ __all__ = [
     "AttentionWeights",
     "Callback",
     "Candidate",
+    "Caption",
+    "Captioner",
     "Checkpoint",
     "Classification",
     "Comparison",
@@ -114,6 +117,8 @@ _HOMES = {  # modules that are imported when a name is first used
     "AttentionWeights": "heedful.tasks.shared.explaining.explanation",
     "Callback": "heedful.runs.callbacks",
     "Candidate": "heedful.tasks.fill.model",
+    "Caption": "heedful.tasks.pictures.caption.model",
+    "Captioner": "heedful.tasks.pictures.caption.model",
     "Checkpoint": "heedful.runs.callbacks",
     "Classification": "heedful.tasks.classify.model",
     "Comparison": "heedful.lab.compare",

@@ -16,6 +16,7 @@ RUNNING = {"text": "train.txt"}
 CORPORA: dict[str, dict[str, Any]] = {
     "classifier": LABELLED,
     "picture_classifier": {"builtin": "scenes"},
+    "captioner": {"builtin": "scenes"},
     "tagger": {"conll": "train.conll"},
     "bert": RUNNING,
     "language": RUNNING,

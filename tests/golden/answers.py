@@ -30,6 +30,8 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
         return _trees(model, asked)
     if "pictures" in asked:
         return _picture_classes(model, asked)
+    if "captions" in asked:
+        return _captions(model, asked)
     if "tag" in asked:
         return _labels(model, asked)
     return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
@@ -97,13 +99,31 @@ def _classifications(model: Any, asked: Mapping[str, Any]) -> Json:
     }
 
 
-def _picture_classes(model: Any, asked: Mapping[str, Any]) -> Json:
-    """Classify pictures of these sizes, whose pixels are made by a formula."""
-    pictures = [
+def _pictures(sizes: Sequence[Sequence[int]]) -> list[Any]:
+    """Return pictures of these sizes, whose pixels are made by a formula."""
+    return [
         np.fromfunction(lambda y, x, c, n=number: (7 * y + (5 + n) * x + 60 * c) % 256, (*size, 3)).astype(np.uint8)
-        for number, size in enumerate(asked["pictures"])
+        for number, size in enumerate(sizes)
     ]
-    said = model.classify(pictures)
+
+
+def _captions(model: Any, asked: Mapping[str, Any]) -> Json:
+    pictures = _pictures(asked["captions"])
+    beam = model.caption_detailed(pictures, beam=3, nbest=2, max_extra=12)
+    return {
+        "texts": model.caption(pictures, beam=1, max_extra=12),
+        "beam": [
+            [
+                {"text": one.text, "tokens": [*one.tokens], "log_probability": one.log_probability, "score": one.score}
+                for one in found
+            ]
+            for found in beam
+        ],
+    }
+
+
+def _picture_classes(model: Any, asked: Mapping[str, Any]) -> Json:
+    said = model.classify(_pictures(asked["pictures"]))
     return {
         "labels": [*model.labels],
         "classified": [{"labels": [*each.labels], "probabilities": dict(each.probabilities)} for each in said],

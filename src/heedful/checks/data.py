@@ -12,6 +12,7 @@ from heedful.checks.findings import Finding, Part
 from heedful.checks.rows import labels_of_task
 from heedful.checks.running_text import find_text_problems, find_window_problems
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.captions import CaptionCorpus
 from heedful.config.corpora.questions import QuestionCorpus
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.recipe import Recipe
@@ -71,7 +72,7 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         found += find_window_problems(recipe, by_part["train"])
     elif isinstance(by_part["train"][0].corpus, QuestionCorpus):
         found += _find_answer_problems(by_part["train"], data.folder, most)
-    elif not by_part["train"][0].form.paired and not isinstance(by_part["train"][0].corpus, TreeCorpus):
+    elif not by_part["train"][0].form.paired and not isinstance(by_part["train"][0].corpus, TreeCorpus | CaptionCorpus):
         found += find_text_problems(recipe, by_part["train"])
     return CheckedData(tuple(linted), tuple(found))
 

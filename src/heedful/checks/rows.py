@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from heedful.checks.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.captions import CaptionCorpus
 from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus
 from heedful.config.corpora.questions import QuestionCorpus
 from heedful.config.corpora.texts import PlainTexts
@@ -19,6 +20,7 @@ from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
+from heedful.data.pictures.captions import read_captioned
 from heedful.data.text_form import TextForm
 
 Labels = Literal["one", "several", "words"] | None  # labels of a text: one per word, or None if the task reads none
@@ -70,6 +72,9 @@ _TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # lo
 _DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
 _TREES: Final = RowForm("sentences", ("text",), TREE_KINDS)
 _QUESTIONS: Final = RowForm("questions", ("text",), _WITHOUT_LENGTHS)  # with their texts
+_CAPTIONS: Final = RowForm("captions", ("text",), _WITHOUT_LENGTHS).without(  # pictures may be described alike
+    "repeated", "source_seen", "pair_seen"
+)
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
 
 
@@ -94,6 +99,8 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
         return _QUESTIONS
     if isinstance(corpus, TreeCorpus):
         return _TREES
+    if isinstance(corpus, CaptionCorpus):
+        return _CAPTIONS
     if running:
         return _DOCUMENTS
     if labels == "words":
@@ -114,6 +121,12 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
         return (
             Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)
             for asked in read_questions(corpus, data.folder)
+        )
+    if isinstance(corpus, CaptionCorpus):
+        return (
+            Row(text, "", line)
+            for one in read_captioned(corpus, data.folder, form)
+            for text, line in zip(one.captions, one.lines, strict=True)
         )
     if labels == "words":
         return (

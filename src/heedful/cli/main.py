@@ -31,6 +31,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
     "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input."),
+    "caption": ("heedful.cli.verbs.caption", "Describe pictures in sentences."),
     "answer": ("heedful.cli.verbs.answer", "Answer questions about a text with spans of the text."),
     "tag": ("heedful.cli.verbs.tag", "Label the words of sentences."),
     "parse": ("heedful.cli.verbs.parse", "Parse sentences into constituency trees."),

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_type_hints
@@ -13,6 +13,7 @@ from heedful.cli import messages
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
+    from heedful.decode.settings import Sampling
     from heedful.tasks.shared.sequences.search_options import DecodeOptions
     from heedful.tasks.shared.sequences.search_options import WordOptions as GivenWords
 
@@ -202,6 +203,76 @@ class DecodingOptions:
                 f"--length-shift applies to the shifted length penalty, but the kind is {kind}: "
                 "add --length-penalty-kind shifted."
             )
+
+
+# --- sampling -----------------------------------------------------------------------------------------------------
+
+_SAMPLING: Final = "Sampling"
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How to sample translations or captions at random."""
+
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Sample at random instead of searching; --n-best is the number of samples per input.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = False
+    temperature: Annotated[
+        float,
+        typer.Option(
+            "--temperature",
+            help="Below 1 favours likely tokens, above 1 unlikely ones.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = 1.0
+    top_k: Annotated[
+        int,
+        typer.Option("--top-k", help="Sample from the k most likely tokens; 0 is all.", rich_help_panel=_SAMPLING),
+    ] = 0
+    top_p: Annotated[
+        float,
+        typer.Option(
+            "--top-p",
+            help="Nucleus sampling: the smallest set of tokens with this total probability.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = 1.0
+    seed: Annotated[
+        int,
+        typer.Option("--seed", help="The same seed draws the same samples.", rich_help_panel=_SAMPLING),
+    ] = 0
+
+    def check(self, beam: int | None, mbr: int | None = None) -> None:
+        """Refuse options that would do nothing."""
+        chosen, defaults = asdict(self), asdict(SamplingOptions())
+        of_both = ("seed",) if mbr else ()
+        idle = next((name for name, value in chosen.items() if value != defaults[name] and name not in of_both), None)
+        if self.sample and mbr:
+            raise UserError("--mbr draws samples of its own and chooses one: leave out --sample.")
+        if idle and not self.sample:
+            own = ", or --mbr-temperature for those of --mbr" if mbr and idle == "temperature" else ""
+            raise UserError(f"{flag(idle)} applies to sampling: add --sample{own}.")
+        if self.sample and beam is not None and beam > 1:
+            raise UserError("--sample does not use a beam: leave out --beam; --n-best is the number of samples.")
+
+    def seeding(self, decoding: "DecodeOptions") -> "DecodeOptions":
+        """Return the options of a search, with --seed as that of --mbr where both are given."""
+        if self.sample or not self.seed or "mbr_seed" in decoding:
+            return decoding
+        return {**decoding, "mbr_seed": self.seed}
+
+    def settings(self, samples: int) -> "Sampling | None":
+        """Return the settings of the search; None without --sample."""
+        if not self.sample:
+            return None
+        from heedful.decode.settings import Sampling
+
+        return Sampling(self.temperature, self.top_k, self.top_p, samples, self.seed)
 
 
 # --- words of translations ----------------------------------------------------------------------------------------

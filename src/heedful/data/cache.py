@@ -195,7 +195,8 @@ def _describe(path: Path) -> str:
             rows = max(stream["sentences"] for stream in streams.values())
             if "pixels" in streams:
                 return f"{rows:,} pictures of {streams['pixels']['tokens']:,} pixels"
-            tokens = ", ".join(f"{stream['tokens']:,} {name}" for name, stream in streams.items() if name != "label")
+            named = {name: stream["tokens"] for name, stream in streams.items() if name not in ("label", "picture")}
+            tokens = ", ".join(f"{count:,} {name}" for name, count in named.items())
             return f"corpus of {rows:,} rows; tokens: {tokens}"
         if (path / "tokenizer.json").exists():
             model = json.loads((path / "tokenizer.json").read_bytes())["model"]

@@ -144,7 +144,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
 def _run(
     recipe: Recipe, prepared: Prepared, feed: TrainingFeed[Any], device: torch.device, precision: torch.dtype
 ) -> RunPlan:
-    plan, sides = plan_epoch(feed), recipe.rules.vocabularies
+    plan, sides = plan_epoch(feed), recipe.rules.sides
     lengths = {side: total(plan, number) for number, side in enumerate(sides)}
     tokens = {side: int(of_side.sum()) for side, of_side in lengths.items()}
     with torch.device("meta"):

@@ -86,7 +86,7 @@ def measure_memory(
     tokens = [int(side.sum()) for side in largest.lengths]
     shape = LargestBatch(
         batch.sentences,
-        dict(zip(recipe.rules.vocabularies, tokens, strict=True)),
+        dict(zip(recipe.rules.sides, tokens, strict=True)),
         max(int(side.max()) for side in largest.lengths),
     )
     kept = recipe.train.optimizer.moments + (recipe.train.moving_average is not None)

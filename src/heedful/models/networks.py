@@ -10,6 +10,7 @@ from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.windows import WindowBatch
+from heedful.data.pictures.caption_batches import CaptionBatch
 from heedful.data.tokenize.tokenizer import END
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
@@ -49,6 +50,22 @@ class EncoderDecoder(Generator):
     def next_token_states(self, batch: PairBatch) -> Float[Tensor, "N E"]:
         """Return one vector for each target token, to predict it by."""
         return self.states(batch.source, batch.target)
+
+
+class PictureCaptioner(EncoderDecoder):
+    """An encoder of pictures with any decoder over the vectors of their patches."""
+
+    def next_token_states(self, batch: CaptionBatch) -> Float[Tensor, "N E"]:  # type: ignore[override]
+        """Return one vector for each token of the captions, to predict it by."""
+        return self.decoder.states(batch.target, self.encoder(batch.pictures))  # type: ignore[arg-type]
+
+
+class MemoryReader(Generator):
+    """A decoder over memories that were encoded before: what a search is given where the source is not text."""
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Identity(), decoder  # type: ignore[assignment]
 
 
 class LanguageModel(Generator):

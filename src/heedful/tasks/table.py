@@ -9,6 +9,7 @@ from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
 from heedful.tasks.parse.task import ParseTask
+from heedful.tasks.pictures.caption.task import CaptionTask
 from heedful.tasks.pictures.classify.task import ClassifyPicturesTask
 from heedful.tasks.protocol import Task
 from heedful.tasks.tag.task import TagTask
@@ -19,6 +20,7 @@ _ALL: Final[tuple[Task, ...]] = (
     ParseTask(),
     ClassifyTask(),
     ClassifyPicturesTask(),
+    CaptionTask(),
     TagTask(),
     FillTask(),
     GenerateTask(),

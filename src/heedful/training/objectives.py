@@ -253,6 +253,18 @@ class PictureClasses(PredictiveObjective[PictureBatch, ClassPrediction]):
         return batch.tokens
 
 
+class Captions(NextToken):
+    """Label-smoothed cross-entropy of each token of a caption, after random changes of the pictures."""
+
+    def __init__(self, smoothing: float, augmentation: Augmentation) -> None:
+        super().__init__(smoothing)
+        self.augmentation = augmentation
+
+    def draw(self, batch: Any) -> Any:
+        """Change the pictures."""
+        return replace(batch, pictures=self.augmentation.move(batch.pictures))
+
+
 class WordLabels(PredictiveObjective[TaggedBatch, ClassPrediction]):
     """Label-smoothed cross-entropy of the label of each word."""
 

@@ -1,4 +1,4 @@
-"""Classifiers of pictures whose bundles are golden."""
+"""Classifiers and captioners of pictures whose bundles are golden."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,6 +12,16 @@ valid = { builtin = "scenes", label = "number", part = "valid", count = 20 }
 batch_tokens = 340
 """
 _ASKED: Final = {"pictures": [[64, 64], [64, 64], [40, 72], [17, 33]]}  # heights and widths
+
+_CAPTIONED: Final = """
+[data]
+train = { builtin = "scenes", count = 60 }
+valid = { builtin = "scenes", part = "valid", count = 20 }
+batch_tokens = 340
+
+[tokenizer]
+kind = "word"
+"""
 
 PICTURES: Final[Mapping[str, Golden]] = {
     "pictures-vit": Golden(
@@ -35,6 +45,31 @@ pool = "attention"
 """,
         _ASKED,
         steps=30,
+        lr=0.01,
+    ),
+    "captions-transformer": Golden(
+        _CAPTIONED,
+        """
+[model]
+family = "captioner"
+encoder = { family = "vit", width = 12, heads = 2, layers = 1, inner = 24, patch = 16, grid = 4, dropout = 0.0 }
+decoder = { family = "transformer", width = 12, heads = 2, layers = 2, inner = 24, dropout = 0.0 }
+""",
+        {"captions": [[64, 64], [40, 72]]},
+        steps=60,
+        lr=0.01,
+    ),
+    "captions-recurrent": Golden(
+        _CAPTIONED,
+        """
+[model]
+family = "captioner"
+encoder = { family = "convolutional", width = 8, stages = 4, depth = 1, positions = "sinusoidal", dropout = 0.0 }
+decoder = { family = "recurrent", width = 12, wiring = "luong", dropout = 0.0 }
+tie = "decoder"
+""",
+        {"captions": [[64, 64], [40, 72]]},
+        steps=60,
         lr=0.01,
     ),
 }

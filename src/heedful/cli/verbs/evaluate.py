@@ -48,8 +48,8 @@ def command(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Translators: bleu, chrf, ter, exact_match, edit_distance, per, wer (default: those of the recipe); "
-            "repeatable.",
+            help="Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer (default: those of "
+            "the recipe); repeatable.",
         ),
     ] = None,
     to: ToOption = None,
@@ -99,6 +99,7 @@ def command(
 
     Translators: BLEU and chrF, or other metrics, with their signatures, and the
     perplexity of the references. Classifiers: accuracy and F1, and which classes are confused.
+    Captioners: exact matches, BLEU and chrF.
     Taggers: accuracy, and precision, recall and F1 of spans.
     Parsers: labelled precision, recall and F1 of brackets, as evalb has them.
     Masked language models: how many masks are filled correctly, and perplexity.

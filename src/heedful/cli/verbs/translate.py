@@ -18,11 +18,11 @@ from heedful.cli.options import (
     OutputOption,
     PrecisionOption,
     RawOption,
+    SamplingOptions,
     TextOption,
     ToOption,
     WithOption,
     WordOptions,
-    flag,
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
@@ -30,78 +30,11 @@ from heedful.columns import one_column, one_line
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.decode.settings import Sampling
     from heedful.tasks.shared.explaining.explanation import Explanation
     from heedful.tasks.shared.sequences.search_options import DecodeOptions
     from heedful.tasks.translate.model import Translation
 
-_SAMPLING: Final = "Sampling"
 _RESULTS: Final = "Results"
-
-
-@dataclass(frozen=True)
-class SamplingOptions:
-    """How to sample translations at random."""
-
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help="Sample translations at random instead of searching; --n-best is their number per line.",
-            rich_help_panel=_SAMPLING,
-        ),
-    ] = False
-    temperature: Annotated[
-        float,
-        typer.Option(
-            "--temperature",
-            help="Below 1 favours likely tokens, above 1 unlikely ones.",
-            rich_help_panel=_SAMPLING,
-        ),
-    ] = 1.0
-    top_k: Annotated[
-        int,
-        typer.Option("--top-k", help="Sample from the k most likely tokens; 0 is all.", rich_help_panel=_SAMPLING),
-    ] = 0
-    top_p: Annotated[
-        float,
-        typer.Option(
-            "--top-p",
-            help="Nucleus sampling: the smallest set of tokens with this total probability.",
-            rich_help_panel=_SAMPLING,
-        ),
-    ] = 1.0
-    seed: Annotated[
-        int,
-        typer.Option("--seed", help="The same seed draws the same translations.", rich_help_panel=_SAMPLING),
-    ] = 0
-
-    def check(self, beam: int | None, mbr: int | None) -> None:
-        """Refuse options that would do nothing."""
-        chosen, defaults = asdict(self), asdict(SamplingOptions())
-        of_both = ("seed",) if mbr else ()
-        idle = next((name for name, value in chosen.items() if value != defaults[name] and name not in of_both), None)
-        if self.sample and mbr:
-            raise UserError("--mbr draws samples of its own and chooses one: leave out --sample.")
-        if idle and not self.sample:
-            own = ", or --mbr-temperature for those of --mbr" if mbr and idle == "temperature" else ""
-            raise UserError(f"{flag(idle)} applies to sampling: add --sample{own}.")
-        if self.sample and beam is not None and beam > 1:
-            raise UserError("--sample does not use a beam: leave out --beam; --n-best is the number of samples.")
-
-    def seeding(self, decoding: "DecodeOptions") -> "DecodeOptions":
-        """Return the options of a search, with --seed as that of --mbr where both are given."""
-        if self.sample or not self.seed or "mbr_seed" in decoding:
-            return decoding
-        return {**decoding, "mbr_seed": self.seed}
-
-    def settings(self, samples: int) -> "Sampling | None":
-        """Return the settings of the search; None without --sample."""
-        if not self.sample:
-            return None
-        from heedful.decode.settings import Sampling
-
-        return Sampling(self.temperature, self.top_k, self.top_p, samples, self.seed)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
+from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.corpora.pictures import (
     BuiltinPictures,
@@ -33,7 +34,7 @@ def _corpus_form(value: Any) -> str:
         name = value["builtin"] if isinstance(value, dict) else value.builtin
         return _GENERATED.get(str(name), form)
     if form in ("tsv", "csv", "jsonl") and has("picture"):
-        return f"{form}_pictures"
+        return f"{form}_captions" if has("caption") else f"{form}_pictures"
     if form == "jsonl" and any(map(has, ("question", "answer"))):
         return "jsonl_questions"
     if form in ("tsv", "csv", "jsonl"):
@@ -63,6 +64,9 @@ AnyCorpus = Annotated[
     | Annotated[TsvPictures, Tag("tsv_pictures")]
     | Annotated[CsvPictures, Tag("csv_pictures")]
     | Annotated[JsonlPictures, Tag("jsonl_pictures")]
+    | Annotated[TsvCaptions, Tag("tsv_captions")]
+    | Annotated[CsvCaptions, Tag("csv_captions")]
+    | Annotated[JsonlCaptions, Tag("jsonl_captions")]
     | Annotated[IdxPictures, Tag("idx")]
     | Annotated[NpzPictures, Tag("npz")]
     | Annotated[BuiltinPictures, Tag("builtin_pictures")],

@@ -53,7 +53,8 @@ class Corpus(Section):
     @property
     def has_header(self) -> bool:
         """Whether the first line has the names of columns: it says so, or a column is given by its name."""
-        columns = (getattr(self, key, None) for key in ("source", "target", "text", "second", "picture", "label"))
+        keys = ("source", "target", "text", "second", "picture", "caption", "label")
+        columns = (getattr(self, key, None) for key in keys)
         header = getattr(self, "header", None)  # None: not a table
         return header is not None and (header or any(isinstance(column, str) for column in columns))
 

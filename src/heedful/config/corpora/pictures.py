@@ -122,13 +122,16 @@ class NpzPictures(PicturesCorpus):
 
 
 class BuiltinPictures(GeneratedCorpus):
-    """Pictures of scenes from a generator that ships with Heedful: three to five shapes of 64 x 64 pixels."""
+    """Pictures of scenes from a generator that ships with Heedful: three to five shapes in 64 x 64 pixels.
+
+    Each has a label and a sentence.
+    """
 
     frozen_kind = "BuiltinPictures"
 
     builtin: Literal["scenes"]
     label: Literal["shape", "colour", "number"] = "number"
-    """What the label is: shape or colour of the first thing, at the top left, or the number of things."""
+    """Label for a classifier: shape or colour of the first thing, at the top left, or the number of things."""
 
 
 PictureCorpus = FolderPictures | TsvPictures | CsvPictures | JsonlPictures | IdxPictures | NpzPictures | BuiltinPictures

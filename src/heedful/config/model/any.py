@@ -13,7 +13,7 @@ from heedful.config.model.encoders import (
     TransformerEncoderTable,
 )
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
-from heedful.config.model.mixed import MixedModel
+from heedful.config.model.mixed import CaptionerModel, MixedModel
 from heedful.config.model.pictures import (
     AnyPictureEncoder,
     PictureClassifierModel,
@@ -30,6 +30,7 @@ AnyModel = Annotated[
     | MixedModel
     | ClassifierModel
     | PictureClassifierModel
+    | CaptionerModel
     | TaggerModel
     | ReaderModel
     | BertModel
@@ -54,7 +55,7 @@ def text_encoder(model: AnyModel) -> AnyEncoder | None:
             return model.encoder
         case BertModel() | LanguageModelTable():
             return model
-        case TransformerModel() | RecurrentModel() | MixedModel() | PictureClassifierModel():
+        case TransformerModel() | RecurrentModel() | MixedModel() | PictureClassifierModel() | CaptionerModel():
             return None
         case _:
             assert_never(model)
@@ -102,6 +103,9 @@ def least_parameters(
             return model.buckets * model.width if model.ngrams > 1 else 0
         case MixedModel():
             return sum(table.layers * table.width**2 for table in model.sides)
+        case CaptionerModel():
+            layers = model.decoder.decoder_layers or model.decoder.layers
+            return least_parameters(model.encoder) + layers * model.decoder.width**2
         case LanguageModelTable():
             return least_parameters(model.decoder)
         case ClassifierModel() | TaggerModel() | ReaderModel() | PictureClassifierModel():

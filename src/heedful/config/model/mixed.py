@@ -1,10 +1,11 @@
-"""The [model] table of an encoder of one family with a decoder of another."""
+"""The [model] tables of an encoder of one family with a decoder of another: of texts, and of pictures to texts."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_serializer, model_validator
 
-from heedful.config.model.attention import Tie
+from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES, Tie
+from heedful.config.model.pictures import AnyPictureEncoder, PictureTransformerTable
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.section import Section
@@ -51,26 +52,98 @@ class MixedModel(Section):
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
         for side, table in (("encoder", self.encoder), ("decoder", self.decoder)):
-            if "tie" in table.model_fields_set:
-                raise ValueError(f"`tie` belongs to the whole model: move it out of `{side}`")
-            if isinstance(table, TransformerModel) and table.norm in ("tfixup", "deepnorm"):
-                raise ValueError(
-                    f'`{side}.norm` is "{table.norm}", whose constants are those of two Transformers: use "rezero" '
-                    'or "pre"'
-                )
+            _check_part(side, table)
         if self.tie == "all" and self.encoder.embedding_width != self.decoder.embedding_width:
             raise ValueError(
                 f'`tie` must be "decoder" or "none" where embeddings are {self.encoder.embedding_width} and '
                 f'{self.decoder.embedding_width} wide, but is "all"'
             )
-        if isinstance(self.decoder, RecurrentModel):
-            if self.tie != "none" and self.decoder.embedding_width != self.decoder.width:
-                raise ValueError(
-                    f'`tie` must be "none" where the decoder\'s embeddings ({self.decoder.embedding_width}) are not as '
-                    f'wide as its states ({self.decoder.width}), but is "{self.tie}"'
-                )
-            self.decoder.check_widths(self.memory_width)
+        _check_decoder(self.decoder, self.tie, self.memory_width)
         return self
+
+
+_OF_AN_ENCODER: Final = ("encoder_width", "bidirectional", "reverse_source")  # keys of a recurrent encoder
+
+
+class CaptionerModel(Section):
+    """An encoder of pictures with a decoder of texts, which attends to the patches, or starts from their mean.
+
+    A recurrent decoder of the wiring "sutskever" or "cho" knows a picture by one vector, the mean of its patches.
+    """
+
+    family: Literal["captioner"]
+    encoder: Annotated[AnyPictureEncoder, Field(discriminator="family")] = PictureTransformerTable()
+    """Family and shape of the encoder of pictures."""
+    decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
+    """Model table of the decoder."""
+    tie: Literal["decoder", "none"] = "none"
+    """Shared matrices: the decoder's embedding and the output layer, or none."""
+
+    @field_serializer("decoder")
+    def _without_tie(self, table: TransformerModel | RecurrentModel) -> dict[str, Any]:
+        """Leave out `tie`, which belongs to the whole model: a table that sets it would be refused when read again."""
+        return table.model_dump(exclude={"tie"})
+
+    @property
+    def width(self) -> int:
+        """Width of the decoder's states."""
+        return self.decoder.width
+
+    @property
+    def memory_width(self) -> int:
+        """Width of the encoder's output for a patch."""
+        return self.encoder.memory_width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a caption, `</s>` included, and the key that sets it; None where there is no limit."""
+        end = self.decoder.longest
+        return end and (end[0], f"decoder.{end[1]}")
+
+    @model_validator(mode="after")
+    def _decoder_fits_pictures(self) -> Self:
+        decoder = self.decoder
+        _check_part("decoder", decoder)
+        if isinstance(decoder, RecurrentModel):
+            defaults = {key: type(decoder).model_fields[key].default for key in _OF_AN_ENCODER}
+            for key, default in defaults.items():
+                if getattr(decoder, key) != default:
+                    raise ValueError(
+                        f"`decoder.{key}` applies to a recurrent encoder, but this one reads pictures: leave it out"
+                    )
+            if decoder.window != "global":
+                raise ValueError(
+                    f'`decoder.window = "{decoder.window}"` moves along a sentence, not over patches: leave it out'
+                )
+        aligned_by = decoder.aligned_by if isinstance(decoder, RecurrentModel) else decoder.alignment
+        if aligned_by in (*FIXED_LENGTH, *SEVERAL_PLACES):
+            raise ValueError(
+                f'`decoder.alignment = "{aligned_by}"` scores places in a sentence, not patches: choose another'
+            )
+        _check_decoder(decoder, self.tie, self.memory_width)
+        return self
+
+
+def _check_part(side: str, table: TransformerModel | RecurrentModel) -> None:
+    """Refuse keys that a part of a model cannot have."""
+    if "tie" in table.model_fields_set:
+        raise ValueError(f"`tie` belongs to the whole model: move it out of `{side}`")
+    if isinstance(table, TransformerModel) and table.norm in ("tfixup", "deepnorm"):
+        raise ValueError(
+            f'`{side}.norm` is "{table.norm}", whose constants are those of two Transformers: use "rezero" or "pre"'
+        )
+
+
+def _check_decoder(decoder: TransformerModel | RecurrentModel, tie: Tie, memory_width: int) -> None:
+    """Refuse a recurrent decoder whose widths do not fit its output layer or the memory."""
+    if not isinstance(decoder, RecurrentModel):
+        return
+    if tie != "none" and decoder.embedding_width != decoder.width:
+        raise ValueError(
+            f'`tie` must be "none" where the decoder\'s embeddings ({decoder.embedding_width}) are not as wide as its '
+            f'states ({decoder.width}), but is "{tie}"'
+        )
+    decoder.check_widths(memory_width)
 
 
 PairModel = TransformerModel | RecurrentModel | MixedModel  # tables of networks that map one sequence to another

@@ -82,8 +82,19 @@ class PictureConvolutionsTable(Section):
     """Number of stages. Each halves height and width."""
     depth: Layers = 2
     """Number of convolutions of a stage."""
+    positions: Literal["none", "sinusoidal"] = "none"
+    """Whether sinusoids of row and column are added to the features, half the width for each.
+
+    A decoder that attends to them needs positions to know where things are.
+    """
     dropout: Share = 0.1
     """Dropout of the features after the last stage."""
+
+    @model_validator(mode="after")
+    def _positions_fit_width(self) -> Self:
+        if self.width % 4 and self.positions == "sinusoidal":
+            raise ValueError(f"`width` must be a multiple of 4 for sinusoidal positions, but is {self.width}")
+        return self
 
     @property
     def patch(self) -> int:

@@ -5,7 +5,7 @@ from typing import Final
 from heedful.config.corpora.any import SPLITS, AnyCorpus
 from heedful.config.corpora.pictures import PictureCorpus
 from heedful.config.data import Data
-from heedful.config.model.pictures import PictureClassifierModel
+from heedful.config.model.pictures import AnyPictureEncoder, PictureClassifierModel
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.tables import Tables
 from heedful.config.tokenizer import ByteBpe
@@ -28,9 +28,14 @@ def _check(recipe: Tables) -> None:
             raise ValueError(f"`data.{key}` applies to texts, and a classifier of pictures reads none: leave it out")
     if any(corpus.to for split in SPLITS for corpus in getattr(data, split)):
         raise ValueError("`to` is the target language of a translator: leave it out")
+    check_patches(model.encoder, data)
+
+
+def check_patches(encoder: AnyPictureEncoder, data: Data) -> None:
+    """Refuse pictures with more patches than a batch may have, if their size is known."""
     size = data.pictures.size
     if size is not None:
-        tokens = -(-size[0] // model.encoder.patch) * -(-size[1] // model.encoder.patch) + model.encoder.class_token
+        tokens = -(-size[0] // encoder.patch) * -(-size[1] // encoder.patch) + encoder.class_token
         if tokens > data.batch_tokens:
             raise ValueError(
                 f"`data.batch_tokens` is {data.batch_tokens:,}, but a picture of {size[0]} x {size[1]} pixels has "

@@ -28,6 +28,7 @@ class TaskRules:
     takes: Callable[[AnyCorpus], bool]  # whether a corpus has the form that the task learns from
     needs: str  # what its corpora must have, in words
     vocabularies: tuple[str, ...]  # names of its tokenizers
+    more_sides: tuple[str, ...] = ()  # what a row of a batch has besides a text of each vocabulary: patches
     own_tokenizers: bool = True  # whether tokenizers of the caller's program can be used
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
     running: bool = False  # whether it reads running text in windows, line breaks included
@@ -57,6 +58,11 @@ class TaskRules:
         """Return the rules with metrics of the caller's program besides those of the task."""
         own = tuple(dict.fromkeys((*self.own_metrics, *metrics)))
         return replace(self, metrics={**self.metrics, **metrics}, own_metrics=own) if metrics else self
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Names of the parts of a row, each within `data.batch_tokens`."""
+        return self.vocabularies + self.more_sides
 
     @property
     def all_own_keys(self) -> tuple[str, ...]:

@@ -44,9 +44,9 @@ def collate(
     source_lengths, target_lengths = source_lengths + 1, target_lengths + 1  # each side has one marker
     source_layout, target_layout = layouts((source_lengths, target_lengths), static, multiple)
     return PairBatch(
-        Packed(_fill(source, source_lengths, source_layout.tokens, marker=END, at_end=True), source_layout),
-        Packed(_fill(target, target_lengths, target_layout.tokens, marker=BEGIN, at_end=False), target_layout),
-        _fill(target, target_lengths, target_layout.tokens, marker=END, at_end=True, rest=IGNORED),
+        Packed(with_marker(source, source_lengths, source_layout.tokens, marker=END, at_end=True), source_layout),
+        Packed(with_marker(target, target_lengths, target_layout.tokens, marker=BEGIN, at_end=False), target_layout),
+        with_marker(target, target_lengths, target_layout.tokens, marker=END, at_end=True, rest=IGNORED),
         sentences=len(indices),
         source_tokens=int(source_lengths.sum()),
         target_tokens=int(target_lengths.sum()),
@@ -88,7 +88,7 @@ def costs_of(stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Co
     return lengths_of(stores, "source", indices) + 1, lengths_of(stores, "target", indices) + 1
 
 
-def _fill(
+def with_marker(
     pieces: NDArray[np.int64], lengths: Lengths, tokens: int, *, marker: int, at_end: bool, rest: int = PAD
 ) -> Int[Tensor, "N"]:
     """Put a marker at the end or the beginning of every sentence, and `rest` into the dummies after them."""

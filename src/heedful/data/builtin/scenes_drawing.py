@@ -57,18 +57,34 @@ def draw_scene(scene: Scene, size: int = 64) -> NDArray[np.uint8]:
     """Return the picture of a scene: size x size x 3."""
     picture = np.full((size, size, 3), BACKGROUND, np.float64)
     for thing in scene.things:
-        cover = coverage(thing, size)[..., None]
-        picture += cover * (np.array(PAINT[thing.colour], np.float64) - picture)
+        rows, columns = _window(thing, size)
+        cover = _coverage(thing, size, rows, columns)[..., None]
+        part = picture[rows.start : rows.stop, columns.start : columns.stop]
+        part += cover * (np.array(PAINT[thing.colour], np.float64) - part)
     return np.floor(picture + 0.5).astype(np.uint8)
 
 
 def coverage(thing: Thing, size: int) -> Plane:
     """Return which share of each pixel a thing covers."""
+    return _coverage(thing, size, range(size), range(size))
+
+
+def _coverage(thing: Thing, size: int, rows: range, columns: range) -> Plane:
+    """Return which share of each pixel in some rows and columns a thing covers."""
     cell = size / CELLS
     middle_down, middle_right = (thing.row + 0.5 + thing.down) * cell, (thing.column + 0.5 + thing.right) * cell
-    places = np.arange(size) + 0.5
-    down, right = np.meshgrid(places - middle_down, places - middle_right, indexing="ij")
+    downs, rights = np.array(rows) + 0.5 - middle_down, np.array(columns) + 0.5 - middle_right
+    down, right = np.meshgrid(downs, rights, indexing="ij")
     return np.clip(0.5 - distance(thing.shape, down, right, RADII[thing.size] * cell), 0.0, 1.0)
+
+
+def _window(thing: Thing, size: int) -> tuple[range, range]:
+    """Return the rows and columns of pixels that a thing may cover."""
+    cell = size / CELLS
+    reach = RADII[thing.size] * cell + 1
+    middles = (thing.row + 0.5 + thing.down) * cell, (thing.column + 0.5 + thing.right) * cell
+    first, second = (range(max(0, int(at - reach)), min(size, math.ceil(at + reach))) for at in middles)
+    return first, second
 
 
 def distance(shape: str, down: Plane, right: Plane, radius: float) -> Plane:
@@ -76,15 +92,15 @@ def distance(shape: str, down: Plane, right: Plane, radius: float) -> Plane:
     if shape == "circle":
         return np.sqrt(down**2 + right**2) - radius * 0.9  # of a similar area as the others
     corners = np.array(CORNERS[shape]) * radius
-    nearest = np.full(down.shape, np.inf)
-    inside = np.zeros(down.shape, bool)
-    for (down_a, right_a), (down_b, right_b) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        edge_down, edge_right = down_b - down_a, right_b - right_a
-        along = ((down - down_a) * edge_down + (right - right_a) * edge_right) / (edge_down**2 + edge_right**2)
-        along = np.clip(along, 0.0, 1.0)
-        squares = (down - down_a - along * edge_down) ** 2 + (right - right_a - along * edge_right) ** 2
-        nearest = np.minimum(nearest, squares)
-        if edge_down:  # a ray to the right crosses this edge
-            between = (down_a <= down) != (down_b <= down)
-            inside ^= between & (right < right_a + (down - down_a) * edge_right / edge_down)
-    return np.where(inside, -1.0, 1.0) * np.sqrt(nearest)
+    down_a, right_a = corners.T[:, :, None, None]  # one plane per edge, from a corner a to the next one b
+    down_b, right_b = np.roll(corners, -1, axis=0).T[:, :, None, None]
+    edge_down, edge_right = down_b - down_a, right_b - right_a
+    along = ((down - down_a) * edge_down + (right - right_a) * edge_right) / (edge_down**2 + edge_right**2)
+    along = np.clip(along, 0.0, 1.0)
+    squares = (down - down_a - along * edge_down) ** 2 + (right - right_a - along * edge_right) ** 2
+    # A ray to the right crosses an edge; it crosses none that is level, which has no rows between its ends.
+    between = (down_a <= down) != (down_b <= down)
+    level = np.where(edge_down, edge_down, 1.0)
+    inside = np.logical_xor.reduce(between & (right < right_a + (down - down_a) * edge_right / level), axis=0)
+    nearest: Plane = np.where(inside, -1.0, 1.0) * np.sqrt(squares.min(axis=0))
+    return nearest

@@ -86,6 +86,8 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
             f"`{name}` is given in memory, but {rules.learner} learns from files: write one bracketed tree per line, "
             "and name the file by `trees` in the recipe."
         )
+    if rules.more_sides:
+        raise UserError(f"`{name}` is given in memory, but {rules.needs}.")
     if not rules.vocabularies:
         raise UserError(
             f"`{name}` is given in memory, but {rules.learner} learns from files: name them in the recipe, such as a "

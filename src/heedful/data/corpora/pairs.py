@@ -5,6 +5,7 @@ from itertools import zip_longest
 from typing import Final, assert_never
 
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, FiledPairs, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.corpora.pictures import (
     BuiltinPictures,
@@ -101,6 +102,9 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
             | TsvPictures()
             | CsvPictures()
             | JsonlPictures()
+            | TsvCaptions()
+            | CsvCaptions()
+            | JsonlCaptions()
             | IdxPictures()
             | NpzPictures()
             | BuiltinPictures()

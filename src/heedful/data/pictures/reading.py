@@ -132,15 +132,21 @@ def _jsonl_pictures(corpus: JsonlPictures, file: TextFile) -> Iterator[Picture]:
 
 
 def _picture_at(name: str, label: str, file: TextFile, where: str) -> Picture:
-    """Return the picture at a path that a row of a file names."""
-    if not name.strip():
-        raise UserError(f"{where} has no path of a picture: give one, or remove the row.")
+    """Return the picture at a path that a row of a file names, with its label."""
+    path = path_of(name, file, where)
     if not label:
         raise UserError(f"{where} has no label: every picture needs one.")
+    return Picture(path, label, str(path))
+
+
+def path_of(name: str, file: TextFile, where: str) -> Path:
+    """Return the path of a picture that a row of a file names."""
+    if not name.strip():
+        raise UserError(f"{where} has no path of a picture: give one, or remove the row.")
     path = locate(name.strip(), str(file.path.parent)).path
     if not path.is_file():
         raise UserError(f"{where} names the picture {path}, which is not a file.")
-    return Picture(path, label, str(path))
+    return path
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class PictureStores:
         )
 
         def build(staged: Path) -> None:
-            self._tell_size(corpus.title, len(pictures))
+            tell_size(self.progress, corpus.title, len(pictures), form, self.channels)
             types = {"pixels": pixel_stream(self.channels), "size": SIZE, "label": LABEL}
             write_store(staged, key, types, self._streams(pictures, classes), Counter())
 
@@ -81,18 +81,18 @@ class PictureStores:
         self.progress(f"{corpus.title}: {counted(len(store), 'picture')}")
         return store
 
-    def _tell_size(self, title: str, count: int) -> None:
-        """Tell what the cache will take, before it is written; unknown while pictures keep their own sizes."""
-        size = self.data.pictures.size
-        takes = ""
-        if size is not None:
-            takes = f", {count * size[0] * size[1] * self.channels / _MEBIBYTE:,.0f} MiB in the cache"
-        self.progress(f"decoding {title}: {counted(count, 'picture')}{takes}")
-
     def _streams(self, pictures: Iterable[Picture], classes: Iterable[int]) -> Iterator[Mapping[str, Ragged]]:
         decoded, labels = decode_all(pictures, self.data.pictures, self.channels), iter(classes)
         while chunk := list(islice(decoded, _CHUNK)):
             yield picture_streams(chunk, list(islice(labels, len(chunk))))
+
+
+def tell_size(progress: Say, title: str, count: int, form: PictureForm, channels: Channels) -> None:
+    """Tell what the cache will take, before it is written; unknown while pictures keep their own sizes."""
+    takes = ""
+    if form.size is not None:
+        takes = f", {count * form.size[0] * form.size[1] * channels / _MEBIBYTE:,.0f} MiB in the cache"
+    progress(f"decoding {title}: {counted(count, 'picture')}{takes}")
 
 
 def decode_all(pictures: Iterable[Picture], form: PictureForm, channels: Channels) -> Iterator[Pixels]:

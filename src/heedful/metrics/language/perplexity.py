@@ -13,6 +13,7 @@ import torch
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.windows import WindowBatch
+from heedful.data.pictures.caption_batches import CaptionBatch
 from heedful.models.protocols import NextTokenModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
@@ -43,7 +44,7 @@ class Likelihood:
 
 
 @torch.inference_mode()
-def likelihood(model: NextTokenModel[Any], batches: Iterable[PairBatch | WindowBatch]) -> Likelihood:
+def likelihood(model: NextTokenModel[Any], batches: Iterable[PairBatch | WindowBatch | CaptionBatch]) -> Likelihood:
     """Sum over the target tokens of all batches. The model is used as it is: put it into `eval` mode."""
     device = next(model.parameters()).device
     total = torch.zeros((), dtype=torch.float64, device=device)

@@ -10,20 +10,21 @@ from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.model.mixed import MixedModel, PairModel
+from heedful.config.model.mixed import CaptionerModel, MixedModel, PairModel
 from heedful.config.model.pictures import PictureClassifierModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerModel
+from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.depth import scale_embeddings, scale_initial_weights
 from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
 from heedful.models.build.language import build_language_model
-from heedful.models.build.pictures import build_picture_classifier
+from heedful.models.build.pictures import build_picture_classifier, init_pictures, picture_encoder
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
 from heedful.models.build.word_ends import WordEnds, word_ends
-from heedful.models.networks import EncoderDecoder, Network
+from heedful.models.networks import EncoderDecoder, Network, PictureCaptioner
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import make_table
 
@@ -35,6 +36,8 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
             return build_classifier(config, vocabularies["text"].size, len(vocabularies.labels))
         case PictureClassifierModel():
             return build_picture_classifier(config, len(vocabularies.labels))
+        case CaptionerModel():
+            return build_captioner(config, vocabularies["text"])
         case TaggerModel():
             return build_tagger(config, vocabularies["text"].size, vocabularies.labels)
         case ReaderModel():
@@ -71,6 +74,20 @@ def build_model(config: PairModel, source_size: int, target_size: int, ends: Wor
     return model
 
 
+def build_captioner(config: CaptionerModel, vocabulary: Tokenizer) -> PictureCaptioner:
+    """Make a captioner with new weights, drawn from torch's global generator."""
+    table = config.decoder
+    words = make_table(vocabulary.size, table.embedding_width)
+    output = make_table(vocabulary.size, table.width) if config.tie == "none" else words
+    decoder = _decoder(table, words, output, config.memory_width, word_ends(vocabulary), table.dropout_words)
+    init_xavier(decoder)
+    encoder = picture_encoder(config.encoder)
+    init_pictures(encoder, config.encoder)
+    model = PictureCaptioner(encoder, decoder)
+    scale_initial_weights(model)
+    return model
+
+
 def _encoder(config: TransformerModel | RecurrentModel, weight: nn.Parameter, ends_V: Bool[Tensor, "V"]) -> nn.Module:
     match config:
         case TransformerModel():
@@ -87,12 +104,13 @@ def _decoder(
     output: nn.Parameter,
     memory_width: int,
     ends_V: Bool[Tensor, "V"],
+    dropout_words: float = 0.0,
 ) -> nn.Module:
     match config:
         case TransformerModel():
             counted = ends_V if config.word_positions else None
-            return transformer_decoder(config, weight, output, memory_width, counted)
+            return transformer_decoder(config, weight, output, memory_width, counted, dropout_words)
         case RecurrentModel():
-            return recurrent_decoder(config, weight, output, memory_width)
+            return recurrent_decoder(config, weight, output, memory_width, dropout_words)
         case _:
             assert_never(config)

@@ -27,27 +27,34 @@ from heedful.nn.layers.pictures.stems import Convolutions, Patches
 def build_picture_classifier(config: PictureClassifierModel, classes: int) -> Classifier:
     """Make a classifier of pictures with new weights, drawn from torch's global generator."""
     width = config.encoder.memory_width
-    pooled = Pooled(_encoder(config.encoder), build_pool(config.pooled_by, width))
+    pooled = Pooled(picture_encoder(config.encoder), build_pool(config.pooled_by, width))
     model = Classifier(pooled, None, config.dropout, Linear(width, classes))
-    match config.encoder:
-        case PictureTransformerTable():
-            init_normal(model)
-            scale_initial_weights(model)
-        case PictureConvolutionsTable():
-            init_xavier(model)  # convolutions initialize themselves
-        case _:
-            assert_never(config.encoder)
+    init_pictures(model, config.encoder)
+    scale_initial_weights(model)
     return model
 
 
-def _encoder(config: AnyPictureEncoder) -> PictureEncoder:
+def init_pictures(model: nn.Module, encoder: AnyPictureEncoder) -> None:
+    """Initialize the weights of a network with this encoder."""
+    match encoder:
+        case PictureTransformerTable():
+            init_normal(model)
+        case PictureConvolutionsTable():
+            init_xavier(model)  # convolutions initialize themselves
+        case _:
+            assert_never(encoder)
+
+
+def picture_encoder(config: AnyPictureEncoder) -> PictureEncoder:
+    """Make the encoder of pictures."""
     match config:
         case PictureTransformerTable():
             return PictureEncoder(_embedding(config), encoder_blocks(config), final_norm(config))
         case PictureConvolutionsTable():
             widths = [max(1, config.width >> stage) for stage in reversed(range(config.stages))]
             stem = Convolutions(config.channels, widths, config.depth)
-            return PictureEncoder(PictureEmbedding(stem, None, None, config.dropout), [], nn.Identity())
+            positions = SinusoidalGrid(config.width) if config.positions == "sinusoidal" else None
+            return PictureEncoder(PictureEmbedding(stem, positions, None, config.dropout), [], nn.Identity())
         case _:
             assert_never(config)
 

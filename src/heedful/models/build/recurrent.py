@@ -70,11 +70,20 @@ def letters_stack(config: RecurrentLettersTable) -> RecurrentStack:
 
 
 def recurrent_decoder(
-    config: RecurrentModel, weight: nn.Parameter, output: nn.Parameter, memory_width: int
+    config: RecurrentModel,
+    weight: nn.Parameter,
+    output: nn.Parameter,
+    memory_width: int,
+    dropout_words: float = 0.0,
 ) -> RecurrentDecoder:
-    """Make a decoder over memories of this width, whose embedding and output layer have these matrices."""
+    """Make a decoder over memories of this width, whose embedding and output layer have these matrices.
+
+    `dropout_words` is that of its own words: the key of the table drops those of an encoder of texts.
+    """
     drop = (EachSentence if config.variational else EachToken)(config.dropout)
-    return RecurrentDecoder(_embedding(config, weight), _wiring(config, memory_width), drop, Output(output))
+    return RecurrentDecoder(
+        _embedding(config, weight, dropout_words), _wiring(config, memory_width), drop, Output(output)
+    )
 
 
 def recurrent_language_model(

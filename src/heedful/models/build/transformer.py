@@ -57,8 +57,12 @@ def transformer_decoder(
     output: nn.Parameter,
     memory_width: int | None,
     ends_V: Bool[Tensor, "V"] | None = None,
+    dropout_words: float = 0.0,
 ) -> TransformerDecoder:
-    """Make a decoder over memories of this width, or over none; its embedding and output layer have these matrices."""
+    """Make a decoder over memories of this width, or over none; its embedding and output layer have these matrices.
+
+    `dropout_words` is that of its own words where the key of the table drops those of an encoder of texts.
+    """
     layers = range(getattr(config, "decoder_layers", None) or config.layers)
     biased = isinstance(config, TransformerModel) and config.output_bias
     return TransformerDecoder(
@@ -66,7 +70,7 @@ def transformer_decoder(
         _embedding(
             config,
             weight,
-            dropout_words=0.0 if isinstance(config, TransformerModel) else config.dropout_words,
+            dropout_words=dropout_words if isinstance(config, TransformerModel) else config.dropout_words,
             causal=True,
             ends_V=ends_V,
         ),

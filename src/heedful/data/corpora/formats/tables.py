@@ -4,14 +4,15 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from heedful.config.corpora.captions import CsvCaptions, TsvCaptions
 from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
 from heedful.config.corpora.pictures import CsvPictures, TsvPictures
 from heedful.config.corpora.texts import CsvTexts, TsvTexts
 from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.errors import UserError, counted, suggestion
 
-Tabbed = TsvCorpus | TsvTexts | TsvPictures
-Table = Tabbed | CsvCorpus | CsvTexts | CsvPictures
+Tabbed = TsvCorpus | TsvTexts | TsvPictures | TsvCaptions
+Table = Tabbed | CsvCorpus | CsvTexts | CsvPictures | CsvCaptions
 _LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
 _NAMES_SHOWN: Final = 10
 _SEPARATORS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}

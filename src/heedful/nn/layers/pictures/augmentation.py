@@ -42,8 +42,7 @@ class Augmentation:
         self, pictures: Pictures, labels_B: Int[Tensor, "B"], classes: int
     ) -> tuple[Pictures, Int[Tensor, "B"] | Float[Tensor, "B C"]]:
         """Return the changed pictures, and their labels: the share of each class where pictures are mixed."""
-        if self.moves:
-            pictures = pictures.with_pixels(torch.cat([*self._moved(pictures)]))
+        pictures = self.move(pictures)
         if not self.mixup:
             return pictures, labels_B
         shares_BC = shares_of(labels_B, classes)
@@ -51,6 +50,10 @@ class Augmentation:
         return pictures.with_pixels(torch.cat([part.flatten(0, 2) for part, _ in mixed])), torch.cat(
             [part for _, part in mixed]
         )
+
+    def move(self, pictures: Pictures) -> Pictures:
+        """Return the pictures with their pixels moved, if anything moves them."""
+        return pictures.with_pixels(torch.cat([*self._moved(pictures)])) if self.moves else pictures
 
     def _moved(self, pictures: Pictures) -> Iterator[Float[Tensor, "P C"]]:
         for pixels in pictures.by_run():

@@ -3,20 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from PIL import Image
 from torch import Tensor
 
 from heedful.arguments import check_path, check_several, check_text
 from heedful.config.rules.classify_pictures import picture_model
 from heedful.config.rules.task_rules import TaskRules
-from heedful.data.pictures.arrays import as_pictures
 from heedful.data.pictures.batches import picture_streams
-from heedful.data.pictures.decoding import pixels_of
+from heedful.data.pictures.given import AnyPicture, is_one_picture, picture_of
 from heedful.data.pictures.reading import Picture
 from heedful.data.pictures.stores import decode_all
 from heedful.data.token_store import TokenStore
@@ -32,7 +30,6 @@ from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import answer_stream
 
-AnyPicture = str | PathLike[str] | np.ndarray[Any, Any] | Image.Image
 _CHUNK = 256  # pictures that are in memory at once
 
 
@@ -58,7 +55,7 @@ class PictureClassifier(LoadedModel[Classifier]):
 
         An array is height x width, or height x width x 3, of bytes from 0 to 255; a longer one holds several pictures.
         """
-        if _is_one(pictures):
+        if is_one_picture(pictures):
             return self.classify([pictures])[0]  # type: ignore[index,list-item]
         return list(self.stream(pictures))  # type: ignore[arg-type]
 
@@ -115,26 +112,7 @@ class PictureClassifier(LoadedModel[Classifier]):
 
     def _picture(self, given: object, where: str) -> Picture:
         """Return a picture that a program gave."""
-        match given:
-            case str() | PathLike():
-                path = check_path(where, given)
-                return Picture(path, where=str(path))
-            case Image.Image():
-                return Picture(pixels_of(given, picture_model(self.recipe).encoder.channels), where=where)
-            case np.ndarray():
-                return Picture(as_pictures(given[None], where)[0], where=where)
-            case _:
-                raise UserError(
-                    f"{where} is {type(given).__name__}, but must be the path of a file, an array of pixels, or an "
-                    "image of Pillow."
-                )
-
-
-def _is_one(pictures: object) -> bool:
-    """Whether an argument is one picture, and not several."""
-    if isinstance(pictures, np.ndarray):
-        return pictures.ndim < 3 or (pictures.ndim == 3 and pictures.shape[2] in (1, 3))
-    return isinstance(pictures, str | PathLike | Image.Image)
+        return picture_of(given, where, picture_model(self.recipe).encoder.channels)
 
 
 def read_picture_classifier(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[Classifier]:

@@ -1,0 +1,107 @@
+"""`heedful caption MODEL FILE...`: a sentence about every picture."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli import messages
+from heedful.cli.options import (
+    DecodingOptions,
+    DeviceOption,
+    ModelArgument,
+    OutputOption,
+    PrecisionOption,
+    SamplingOptions,
+    with_option_groups,
+)
+from heedful.cli.output import check_output, line_writer, picture_progress
+from heedful.cli.pictures import picture_inputs
+from heedful.columns import one_column
+from heedful.errors import UserError
+
+if TYPE_CHECKING:
+    from heedful.tasks.pictures.caption.model import Caption
+
+
+@with_option_groups
+def command(
+    model: ModelArgument,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Picture files (PNG, JPEG, WebP), and folders of them."),
+    ] = None,
+    nbest: Annotated[
+        int | None,
+        typer.Option("--n-best", "-n", metavar="N", min=1, help="Write N captions per picture: path, score, caption."),
+    ] = None,
+    patches: Annotated[
+        bool,
+        typer.Option(
+            "--patches", help="With --json: the row and column of the patch that each piece attended to most."
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object per picture: path, text, score, token ids and more.")
+    ] = False,
+    output: OutputOption = None,
+    device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
+    *,
+    decoding: DecodingOptions,
+    sampling: SamplingOptions,
+) -> None:
+    """Describe pictures in sentences: for each, its path, a tab and the caption, in order.
+
+    Of a folder, all pictures in it and in its folders are described. The maximum length of a caption is --max-extra.
+    """
+    check_output(output)
+    sampling.check(decoding.beam)
+    if patches and not as_json:
+        raise UserError("--patches adds to the objects of --json: add --json.")
+    paths = picture_inputs(inputs)
+    with messages.busy(f"loading {model}"):
+        samples = sampling.settings(nbest or 1)
+        from heedful.tasks.pictures.caption.model import Captioner  # after the quick checks: torch takes seconds
+
+        captioner = Captioner.load(model, device, precision)
+    decode = captioner.recipe.decode
+    decoding.check_length_shift(decode.length_penalty_kind)
+    beam = decoding.beam or decode.beam
+    if samples is None and nbest is not None and nbest > beam:
+        raise UserError(f"--n-best is {nbest}, but a beam of {beam} finds at most {beam}: add --beam {nbest}.")
+    cut = 0
+    with line_writer(output) as write, picture_progress(paths, output, "describing") as progress:
+        found = captioner.stream_detailed(
+            paths,
+            nbest=1 if samples else nbest or 1,
+            progress=progress,
+            sampling=samples,
+            aligned=patches,
+            **decoding.given(),
+        )
+        for path, captions in zip(paths, found, strict=True):
+            write(_object(str(path), captions, nbest) if as_json else _lines(str(path), captions, nbest))
+            cut += not captions[0].complete
+    if cut:
+        messages.warn(
+            f"{cut:,} of {len(paths):,} captions were cut at the maximum length: raise --max-extra to see more of them."
+        )
+
+
+def _lines(path: str, captions: "Sequence[Caption]", nbest: int | None) -> str:
+    """Write a line for each caption; with the score if there are several."""
+    columns = ([path, *([f"{one.score:.4f}"] if nbest else []), one.text] for one in captions[: nbest or 1])
+    return "\n".join("\t".join(map(one_column, row)) for row in columns)
+
+
+def _object(path: str, captions: "Sequence[Caption]", nbest: int | None) -> str:
+    best = _fields(captions[0])
+    more = {"nbest": [_fields(one) for one in captions]} if nbest else {}
+    return json.dumps({"picture": path, **best, **more}, ensure_ascii=False)
+
+
+def _fields(caption: "Caption") -> dict[str, object]:
+    return {name: value for name, value in asdict(caption).items() if value is not None}

@@ -1,0 +1,64 @@
+"""Rules for the recipe of a captioner."""
+
+from typing import Final
+
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.captions import CaptionCorpus
+from heedful.config.corpora.pictures import BuiltinPictures
+from heedful.config.model.mixed import CaptionerModel
+from heedful.config.rules.classify_pictures import check_patches
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.texts import check_texts
+from heedful.config.tables import Tables
+
+
+def captioner_model(recipe: Tables) -> CaptionerModel:
+    """Return the [model] table of a captioner."""
+    assert isinstance(recipe.model, CaptionerModel), f"{recipe.model.family} does not describe pictures"
+    return recipe.model
+
+
+def _check(recipe: Tables) -> None:
+    model, data = captioner_model(recipe), recipe.data
+    check_texts(recipe)
+    check_patches(model.encoder, data)
+    end = model.longest
+    if end is not None and data.max_length >= end[0]:
+        raise ValueError(
+            f"`data.max_length` ({data.max_length}) and an end marker must fit into `model.{end[1]}`, "
+            f"but that is {end[0]}"
+        )
+    if recipe.train.augmentation.mixup:
+        raise ValueError("`train.augmentation.mixup` mixes classes, which captions are not: leave it out")
+    if recipe.evaluate.detokenize:
+        raise ValueError("`evaluate.detokenize` applies to translators only: leave it out")
+    for split in SPLITS:
+        for corpus in getattr(data, split):
+            if isinstance(corpus, BuiltinPictures) and corpus.label != type(corpus).model_fields["label"].default:
+                raise ValueError(
+                    f"`data.{split}.label` is for classifiers; a captioner learns the sentence of a scene: leave it out"
+                )
+
+
+CAPTION: Final = TaskRules(
+    name="caption",
+    does="describes pictures",
+    verb="caption",
+    learner="a captioner",
+    families=("captioner",),
+    metrics={"loss": "lower", "perplexity": "lower", "bleu": "higher", "chrf": "higher", "exact_match": "higher"},
+    takes=lambda corpus: isinstance(corpus, CaptionCorpus),
+    needs="a captioner learns from pictures with captions: give a table with `picture` and `caption`, or "
+    '`builtin = "scenes"`',
+    vocabularies=("text",),
+    more_sides=("patches",),
+    own_tokenizers=False,
+    searches=True,
+    start_keys=("pictures",),
+    own_keys=("data.pictures", "train.augmentation"),
+    unread_keys=("decode", "evaluate"),
+    tokens="target tokens",
+    evaluation_options=("metric",),
+    same_keys=("evaluate.bleu_tokenize", "evaluate.metrics", "data.lowercase"),
+    check=_check,
+)

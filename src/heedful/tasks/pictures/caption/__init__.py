@@ -1,0 +1,1 @@
+"""Captions: what a picture shows, in a sentence."""
