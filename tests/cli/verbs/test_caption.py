@@ -1,0 +1,116 @@
+"""`heedful caption`: files and folders in, a sentence for each picture out."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from heedful.cli.main import run
+from heedful.config.reading.load import recipe_from_json
+from heedful.data.builtin.scenes import scenes
+from heedful.data.builtin.scenes_drawing import draw_scene
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.build.network import build_network
+from heedful.models.bundle import write_description, write_weights
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model that was never trained, and two pictures."""
+    folder = tmp_path_factory.mktemp("model")
+    recipe = recipe_from_json(
+        {
+            "data": {
+                "train": [{"builtin": "scenes"}],
+                "test": [{"builtin": "scenes", "part": "test", "count": 3, "name": "unseen"}],
+            },
+            "tokenizer": {"kind": "word"},
+            "model": {
+                "family": "captioner",
+                "encoder": {"family": "convolutional", "width": 8, "stages": 4, "depth": 1, "positions": "sinusoidal"},
+                "decoder": {"family": "recurrent", "width": 8},
+            },
+            "decode": {"max_extra": 8, "beam": 2},
+        },
+        "recipe",
+    )
+    vocabularies = Vocabularies(
+        {"text": train_tokenizer(recipe.tokenizer, [one.sentence for one in scenes("train", 50)])}
+    )
+    torch.manual_seed(1)
+    write_description(folder, recipe, vocabularies)
+    write_weights(folder, build_network(recipe.model, vocabularies))
+    (folder / "photos").mkdir()
+    for number, scene in enumerate(scenes("test", 2)):
+        Image.fromarray(draw_scene(scene)).save(folder / "photos" / f"{number}.png")
+    return folder
+
+
+def test_files_and_folders_give_one_line_per_picture(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    photos = model / "photos"
+    cut = ["--beam", "1", "--min-length", "7"]  # this model would write "star" without an end
+    assert run(["caption", str(model), str(photos / "1.png"), str(photos), "--device", "cpu", *cut]) == 0
+    shown = capfd.readouterr()
+    rows = [line.split("\t") for line in shown.out.splitlines()]
+    assert [row[0] for row in rows] == [str(photos / f"{number}.png") for number in (1, 0, 1)]
+    assert rows[0] == rows[2]
+    assert "3 of 3 captions were cut at the maximum length: raise --max-extra to see more of them." in shown.err
+
+
+def test_several_captions_objects_and_a_file(model: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    picture, out = str(model / "photos" / "0.png"), tmp_path / "out.txt"
+    common = ["caption", str(model), picture, "--device", "cpu"]
+    assert run([*common, "-n", "2", "-o", str(out)]) == 0
+    lines = [line.split("\t") for line in out.read_text().splitlines()]
+    assert [len(line) for line in lines] == [3, 3]
+    assert float(lines[0][1]) >= float(lines[1][1])
+    assert run([*common, "--json", "--patches", "-n", "2"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["picture"] == picture
+    assert len(found["patches"]) == len(found["tokens"]) == len(found["pieces"])
+    assert found["nbest"][0]["text"] == found["text"] == lines[0][2]
+    assert run([*common, "--sample", "-n", "3", "--seed", "4", "--beam", "1"]) == 0
+    assert len(capfd.readouterr().out.splitlines()) == 3
+
+
+def test_a_captioner_is_evaluated_on_its_test_pictures(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", str(model), "--device", "cpu", "--beam", "1"]) == 0
+    shown = capfd.readouterr().out
+    assert all(word in shown for word in ("exact", "BLEU", "chrF", "perplexity", "3 pictures in "))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "This model reads pictures: give their files, or folders of them."),
+        (["none.png"], "none.png: no such file."),
+        (["PHOTO", "--patches"], "--patches adds to the objects of --json: add --json."),
+        (["PHOTO", "-n", "3"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
+        (["PHOTO", "--top-k", "3"], "--top-k applies to sampling: add --sample."),
+    ],
+)
+def test_what_cannot_be_described_is_refused_in_one_line(
+    model: Path, arguments: list[str], why: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    named = [str(model / "photos" / "0.png") if word == "PHOTO" else word for word in arguments]
+    assert run(["caption", str(model), *named, "--device", "cpu"]) == 2
+    assert capfd.readouterr().err.splitlines()[-1].endswith(why)
+
+
+def test_the_doctor_looks_at_captions_and_patches(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recipe = tmp_path / "it.toml"
+    model = (
+        'encoder = { family = "convolutional", width = 8, stages = 4, depth = 1 }\n'
+        'decoder = { family = "recurrent", width = 8 }\n'
+    )
+    recipe.write_text(
+        '[data]\ntrain = { builtin = "scenes", count = 20 }\n[tokenizer]\nkind = "word"\n'
+        f'[model]\nfamily = "captioner"\n{model}[train]\nsteps = 3\ndevice = "cpu"\nprecision = "float32"\n'
+    )
+    assert run(["doctor", str(recipe), "--quick"]) == 0
+    shown = capfd.readouterr().out
+    assert "20 captions" in shown
+    assert "patches" in shown

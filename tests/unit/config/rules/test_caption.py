@@ -1,0 +1,130 @@
+"""Rules for recipes of captioners: what is refused, and in which words."""
+
+import re
+from typing import Any
+
+import pytest
+
+from heedful.config.reading.load import recipe_from_json, recipe_to_json
+from heedful.config.recipe import Recipe
+from heedful.errors import UserError
+
+RECURRENT = {"family": "recurrent", "width": 32}
+
+
+def _recipe(
+    decoder: dict[str, Any] | None = None,
+    encoder: dict[str, Any] | None = None,
+    model: dict[str, Any] | None = None,
+    train: dict[str, Any] | None = None,
+    **tables: dict[str, Any],
+) -> Recipe:
+    table = {
+        "family": "captioner",
+        "encoder": encoder or {"family": "vit"},
+        "decoder": decoder or RECURRENT,
+        **(model or {}),
+    }
+    data = {"train": [train or {"builtin": "scenes"}], **tables.pop("data", {})}
+    return recipe_from_json({**tables, "data": data, "model": table}, "it")
+
+
+@pytest.mark.parametrize("decoder", [RECURRENT, {"family": "transformer", "preset": "small"}])
+def test_a_recipe_is_the_same_after_it_was_written_and_read(decoder: dict[str, Any]) -> None:
+    recipe = _recipe(decoder, {"family": "convolutional", "positions": "sinusoidal"})
+    assert recipe.rules.name == "caption"
+    assert recipe_from_json(recipe_to_json(recipe), "it") == recipe
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        {"tsv": "a.tsv", "picture": 1, "caption": 2},
+        {"csv": "a.csv", "picture": "path", "caption": "text"},
+        {"jsonl": "a.jsonl", "picture": "path", "caption": "captions"},
+        {"builtin": "scenes"},
+    ],
+)
+def test_every_form_of_captions_is_taken(train: dict[str, Any]) -> None:
+    assert _recipe(train=train).data.train[0].frozen_kind.endswith(("Captions", "Pictures"))
+
+
+def test_a_number_or_a_name_of_a_column_says_whether_there_is_a_header() -> None:
+    assert not _recipe(train={"csv": "a", "picture": 1, "caption": 2}).data.train[0].has_header
+    assert _recipe(train={"csv": "a", "picture": 1, "caption": "text"}).data.train[0].has_header
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (
+            {"decoder": {**RECURRENT, "window": "monotone"}},
+            '`decoder.window = "monotone"` moves along a sentence, not over patches: leave it out.',
+        ),
+        (
+            {"decoder": {**RECURRENT, "alignment": "location", "max_places": 9}},
+            '`decoder.alignment = "location"` scores places in a sentence, not patches: choose another.',
+        ),
+        (
+            {"decoder": {"family": "transformer", "alignment": "area"}},
+            '`decoder.alignment = "area"` scores places in a sentence, not patches: choose another.',
+        ),
+        (
+            {"decoder": {**RECURRENT, "bidirectional": False}},
+            "`decoder.bidirectional` applies to a recurrent encoder, but this one reads pictures: leave it out.",
+        ),
+        (
+            {"decoder": {**RECURRENT, "tie": "none"}},
+            "`tie` belongs to the whole model: move it out of `decoder`.",
+        ),
+        (
+            {"decoder": {"family": "transformer", "norm": "deepnorm"}},
+            '`decoder.norm` is "deepnorm", whose constants are those of two Transformers: use "rezero" or "pre".',
+        ),
+        (
+            {"decoder": {**RECURRENT, "embedding": 8}, "model": {"tie": "decoder"}},
+            '`tie` must be "none" where the decoder\'s embeddings (8) are not as wide as its states (32), but is '
+            '"decoder".',
+        ),
+        (
+            {"decoder": {**RECURRENT, "alignment": "dot"}},
+            '"dot" compares the decoder\'s states (32 wide) with the memory (192) directly',
+        ),
+        (
+            {"encoder": {"family": "convolutional", "width": 6, "positions": "sinusoidal"}},
+            "`width` must be a multiple of 4 for sinusoidal positions, but is 6.",
+        ),
+        (
+            {"decoder": {"family": "transformer", "positions": "learned", "max_positions": 20}},
+            "`data.max_length` (256) and an end marker must fit into `model.decoder.max_positions`, but that is 20.",
+        ),
+        (
+            {"data": {"pictures": {"height": 64}, "batch_tokens": 8}},
+            "`data.batch_tokens` is 8, but a picture of 64 x 64 pixels has 17 patches: raise it.",
+        ),
+        (
+            {"train": {"builtin": "scenes", "label": "shape"}},
+            "`data.train.label` is for classifiers; a captioner learns the sentence of a scene: leave it out.",
+        ),
+        (
+            {"train": {"csv": "a", "picture": 1, "label": 2}},
+            "`data.train` does not fit `model.family`: a captioner learns from pictures with captions: give a table "
+            'with `picture` and `caption`, or `builtin = "scenes"`.',
+        ),
+        (
+            {"train": {"csv": "a", "picture": 1, "caption": 1}},
+            "`picture` and `caption` are both 1, but must be different",
+        ),
+        ({"evaluate": {"detokenize": True}}, "`evaluate.detokenize` applies to translators only: leave it out."),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(made: dict[str, Any], why: str) -> None:
+    with pytest.raises(UserError, match=re.escape(why)):
+        _recipe(**made)
+
+
+def test_mixtures_of_pictures_are_refused() -> None:
+    table = {"family": "captioner", "decoder": RECURRENT}
+    values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {"augmentation": {"mixup": 0.2}}}
+    with pytest.raises(UserError, match=r"`train\.augmentation\.mixup` mixes classes, which captions are not: leave"):
+        recipe_from_json(values, "it")
