@@ -133,9 +133,9 @@ def _jsonl_pictures(corpus: JsonlPictures, file: TextFile) -> Iterator[Picture]:
 
 def _picture_at(name: str, label: str, file: TextFile, where: str) -> Picture:
     """Return the picture at a path that a row of a file names, with its label."""
-    path = path_of(name, file, where)
-    if not label:
+    if name.strip() and not label:
         raise UserError(f"{where} has no label: every picture needs one.")
+    path = path_of(name, file, where)
     return Picture(path, label, str(path))
 
 
