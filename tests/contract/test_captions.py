@@ -205,6 +205,8 @@ def test_what_a_captioner_cannot_do_is_refused(trained: Path) -> None:
         model.caption(np.zeros((16, 16), np.uint8), prefix="a")  # type: ignore[call-arg]
     with pytest.raises(UserError, match=r"^Picture 2 has 9 patches, but at most 8 are read: make it smaller, or raise"):
         list(model.stream_detailed([np.zeros((16, 16), np.uint8), np.zeros((48, 48), np.uint8)], max_source=8))
+    with pytest.raises(UserError, match=r"^`mbr` is for translators, which a captioner is not: leave it out\.$"):
+        model.caption(np.zeros((16, 16), np.uint8), mbr=4)
     with pytest.raises(UserError, match="describes pictures, and only translators and parsers make an ensemble"):
         heedful.load(trained, device="cpu", ensemble=[trained])
     with pytest.raises(UserError, match=r"is a model that describes pictures: use `heedful\.load`"):

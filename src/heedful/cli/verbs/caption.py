@@ -58,7 +58,7 @@ def command(
     Of a folder, all pictures in it and in its folders are described. The maximum length of a caption is --max-extra.
     """
     check_output(output)
-    sampling.check(decoding.beam)
+    sampling.check(decoding.beam, decoding.mbr)
     if patches and not as_json:
         raise UserError("--patches adds to the objects of --json: add --json.")
     paths = picture_inputs(inputs)

@@ -31,7 +31,6 @@ from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.explaining.explanation import Explanation
-    from heedful.tasks.shared.sequences.search_options import DecodeOptions
     from heedful.tasks.translate.model import Translation
 
 _RESULTS: Final = "Results"

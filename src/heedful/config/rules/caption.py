@@ -32,6 +32,8 @@ def _check(recipe: Tables) -> None:
         raise ValueError("`train.augmentation.mixup` mixes classes, which captions are not: leave it out")
     if recipe.evaluate.detokenize:
         raise ValueError("`evaluate.detokenize` applies to translators only: leave it out")
+    if recipe.decode.mbr:
+        raise ValueError("`decode.mbr` applies to translators only: leave it out")
     for split in SPLITS:
         for corpus in getattr(data, split):
             if isinstance(corpus, BuiltinPictures) and corpus.label != type(corpus).model_fields["label"].default:

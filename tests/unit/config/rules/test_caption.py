@@ -115,6 +115,7 @@ def test_a_number_or_a_name_of_a_column_says_whether_there_is_a_header() -> None
             {"train": {"csv": "a", "picture": 1, "caption": 1}},
             "`picture` and `caption` are both 1, but must be different",
         ),
+        ({"decode": {"mbr": 8}}, "`decode.mbr` applies to translators only: leave it out."),
         ({"evaluate": {"detokenize": True}}, "`evaluate.detokenize` applies to translators only: leave it out."),
     ],
 )

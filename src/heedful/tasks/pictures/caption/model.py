@@ -25,7 +25,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback, search
-from heedful.errors import UserError, by_caller, memory_faults, suggestion
+from heedful.errors import UserError, by_caller, memory_faults, option, suggestion
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import MemoryReader, PictureCaptioner
@@ -152,7 +152,10 @@ class Captioner(LoadedModel[PictureCaptioner]):
         for name in options:
             if name not in known:
                 raise TypeError(f"`{name}` is not an option.{suggestion(name, list(known))}")
-        return resolve(cast(SearchOptions, options), self.recipe.decode, nbest, ())
+        request = resolve(cast(SearchOptions, options), self.recipe.decode, nbest, ())
+        if request.risk is not None:
+            raise UserError(f"{option('mbr')} is for translators, which a captioner is not: leave it out.")
+        return request
 
     def decode(self, pictures: Sequence[Picture]) -> list[Pixels]:
         """Return the pixels of pictures, in the form that the model reads."""
