@@ -151,7 +151,7 @@ def test_a_loaded_model_describes_files_arrays_and_images_alike(trained: Path, t
     for number, pixels in enumerate(pictures):
         Image.fromarray(pixels).save(tmp_path / f"{number}.png")
     from_files = model.caption([tmp_path / "0.png", tmp_path / "1.png"])
-    assert from_files == model.caption(np.stack(pictures))
+    assert from_files == model.caption(list(np.stack(pictures)))
     assert from_files == model.caption(Image.fromarray(pixels) for pixels in pictures)
     assert model.caption(str(tmp_path / "0.png")) == from_files[0]
 
@@ -202,7 +202,7 @@ def test_what_a_captioner_cannot_do_is_refused(trained: Path) -> None:
     with pytest.raises(UserError, match=r"^picture 1 is float, but must be the path of a file, an array of pixels, or"):
         model.caption([3.5])  # type: ignore[list-item]
     with pytest.raises(TypeError, match=r"^`prefix` is not an option\."):
-        model.caption(np.zeros((16, 16), np.uint8), prefix="a")  # type: ignore[call-arg]
+        model.caption(np.zeros((16, 16), np.uint8), prefix="a")  # type: ignore[call-overload]
     with pytest.raises(UserError, match=r"^Picture 2 has 9 patches, but at most 8 are read: make it smaller, or raise"):
         list(model.stream_detailed([np.zeros((16, 16), np.uint8), np.zeros((48, 48), np.uint8)], max_source=8))
     with pytest.raises(UserError, match=r"^`mbr` is for translators, which a captioner is not: leave it out\.$"):
