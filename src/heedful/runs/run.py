@@ -21,7 +21,7 @@ from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration
-from heedful.tasks.protocol import ShowsProgress, TakesMetrics
+from heedful.tasks.protocol import SaysLines, ShowsProgress, TakesMetrics
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
@@ -59,11 +59,14 @@ class RunObserver:
         self.job, self.run, self.progress, self.stop = job, run, progress, stop
         self.callbacks = callbacks or Callbacks()
         self.callbacks.stop = stop.request
+        self.baselines: dict[str, float] = {}
         on_cpu = job.device.type == "cpu"
         self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
         if isinstance(self.validator, ShowsProgress):
             self.validator.show = progress.showing
+        if isinstance(self.validator, SaysLines):
+            self.validator.say = progress.say
         if metrics:
             if not isinstance(self.validator, TakesMetrics):
                 raise UserError("`metrics` score outputs, which this task's validation does not have: leave them out.")
@@ -94,9 +97,20 @@ class RunObserver:
         which = "The last model" if end.best_score is None else f"The best model, of step {end.best_step:,},"
         self.progress.say(f"Trained {end.step:,} steps in {took}{early}. {which} is in {best}")
         self._average(end)
+        self._tell_if_it_loses(end)
         command, call = self.job.task.usage(self.job.recipe, self.run)
         following = by_caller(command, f'heedful.load("{self.run}").{call}')
         self.progress.say(f"Next: {following}")
+
+    def _tell_if_it_loses(self, end: Position) -> None:
+        """Say that the baseline of the validations is better than the best model, if it is."""
+        metric = self.job.recipe.train.validation.metric
+        baseline, score = self.baselines.get(f"baseline_{metric}"), end.best_score
+        if baseline is not None and score is not None and is_better(baseline, score, higher_is_better(self.job.recipe)):
+            self.progress.say(
+                f"This model loses to the line to beat: its {metric} is {score:.4g}, and logistic regression on "
+                f'n-grams has {baseline:.4g}. Try `encoder = {{ family = "bag" }}`, or see docs/how-to/little-data.md'
+            )
 
     def _average(self, end: Position) -> None:
         """Average checkpoints, if the recipe requests it; the mean becomes the run's model if it is better."""
@@ -175,6 +189,7 @@ class RunObserver:
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
         """Show the scores, and save the model if it is the best one so far."""
+        self.baselines = {name: score for name, score in scores.items() if name.startswith("baseline_")}
         self.progress.validation(position.step, scores, best)
         if best:
             write_weights(self.run, self.job.model)

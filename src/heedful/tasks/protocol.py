@@ -36,6 +36,13 @@ class ShowsProgress(Protocol):
 
 
 @runtime_checkable
+class SaysLines(Protocol):
+    """A validator that has something to say once, by a function that the run sets."""
+
+    say: Callable[[str], None]
+
+
+@runtime_checkable
 class TakesMetrics(Protocol):
     """A validator that scores by metrics of the caller's program too, which the run sets."""
 

@@ -87,7 +87,7 @@ class ClassifyTask:
 
     def validator(self, bundle: Bundle[Classifier], prepared: Prepared) -> ClassifierValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""
-        return ClassifierValidator(bundle, prepared.valid)
+        return ClassifierValidator(bundle, prepared.valid, prepared.train)
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of an epoch, as the model reads them."""

@@ -1,6 +1,6 @@
-"""Scores of a classifier during training: loss, accuracy and F1 on the validation corpora."""
+"""Scores of a classifier during training: loss, accuracy and F1 on the validation corpora, and those of a baseline."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from heedful.config.rules.classify import classifier_model
 from heedful.data.epochs.plan import spread
@@ -9,18 +9,27 @@ from heedful.metrics.classification import ClassificationResult, class_loss, dec
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
+from heedful.tasks.classify.baseline import Baseline
 from heedful.tasks.classify.scoring import scores_of
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation_scores import metric_first
 
 
 class ClassifierValidator:
-    """Scores a classifier during training; the recipe's metric comes first."""
+    """Scores a classifier during training; the recipe's metric comes first, and that of the baseline last.
 
-    def __init__(self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...]) -> None:
+    The baseline is trained on the stores `train`; without them there is none.
+    """
+
+    def __init__(
+        self, bundle: Bundle[Classifier], stores: tuple[TokenStore, ...], train: tuple[TokenStore, ...] = ()
+    ) -> None:
         self._bundle, self._stores = bundle, stores
         self._settings = bundle.recipe.train.validation
+        several = classifier_model(bundle.recipe).labels == "several"
+        self._baseline = Baseline(train, stores, bundle.vocabularies.labels, several) if train else None
         self.show: ShowProgress = show_nothing
+        self.say: Callable[[str], None] = lambda line: None
         self.metrics: Metrics = {}
 
     def __call__(self) -> Mapping[str, float]:
@@ -31,7 +40,15 @@ class ClassifierValidator:
         several = classifier_model(self._bundle.recipe).labels == "several"
         own = score_outputs(self.metrics, *result.named(several)) if self.metrics else {}
         scores = {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1, **own}
-        return metric_first(scores, self._settings.metric)
+        return {**metric_first(scores, self._settings.metric), **self._baseline_score()}
+
+    def _baseline_score(self) -> dict[str, float]:
+        """Return the baseline's score by the recipe's metric; by accuracy if that is the caller's own."""
+        if self._baseline is None:
+            return {}
+        scores = self._baseline.scores(self._settings.max_sentences, self.say)
+        metric = self._settings.metric if self._settings.metric in scores else "accuracy"
+        return {f"baseline_{metric}": scores[metric]}
 
 
 def evaluate_stores(

@@ -1,0 +1,170 @@
+"""The line that a classifier has to beat: logistic regression on n-grams of tokens, by tf-idf.
+
+It is computed once per run, from the same training texts, in seconds. Nothing in it is drawn at random, so that it
+changes neither the run nor a resumed one.
+
+Shape letter of this file: J  features: n-grams that occur in the training texts
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.data.epochs.plan import spread
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
+from heedful.nn.layers.ngrams import hash_ngrams
+from heedful.packed import Layout
+
+MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances
+_MOST_TOKENS: Final = 1_000  # of a text
+_BUCKETS: Final = 2**18
+_INVERSE_STRENGTH: Final = 10.0  # of the L2 penalty, as scikit-learn's C
+_ITERATIONS: Final = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A sparse matrix X of texts x features: its values in the order of rows."""
+
+    rows: int
+    text: Int[Tensor, "V"]  # row of each value
+    feature: Int[Tensor, "V"]  # column of each value
+    value: Float[Tensor, "V"]
+
+    def times(self, weights_JC: Float[Tensor, "J C"]) -> Float[Tensor, "B C"]:
+        """Return X W."""
+        if not len(self.value):
+            return weights_JC.new_zeros(self.rows, weights_JC.shape[1])
+        starts = torch.searchsorted(self.text, torch.arange(self.rows))
+        return F.embedding_bag(self.feature, weights_JC, starts, mode="sum", per_sample_weights=self.value)
+
+    def transposed(self, columns: int) -> "Features":
+        """Return X^T."""
+        order = self.feature.argsort(stable=True)
+        return Features(columns, self.feature[order], self.text[order], self.value[order])
+
+
+@dataclass(frozen=True, eq=False)
+class NgramRegression:
+    """Logistic regression with an L2 penalty: of the classes of a text, or of each of several by itself."""
+
+    known: NDArray[np.int64]  # buckets of the features, sorted
+    rarity: NDArray[np.float32]  # log((1 + n) / (1 + texts with the feature)) + 1
+    weights_JC: Float[Tensor, "J C"]
+    bias_C: Float[Tensor, "C"]
+
+    @classmethod
+    @torch.no_grad()
+    def fit(
+        cls, texts: Sequence[NDArray[np.int64]], labels: Sequence[Sequence[int]], classes: int, several: bool
+    ) -> "NgramRegression":
+        """Minimise the loss by L-BFGS, from zero."""
+        buckets = [np.unique(text) for text in texts]
+        known, counts = np.unique(np.concatenate(buckets), return_counts=True)
+        rarity = (np.log((1 + len(texts)) / (1 + counts)) + 1).astype(np.float32)
+        start = cls(known, rarity, torch.zeros(len(known), classes), torch.zeros(classes))
+        x, true_BC = start.features(texts), torch.from_numpy(mark_classes(labels, classes)).float()
+        turned = x.transposed(len(known))
+        penalty = 1 / (_INVERSE_STRENGTH * len(texts))
+        parameters = [start.weights_JC, start.bias_C]
+        optimizer = torch.optim.LBFGS(
+            parameters, max_iter=_ITERATIONS, history_size=6, line_search_fn="strong_wolfe", tolerance_grad=1e-5
+        )
+
+        def loss() -> float:
+            with torch.no_grad():
+                scores_BC = x.times(start.weights_JC) + start.bias_C
+                guess_BC = scores_BC.sigmoid() if several else scores_BC.softmax(1)
+                errors_BC = (guess_BC - true_BC) / len(texts)
+                start.weights_JC.grad = turned.times(errors_BC) + penalty * start.weights_JC
+                start.bias_C.grad = errors_BC.sum(0)
+                mean = class_loss(scores_BC, true_BC.numpy().astype(bool), several)
+                return mean + penalty / 2 * float(start.weights_JC.square().sum())
+
+        optimizer.step(loss)
+        return start
+
+    def features(self, texts: Sequence[NDArray[np.int64]]) -> Features:
+        """Return (1 + log count) * rarity of the known features of texts, each text of length 1."""
+        columns, values, rows = [], [], []
+        for row, text in enumerate(texts):
+            found, counts = np.unique(text, return_counts=True)
+            index = np.searchsorted(self.known, found).clip(max=len(self.known) - 1)
+            seen = self.known[index] == found
+            weights = (1 + np.log(counts[seen])) * self.rarity[index[seen]]
+            columns.append(index[seen])
+            values.append(weights / max(float(np.linalg.norm(weights)), 1e-9))
+            rows.append(np.full(int(seen.sum()), row))
+        text_of, feature, value = (torch.from_numpy(np.concatenate(parts)) for parts in (rows, columns, values))
+        return Features(len(texts), text_of, feature, value.float())
+
+    @torch.no_grad()
+    def scores(self, texts: Sequence[NDArray[np.int64]]) -> Float[Tensor, "B C"]:
+        """Return the scores of every class."""
+        return self.features(texts).times(self.weights_JC) + self.bias_C
+
+
+class Baseline:
+    """Trains the regression when its scores are first asked for, and keeps them."""
+
+    def __init__(
+        self, train: Sequence[TokenStore], valid: Sequence[TokenStore], labels: Sequence[str], several: bool
+    ) -> None:
+        self._train, self._valid, self._labels, self._several = train, valid, tuple(labels), several
+        self._scores: dict[str, float] | None = None
+
+    def scores(self, most: int | None, say: Callable[[str], None]) -> dict[str, float]:
+        """Return loss, accuracy and F1 on the validation texts that the model is scored on: see `evaluate_stores`."""
+        if self._scores is None:
+            began = time.perf_counter()
+            with torch.inference_mode(False):
+                self._scores, used, of = self._fitted(most)
+            sample = f"{used:,} of {of:,} training texts" if used < of else f"the {of:,} training texts"
+            say(
+                f"the line to beat: accuracy {self._scores['accuracy']:.4g}, of logistic regression on n-grams of "
+                f"{sample} ({time.perf_counter() - began:.1f} s)"
+            )
+        return self._scores
+
+    def _fitted(self, most: int | None) -> tuple[dict[str, float], int, int]:
+        of = sum(map(len, self._train))
+        texts, labels = _read(self._train, min(of, MOST_TEXTS))
+        model = NgramRegression.fit(texts, labels, len(self._labels), self._several)
+        asked, true = _read(self._valid, most or sum(map(len, self._valid)))
+        scores_BC, marks = model.scores(asked), mark_classes(true, len(self._labels))
+        result = ClassificationResult(self._labels, marks, decide_classes(scores_BC, self._several))
+        loss = class_loss(scores_BC, marks, self._several)
+        return {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1}, len(texts), of
+
+
+def _read(stores: Sequence[TokenStore], most: int) -> tuple[list[NDArray[np.int64]], list[list[int]]]:
+    """Return the buckets of all n-grams of `most` texts at equal distances, and the classes of these texts."""
+    ends = np.cumsum([len(store) for store in stores])
+    texts, labels = [], []
+    for row in spread(most, int(ends[-1])).tolist():
+        number = int(np.searchsorted(ends, row, side="right"))
+        store, inside = stores[number], row - (int(ends[number - 1]) if number else 0)
+        parts = [name for name in ("text", "second") if name in store.streams]
+        buckets = [_ngrams(store.sentence(name, inside)[:_MOST_TOKENS], which) for which, name in enumerate(parts)]
+        texts.append(np.concatenate(buckets))
+        labels.append([int(label) for label in store.sentence("label", inside)])
+    return texts, labels
+
+
+def _ngrams(tokens: NDArray[np.unsignedinteger], part: int) -> NDArray[np.int64]:
+    """Return the buckets of single tokens and pairs of tokens, markers included; those of second texts are others."""
+    marked = torch.from_numpy(np.concatenate(([BEGIN], tokens.astype(np.int64), [END])))
+    (pairs,) = hash_ngrams(marked, 2, _BUCKETS)
+    single = (marked * 2_654_435_761) % (2**31 - 1) % _BUCKETS
+    both = torch.cat((single, pairs[Layout.of([len(marked)]).positions > 0]))
+    return ((both + part * 7_919_333) % _BUCKETS).numpy()

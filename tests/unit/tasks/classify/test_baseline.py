@@ -1,0 +1,120 @@
+"""The line that classifiers have to beat: its equation, what it says, and what it leaves alone."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from heedful.config.recipe import Recipe
+from heedful.data.token_store import TokenStore
+from heedful.runs.run import RunObserver
+from heedful.tasks.classify import baseline
+from heedful.tasks.classify.baseline import Baseline, NgramRegression
+from heedful.training.checkpoints import Position
+
+GOOD, BAD, SHARED = 10, 20, 30
+
+
+def texts(count: int, several: bool = False) -> TokenStore:
+    """Texts of shared tokens, with one that tells the class."""
+    chance = np.random.default_rng(count)
+    rows, labels = [], []
+    for number in range(count):
+        row = chance.integers(SHARED, SHARED + 9, 6).tolist()
+        row[number % 6] = (BAD, GOOD)[number % 2]
+        rows.append(row)
+        labels.append([0, 1] if several and number % 3 == 0 else [number % 2])
+    return TokenStore.of(text=rows, label=labels)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_its_weights_minimise_the_loss_with_an_l2_penalty(several: bool) -> None:
+    chance = np.random.default_rng(1)
+    rows = [chance.integers(0, 12, 7) for _ in range(40)]
+    labels = [[0, 2], [1], [2]] * 13 + [[0]] if several else [[number % 3] for number in range(40)]
+    model = NgramRegression.fit(rows, labels, 3, several)
+    x = torch.zeros(40, len(model.known))
+    for number, row in enumerate(rows):  # tf-idf, text by text
+        for column, bucket in enumerate(model.known):
+            texts_with = sum(bucket in other for other in rows)
+            count = int((row == bucket).sum())
+            x[number, column] = (1 + np.log(count)) * (np.log(41 / (1 + texts_with)) + 1) if count else 0
+    x = F.normalize(x)
+    assert torch.allclose(model.scores(rows), x @ model.weights_JC + model.bias_C, atol=1e-5)
+    weights, bias = model.weights_JC.clone().requires_grad_(), model.bias_C.clone().requires_grad_()
+    true = torch.zeros(40, 3)
+    for number, of_text in enumerate(labels):
+        true[number, of_text] = 1
+    scores = x @ weights + bias
+    loss = (
+        F.binary_cross_entropy_with_logits(scores, true, reduction="sum")
+        if several
+        else F.cross_entropy(scores, true, reduction="sum")
+    )
+    (loss / 40 + weights.square().sum() / (2 * 10 * 40)).backward()
+    assert weights.grad is not None
+    assert bias.grad is not None
+    assert weights.grad.abs().max() < 1e-4
+    assert bias.grad.abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_it_learns_what_one_word_tells_and_says_so_once(several: bool) -> None:
+    said: list[str] = []
+    line = Baseline([texts(30), texts(40)], [texts(20)], ("bad", "good"), several)
+    scores = line.scores(None, said.append)
+    assert line.scores(None, said.append) is scores
+    assert scores["accuracy"] == scores["f1"] == 1
+    assert scores["loss"] < 0.7
+    assert len(said) == 1
+    start = "the line to beat: accuracy 1, of logistic regression on n-grams of the 70 training texts ("
+    assert said[0].startswith(start)
+
+
+def test_many_texts_are_sampled_and_it_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "MOST_TEXTS", 25)
+    said: list[str] = []
+    Baseline([texts(50)], [texts(20)], ("bad", "good"), False).scores(10, said.append)
+    assert "n-grams of 25 of 50 training texts" in said[0]
+
+
+def test_it_draws_nothing_and_can_be_trained_while_gradients_are_off() -> None:
+    before = torch.get_rng_state()
+    with torch.inference_mode():
+        Baseline([texts(30)], [texts(20)], ("bad", "good"), False).scores(None, print)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_second_texts_of_pairs_are_other_features() -> None:
+    def pairs(count: int) -> TokenStore:
+        sides = [[[BAD], [GOOD]][:: 1 if number % 2 else -1] for number in range(count)]
+        return TokenStore.of(
+            text=[side[0] for side in sides], second=[side[1] for side in sides], label=[[n % 2] for n in range(count)]
+        )
+
+    scores = Baseline([pairs(20)], [pairs(8)], ("a", "b"), False).scores(None, lambda line: None)
+    assert scores["accuracy"] == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "score", "line"),
+    [
+        ("accuracy", 0.78, "its accuracy is 0.78, and logistic regression on n-grams has 0.88. Try"),
+        ("accuracy", 0.9, None),
+        ("loss", 0.9, "its loss is 0.9, and logistic regression on n-grams has 0.88. Try"),
+        ("loss", 0.5, None),
+    ],
+)
+def test_a_run_says_at_its_end_if_its_model_loses(metric: str, score: float, line: str | None) -> None:
+    said: list[str] = []
+    data = {"train": {"tsv": "a.tsv", "text": 2, "label": 1}, "valid": {"tsv": "b.tsv", "text": 2, "label": 1}}
+    validation = {"validation": {"metric": metric}}
+    recipe = Recipe.model_validate({"data": data, "model": {"family": "classifier"}, "train": validation})
+    run = RunObserver.__new__(RunObserver)
+    run.job, run.progress = SimpleNamespace(recipe=recipe), SimpleNamespace(say=said.append)  # type: ignore[assignment]
+    run.baselines = {f"baseline_{metric}": 0.88}
+    run._tell_if_it_loses(Position(best_score=score))
+    assert [told for told in said if line and line in told] == said
+    assert len(said) == (line is not None)
