@@ -44,6 +44,9 @@ def test_the_demo_trains_judges_shows_examples_and_says_what_comes_next(
     assert "of 8 exactly right" in shown
     assert "The two small cats did not see the red house." in shown
     assert "Your turn" in shown
+    page = tmp_path / "run" / "explain.html"
+    assert f"What the model attends to, on a page: open {page.as_uri()} in a browser." in shown
+    assert page.read_text(encoding="utf-8").count('"task":"translate"') == 5
     assert "heedful translate runs/mine < text.en" in shown
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     assert run(["demo", "--out", str(tmp_path / "run")]) == 0, "a second demo uses the model that is there"

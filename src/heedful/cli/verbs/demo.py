@@ -8,10 +8,11 @@ import typer
 
 from heedful.cli import messages
 from heedful.cli.options import SetOption
+from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
 from heedful.errors import Stopped, UserError
-from heedful.files import output_folder
+from heedful.files import output_folder, write_bytes
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.model import Translator
@@ -58,8 +59,10 @@ def command(
     model = load(out)
     _evaluate(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
     _show_examples(model)
+    page = _write_page(model, output_folder(out))
     if sys.stdin.isatty():
         _converse(model)
+    print(f"\nWhat the model attends to, on a page: open {page.resolve().as_uri()} in a browser.")
     print(NEXT.format(recipe=RECIPE))
 
 
@@ -77,6 +80,15 @@ def _evaluate(model: "Translator", count: int) -> None:
 def _show_examples(model: "Translator") -> None:
     for source, output in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
         print(f"  {source}\n      {output}")
+
+
+def _write_page(model: "Translator", folder: Path) -> Path:
+    """Write the explorer's page of the examples."""
+    from heedful.explain.page import explorer_page
+
+    page = folder / PAGE
+    write_bytes(page, explorer_page([model.explain(text) for text in EXAMPLES], folder.name).encode())
+    return page
 
 
 def _converse(model: "Translator") -> None:

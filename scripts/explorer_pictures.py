@@ -1,0 +1,65 @@
+"""Photographs the explorer's page in Chromium: the pictures of the README and of docs/explain.md.
+
+    heedful demo                                        # writes runs/demo/explain.html
+    python scripts/explorer_pictures.py runs/demo/explain.html
+
+Needs Chromium (apt-get install chromium) and the `dev` extra.
+"""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from playwright.sync_api import FloatRect, Page, sync_playwright
+
+DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
+WIDE: Final = {"width": 1080, "height": 800}
+PICTURES: Final[Mapping[str, dict[str, Any]]] = {
+    "explorer.png": {"viewport": WIDE, "color_scheme": "light"},
+    "explorer-dark.png": {"viewport": WIDE, "color_scheme": "dark"},
+    "explorer-narrow.png": {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"},
+    "explorer-attention.png": {"viewport": WIDE, "color_scheme": "light"},
+    "explorer-attention-dark.png": {"viewport": WIDE, "color_scheme": "dark"},
+}
+
+
+def main() -> None:
+    """Take all pictures of a page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("page", type=Path, help="HTML file that `heedful explain` or `heedful demo` wrote")
+    page = parser.parse_args().page.resolve()
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        sys.exit("needs Chromium: install it with `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        for name, options in PICTURES.items():
+            context = opened.new_context(**options)
+            shown = context.new_page()
+            shown.goto(page.as_uri())
+            shown.wait_for_selector("html[data-ready-ms]")
+            photograph(shown, DOCS / name)
+            context.close()
+        opened.close()
+
+
+def photograph(page: Page, path: Path) -> None:
+    """Take one picture: the part about attention with a word selected, or the top of the page."""
+    if "attention" in path.name:
+        page.locator("#queries button").nth(3).click()
+        page.mouse.move(0, 0)
+        page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
+        box = page.locator("section[aria-labelledby=attention-title]").bounding_box()
+        assert box is not None
+        clip: FloatRect = {"x": 0, "y": box["y"] + 8, "width": WIDE["width"], "height": box["height"] + 12}
+        page.screenshot(path=path, full_page=True, clip=clip)
+    else:
+        page.screenshot(path=path)
+    print(f"wrote docs/{path.name} ({path.stat().st_size / 1000:.0f} kB)")
+
+
+if __name__ == "__main__":
+    main()
