@@ -26,7 +26,7 @@ def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     _check_corpora(recipe, rules)
     _check_metric(recipe, rules)
     rules.check(recipe)
-    check_remedies(recipe)
+    check_remedies(recipe, rules)
     _refuse_keys_of_others(recipe, rules)
 
 

@@ -13,6 +13,7 @@ from heedful.config.recipe import Recipe
 from heedful.cores import usable_cores
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.epochs.plan import ORDER
+from heedful.data.epochs.redrawn import redraw_rows
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
@@ -63,7 +64,7 @@ class Job:
         scales = layer_scales(model, recipe.train.layer_decay)
         optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
         objective = with_remedies(task.objective(recipe, prepared), recipe.train)
-        feed = task.feed(recipe, prepared)
+        feed = redraw_rows(task.feed(recipe, prepared), recipe, prepared.vocabularies)
         return cls(recipe, task, prepared, device, model, optimizer, objective, feed)
 
     @property

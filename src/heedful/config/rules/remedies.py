@@ -1,18 +1,25 @@
 """Remedies for training that contradict each other or the model: refused, with the change that makes them legal."""
 
 from collections.abc import Iterator
+from typing import Final
 
+from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.token_heads import TaggerModel
 from heedful.config.rules.generate import carries_state
+from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
 from heedful.config.tables import Tables
 
+_CUT_BEFORE: Final = ("tag", "fill", "generate", "answer")  # tasks whose windows and words refer to pieces
 
-def check_remedies(recipe: Tables) -> None:
+
+def check_remedies(recipe: Tables, rules: TaskRules) -> None:
     """Refuse remedies that cannot do what they are for."""
     if recipe.train.r_drop is not None:
         _check_r_drop(recipe)
+    if recipe.train.bpe_dropout:
+        _check_bpe_dropout(recipe, rules)
 
 
 def _check_r_drop(recipe: Tables) -> None:
@@ -35,6 +42,23 @@ def _check_r_drop(recipe: Tables) -> None:
         raise ValueError(
             "`train.r_drop` compares two passes with different dropout, but the model has none: set `model.dropout`, "
             "or leave it out"
+        )
+
+
+def _check_bpe_dropout(recipe: Tables, rules: TaskRules) -> None:
+    tokenizer = recipe.tokenizer
+    kinds = [tokenizer.kind, *([tokenizer.target.kind] if tokenizer.target else [])]
+    if not {"bpe", "byte_bpe"} & set(kinds):
+        raise ValueError(
+            f'`train.bpe_dropout` leaves out merges, which `tokenizer.kind = "{tokenizer.kind}"` does not have: use '
+            '"bpe" or "byte_bpe", or leave it out'
+        )
+    words = isinstance(recipe.model, ClassifierModel) and recipe.model.nested
+    if rules.name in _CUT_BEFORE or words:
+        which = "a hierarchical classifier" if words else rules.learner
+        raise ValueError(
+            f"`train.bpe_dropout` cuts whole texts anew in every epoch, but {which} reads parts of them that are "
+            "prepared once: leave it out"
         )
 
 

@@ -113,6 +113,11 @@ class Train(Section):
 
     An update takes about twice as long; 5 for translators and 1 for classifiers there. By default there is one pass.
     """
+    bpe_dropout: Share = 0.0
+    """Probability that a merge of the BPE vocabulary is left out (Provilkov et al. 2020), drawn anew in every epoch.
+
+    0.1 there. Only training texts are cut that way; validation and use are not.
+    """
     label_smoothing: Share | None = None
     """Probability that is spread over all classes; by default 0.1 for a translator, 0 for other models."""
     class_weights: Literal["balanced"] | dict[str, PositiveFloat] | None = None

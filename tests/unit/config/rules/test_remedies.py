@@ -23,6 +23,28 @@ def test_r_drop_needs_dropout_somewhere_in_the_model() -> None:
     assert complaint("classifier", LABELLED, model="dropout = 0.0\nencoder = { dropout = 0.0 }", rest=R_DROP) == said
 
 
+def test_bpe_dropout_needs_merges_and_texts_that_are_read_whole() -> None:
+    dropout = "[train]\nbpe_dropout = 0.1"
+    assert load("transformer", PAIR, rest=dropout).train.bpe_dropout == 0.1
+    assert load("classifier", LABELLED, rest=dropout).train.bpe_dropout == 0.1
+    mixed = f'{dropout}\n[tokenizer]\nkind = "bpe"\ntarget = {{ kind = "word" }}'
+    assert load("transformer", PAIR, rest=mixed).train.bpe_dropout == 0.1
+    assert complaint("transformer", PAIR, rest=f'{dropout}\n[tokenizer]\nkind = "unigram"') == (
+        '`train.bpe_dropout` leaves out merges, which `tokenizer.kind = "unigram"` does not have: use "bpe" or '
+        '"byte_bpe", or leave it out.'
+    )
+    for family, corpus, model, who in (
+        ("bert", RUNNING, "", "a masked language model"),
+        ("language", RUNNING, "", "a language model"),
+        ("tagger", LABELLED, "", "a tagger"),
+        ("classifier", LABELLED, 'encoder = { family = "hierarchical" }', "a hierarchical classifier"),
+    ):
+        assert complaint(family, corpus, model=model, rest=dropout) == (
+            f"`train.bpe_dropout` cuts whole texts anew in every epoch, but {who} reads parts of them that are "
+            "prepared once: leave it out."
+        )
+
+
 def test_r_drop_compares_neither_label_sequences_nor_carried_states_nor_sampled_tokens() -> None:
     assert complaint("tagger", LABELLED, model="crf = true", rest=R_DROP) == (
         "`train.r_drop` compares the labels of single words, but `model.crf = true` predicts those of a sentence "
