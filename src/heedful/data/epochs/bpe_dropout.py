@@ -64,6 +64,7 @@ class Symbols:
     ids: Ids
     words: Ids  # not decreasing
     hashes: Hashes
+    ranks: Ids | None = None  # of each symbol with the next one, where that is known
 
 
 def merge(symbols: Symbols, merges: Merges, share: float) -> tuple[Ids, Ids]:
@@ -72,9 +73,7 @@ def merge(symbols: Symbols, merges: Merges, share: float) -> tuple[Ids, Ids]:
     Returns the ids of the pieces, and the number of the word of each, in order.
     """
     ids, words, hashes = symbols.ids.copy(), symbols.words.copy(), symbols.hashes
-    ranks = np.full(len(ids), _NONE, np.int64)  # of each symbol with the next one
-    inside = np.flatnonzero(words[:-1] == words[1:])
-    ranks[inside] = merges.ranks(ids[inside], ids[inside + 1])
+    ranks = _first_ranks(ids, words, merges) if symbols.ranks is None else symbols.ranks.copy()
     done: list[tuple[Ids, Ids]] = [(words[:0], ids[:0])]
     limit, step = np.uint64(min(int(share * 2**64), _MASK)), 0
     while len(ids):
@@ -101,6 +100,13 @@ def merge(symbols: Symbols, merges: Merges, share: float) -> tuple[Ids, Ids]:
     both = (np.concatenate([part[which] for part in done])[order] for which in (1, 0))
     pieces, owners = both
     return pieces, owners
+
+
+def _first_ranks(ids: Ids, words: Ids, merges: Merges) -> Ids:
+    ranks = np.full(len(ids), _NONE, np.int64)
+    inside = np.flatnonzero(words[:-1] == words[1:])
+    ranks[inside] = merges.ranks(ids[inside], ids[inside + 1])
+    return ranks
 
 
 def _update_ranks(ids: Ids, words: Ids, ranks: Ids, places: Ids, merges: Merges) -> None:
@@ -139,6 +145,7 @@ class Redrawing:
         self._known: dict[int, int] = {}  # hash of a run -> its number
         self._ids: list[Ids] = []  # of each run: its characters
         self._words: list[Ids] = []  # and the number of the word of each
+        self._flat: tuple[Ids, Ids, Ids, Ids, Ids] | None = None  # all of them end to end; None after a new run
 
     def draw(self, stream: Ragged, seed: int, epoch: int, number: int, longest: int) -> Ragged:
         """Return a stream with the pieces of an epoch; `number` tells streams apart.
@@ -161,23 +168,31 @@ class Redrawing:
     def _block(self, stream: Ragged, rows: Ids, base: Hashes, longest: int) -> tuple[Values, Ids]:
         plain, lengths = stream.gather(rows)
         runs, run_rows = self._runs(plain.astype(np.int64), lengths)
-        sizes = np.array([len(ids) for ids in self._ids], np.int64)[runs]
-        flat = np.concatenate([np.empty(0, np.int64), *self._ids])
-        words = np.concatenate([np.empty(0, np.int64), *self._words])
-        first = np.concatenate(([0], np.cumsum([len(ids) for ids in self._ids])))[:-1].astype(np.int64)
+        flat, words, ranks, first, of_run = self._all_runs()
+        sizes = of_run[runs]
         places = places_of(first[runs], sizes)
         owner = np.repeat(np.arange(len(runs)), sizes)
         number = np.cumsum(np.diff(owner * len(flat) + words[places], prepend=-1) != 0) - 1  # of words in the block
         row = run_rows[owner]
         in_row = np.arange(len(row)) - np.searchsorted(row, row)
         hashes = _mix(_mix(base + rows[row].astype(np.uint64) * _FACTORS[0]) + in_row.astype(np.uint64) * _FACTORS[1])
-        pieces, of_word = merge(Symbols(flat[places], number, hashes), self._merges, self._share)
+        pieces, of_word = merge(Symbols(flat[places], number, hashes, ranks[places]), self._merges, self._share)
         row_of_word = row[np.flatnonzero(np.diff(number, prepend=-1))]
         new_rows = row_of_word[of_word]
         counts = np.bincount(new_rows, minlength=len(rows))
         if (counts <= longest).all():
             return pieces, counts
         return _choose(pieces, counts, plain.astype(np.int64), lengths, counts <= longest)
+
+    def _all_runs(self) -> tuple[Ids, Ids, Ids, Ids, Ids]:
+        """Return characters, words and ranks of all known runs end to end, where each starts, and its length."""
+        if self._flat is None:
+            none = np.empty(0, np.int64)
+            ids, words = np.concatenate([none, *self._ids]), np.concatenate([none, *self._words])
+            sizes = np.array([len(run) for run in self._ids], np.int64)
+            owner = np.repeat(np.arange(len(sizes)), sizes) * (len(words) + 1) + words
+            self._flat = ids, words, _first_ranks(ids, owner, self._merges), np.cumsum(sizes) - sizes, sizes
+        return self._flat
 
     def _runs(self, ids: Ids, lengths: Ids) -> tuple[Ids, Ids]:
         """Return the number of each run of pieces, and the index of its row."""
@@ -199,6 +214,9 @@ class Redrawing:
 
     def _learn(self, runs: Sequence[Ids], hashes: Sequence[int]) -> None:
         """Find the characters of runs that were not seen before, and check that merging gives the runs back."""
+        if not runs:
+            return
+        self._flat = None
         spelled = [self._characters(run) for run in runs]
         flat = [ids for words in spelled for ids in words]
         numbers = np.repeat(np.arange(len(flat)), [len(ids) for ids in flat]) if flat else np.empty(0, np.int64)

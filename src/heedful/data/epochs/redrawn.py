@@ -121,8 +121,7 @@ class RedrawnFeed(Generic[RowBatch]):
 
     def batch(self, planned: RedrawnRows) -> RowBatch:
         """Make one micro-batch."""
-        made: Any = replace(self.feed, stores=planned.stores).batch(planned.indices)
-        return made  # type: ignore[no-any-return]
+        return replace(self.feed, stores=planned.stores).batch(planned.indices)
 
     def placed(self, static: StaticShape | None, pin: bool) -> Self:
         """Return the feed for a device."""
