@@ -1,4 +1,4 @@
-"""The time of one recurrent layer and of one self-attention layer over the length of sequences.
+"""The time of one recurrent layer, of one self-attention layer and of its restriction over the length of sequences.
 
     python -m benchmarks.layer_cost [--device auto] [--merge] [--tiny]
 
@@ -17,6 +17,7 @@ fill a step, which the counts do not know of. Sequences are equally long: the be
 
 lstm, gru          `RecurrentStack`: one layer, one direction
 self_attention     `SelfAttention`: heads of 64, with its projections
+restricted         `SelfAttention` within a radius of 64 tokens, with its projections
 attention_alone    the same without projections: q, k and v are given
 
 forward            without a graph, as when a model is used
@@ -25,6 +26,9 @@ both               forward and backward, with the gradients of inputs and weight
 Values are float32 on a CPU; on a GPU bfloat16, in which attention computes, and recurrence in the type that it chooses
 by itself (float32, by cuDNN). Times are medians over stretches of calls, after some to warm up; on a GPU by its own
 events. A crossing is the length from which on attention is the slower one, interpolated in log n.
+
+The growth of restricted attention is the time of one sequence of 8,192 tokens over that of one of 1,024, forward and
+backward: 8 if it is linear, 64 for the products of unrestricted attention, which is measured next to it.
 `--merge` keeps what is recorded of the other kind of device.
 """
 
@@ -47,6 +51,7 @@ from heedful.devices import choose_device, keep_freed_memory
 from heedful.metrics.recorded_results import RESULTS, machine
 from heedful.nn.attention.backends import automatic
 from heedful.nn.attention.multi_head import SelfAttention
+from heedful.nn.attention.restricted import Restricted
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 from heedful.packed import Layout
 
@@ -54,7 +59,9 @@ NAME = "layer_cost"
 HEAD_WIDTH = 64
 RECURRENT: tuple[CellKind, ...] = ("lstm", "gru")
 ATTENTION = ("attention_alone", "self_attention")
-LAYERS = (*RECURRENT, *ATTENTION)
+LAYERS = (*RECURRENT, *ATTENTION, "restricted")
+RADIUS = 64
+GROWTH = (1024, 8192)  # tokens of one sequence
 PASSES = ("forward", "both")
 
 Pass = Literal["forward", "both"]
@@ -126,8 +133,9 @@ def make_layer(name: str, width: int, length: int, tokens: int, device: torch.de
         q, k, v = (values(heads, width // heads) for _ in range(3))
         return Layer(lambda: automatic(q, k, v, layout, layout, False, 0.0), (q, k, v))
     x = values(width)
-    if name == "self_attention":
-        attention = SelfAttention(width, heads).to(device)
+    if name in ("self_attention", "restricted"):
+        backend = Restricted(RADIUS) if name == "restricted" else automatic
+        attention = SelfAttention(width, heads, backend=backend).to(device)
         return Layer(lambda: attention(x, layout), with_weights(x, attention))
     stack = RecurrentStack(next(kind for kind in RECURRENT if kind == name), width, width).to(device)
     return Layer(lambda: stack(x, layout)[0], with_weights(x, stack))
@@ -179,6 +187,21 @@ def measure(width: int, scale: Scale, device: torch.device) -> dict[str, Times]:
             cells = (f"{times[which][name][length]:17,.3f}" for name in LAYERS)
             print(f"{length:17,}{scale.tokens // length:17,}{''.join(cells)}", flush=True)
     return times
+
+
+def growth(width: int, scale: Scale, device: torch.device, lengths: tuple[int, int] = GROWTH) -> dict[str, float]:
+    """The time of one long sequence over that of one short one, forward and backward."""
+    found = {}
+    for name in ("restricted", "self_attention"):
+        short, long = (
+            milliseconds(make_layer(name, width, length, length, device).call("both"), scale, device)
+            for length in lengths
+        )
+        found[name] = long / short
+        print(
+            f"{name}: {short:,.3f} ms at {lengths[0]:,} tokens, {long:,.3f} at {lengths[1]:,}: {found[name]:.2f} times"
+        )
+    return found
 
 
 # --- crossings --------------------------------------------------------------------------------------------------------
@@ -297,6 +320,8 @@ def main() -> None:
     curves = {width: measure(width, scale, device) for width in scale.widths}
     comparisons = [one for width, times in curves.items() for one in compare(width, times)]
     show(comparisons, scale)
+    print()
+    grown = growth(scale.widths[0], scale, device, (256, 2048) if options.tiny else GROWTH)
     if options.tiny:
         return
     section, other = ("cpu", "gpu") if device.type == "cpu" else ("gpu", "cpu")
@@ -304,7 +329,10 @@ def main() -> None:
     kept = {key: figure for key, figure in before.figures.items() if key.startswith(f"{other}_")}
     details = {key: value for key, value in before.details.items() if key == other}
     found = Detailed(
-        kept | figures_of(comparisons, scale, section), details | {section: section_of(curves, comparisons, scale)}
+        kept
+        | figures_of(comparisons, scale, section)
+        | {f"{section}_radius_growth": grown["restricted"], f"{section}_attention_growth": grown["self_attention"]},
+        details | {section: section_of(curves, comparisons, scale)},
     )
     save(NAME, found, options.results, seeds=[0])
 

@@ -42,6 +42,13 @@ TRANSFORMERS: dict[str, Options] = {
     "tfixup-swiglu": {"norm": "tfixup", "activation": "swiglu", "tie": "decoder"},
     "deepnorm": {"norm": "deepnorm", "norm_kind": "rms", "decoder_layers": 3, "dropout_layers": 0.3},
     "explicit": {"backend": "explicit"},
+    "uneven-heads-radius": {
+        "heads": 3,
+        "key_width": 12,
+        "value_width": 4,
+        "positions": "rope",
+        "attention_radius": 2,
+    },
     "two-embeddings": {"embeddings": 2, "tie": "decoder"},
     "word-positions": {"norm": "pre", "word_positions": True},
     "additive-entmax": {"alignment": "additive", "distribution": "entmax15", "norm": "pre"},

@@ -9,7 +9,9 @@ included) in sentences of s_i and t_i, width E, inner width F, and V target piec
 
 where g = 2, or 3 with SwiGLU. With G heads of keys and values for H heads of queries, the products that project keys
 and values count G / H times. Relative positions up to a distance k add 4 n (2k + 1) E to an encoder block, and
-4 m (2k + 1) E to a decoder block. Attention's 4 E s t is the scores and the weighted sum of all heads; causal
+4 m (2k + 1) E to a decoder block. Where `key_width` or `value_width` is set, products with queries and keys, or with
+values, count in proportion to it. With `attention_radius`, self-attention counts the pairs of tokens within it, on both
+sides, instead of all s_i^2. Attention's 4 E s t is the scores and the weighted sum of all heads; causal
 attention counts as a full square, as in torch's own counter. A training step costs three forward passes: for each
 product of the forward pass, the backward pass computes two, one for the input and one for the weights. Only matrix
 products count: norms, activations and the optimizer do not. Padding and recomputation are not counted either.
@@ -74,32 +76,49 @@ class _Lengths:
 
     def __init__(self, s: NDArray[np.float64], t: NDArray[np.float64]) -> None:
         self.source, self.target = float(s.sum()), float(t.sum())
-        self.source_pairs, self.target_pairs, self.pairs = float(s @ s), float(t @ t), float(t @ s)
+        self.source_lengths, self.target_lengths, self.pairs = s, t, float(t @ s)
+
+
+def _pairs_within(lengths: NDArray[np.float64], radius: int | None) -> float:
+    """Count the pairs of positions of each sentence that are at a distance of at most a radius."""
+    if radius is None:
+        return float(lengths @ lengths)
+    near = np.minimum(lengths - 1, radius)
+    return float((lengths * (2 * near + 1) - near * (near + 1)).sum())
 
 
 def _encoder(model: TransformerModel, lengths: _Lengths) -> float:
-    projections = (2 + 2 * _shared(model)) * model.width**2
-    block = 2 * lengths.source * (projections + _position_wise(model)) + 4 * model.width * lengths.source_pairs
+    heads = _Heads(model)
+    projections = model.width * (heads.queries + heads.memory + heads.values)
+    block = 2 * lengths.source * (projections + _position_wise(model)) + heads.pair * _pairs_within(
+        lengths.source_lengths, model.attention_radius
+    )
     return model.layers * block
 
 
 def _decoder(model: TransformerModel, lengths: _Lengths, memory_width: int) -> float:
-    width = model.width
-    shared = _shared(model)
-    projections = (4 + 2 * shared) * width**2
+    heads = _Heads(model)
+    projections = model.width * (2 * (heads.queries + heads.values) + heads.memory)
     block = 2 * lengths.target * (projections + _position_wise(model))
-    block += 4 * lengths.source * memory_width * width * shared
-    return (model.decoder_layers or model.layers) * (block + 4 * width * (lengths.target_pairs + lengths.pairs))
+    block += 2 * lengths.source * memory_width * heads.memory
+    pairs = _pairs_within(lengths.target_lengths, model.attention_radius) + lengths.pairs
+    return (model.decoder_layers or model.layers) * (block + heads.pair * pairs)
 
 
-def _shared(model: TransformerModel) -> float:
-    """Return the number of heads of keys and values for each head of queries."""
-    return (model.key_value_heads or model.heads) / model.heads
+class _Heads:
+    """Widths of all heads together, and the operations of a pair of a query and a key."""
+
+    def __init__(self, model: TransformerModel) -> None:
+        keys, values = model.head_widths
+        self.queries, self.values = model.heads * keys, model.heads * values
+        self.memory = (model.key_value_heads or model.heads) * (keys + values)
+        self.pair = 2 * (self.queries + self.values)
 
 
 def _position_wise(model: TransformerModel) -> int:
     """Count the multiplications per token besides the projections of attention (half of the operations)."""
-    relative = 2 * (2 * model.max_distance + 1) * model.width if model.positions == "relative" else 0
+    distances = 2 * model.max_distance + 1 if model.positions == "relative" else 0
+    relative = distances * model.heads * sum(model.head_widths)
     return _inner_matrices(model) * model.width * model.inner + relative
 
 

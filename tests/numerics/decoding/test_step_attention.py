@@ -66,14 +66,15 @@ def attended_by_loop(q_D: Tensor, keys: list[Tensor], values: list[Tensor]) -> T
     return result
 
 
-def past_by_loop(given: Past) -> Tensor:
+def past_by_loop(given: Past, radius: int = 1000) -> Tensor:
     beams, room = given.ancestors_SKP.shape[1:]
     y_RHD = torch.zeros(given.q_RHD.shape)
     for row in range(y_RHD.shape[0]):
         slot, beam = divmod(row, beams)
         for head in range(y_RHD.shape[1]):
             keys, values = [given.k_RHD[row, head]], [given.v_RHD[row, head]]
-            for time in range(min(room, int(given.positions_S[slot]))):
+            position = int(given.positions_S[slot])
+            for time in range(max(0, position - radius), min(room, position)):
                 origin = int(given.ancestors_SKP[slot, beam, time])
                 keys.append(given.cache_2SPKHD[0, slot, time, origin, head])
                 values.append(given.cache_2SPKHD[1, slot, time, origin, head])
@@ -113,6 +114,14 @@ def test_the_kernel_of_the_past_agrees_with_its_reference(
     y_RHD = attend_past_kernel(*by_kernel)
     torch.testing.assert_close(y_RHD, attend_past_reference(*by_reference), atol=WITHIN[dtype], rtol=WITHIN[dtype])
     assert torch.equal(by_kernel[3].nan_to_num(7.0), by_reference[3].nan_to_num(7.0))
+
+
+@pytest.mark.parametrize("radius", [0, 1, 40, 200])
+def test_a_radius_limits_the_history(radius: int) -> None:
+    given = past([0, 2, 128, 149, 150], 150, 2, 1, 8)
+    reference = attend_past_reference(*given.arguments(), radius)
+    torch.testing.assert_close(attend_past_kernel(*given.arguments(), radius), reference, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(reference.cpu(), past_by_loop(given, radius), atol=1e-5, rtol=1e-5)
 
 
 def test_steps_one_after_the_other_are_causal_attention_over_each_history() -> None:

@@ -17,6 +17,8 @@ CONFIGS: list[dict[str, Any]] = [
     {"positions": "rope", "key_value_heads": 2, "norm_kind": "rms", "bias": False},
     {"positions": "alibi", "norm": "pre"},
     {"positions": "relative", "max_distance": 3},
+    {"positions": "relative", "max_distance": 3, "key_width": 6, "value_width": 6},
+    {"key_width": 5, "value_width": 12, "key_value_heads": 2, "backend": "explicit"},
 ]
 
 

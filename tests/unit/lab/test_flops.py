@@ -101,3 +101,11 @@ def test_shared_matrices_are_counted_once(tie: str, positions: str, embeddings: 
     assert parameters.embeddings == embeddings
     assert parameters.rest == sum(p.numel() for n, p in model.named_parameters() if ".blocks." in n)
     assert parameters.total == sum(p.numel() for p in model.parameters())
+
+
+def test_a_radius_counts_the_pairs_within_it() -> None:
+    lengths = np.array([1, 3, 9, 20])
+    width, radius = 32, 4
+    near = sum(abs(i - j) <= radius for s in lengths for i in range(s) for j in range(s))
+    whole, part = (forward_flop(config(attention_radius=r), lengths, lengths, 50) for r in (None, radius))
+    assert whole - part == 4 * 4 * width * (int(lengths @ lengths) - near)  # two blocks on each side

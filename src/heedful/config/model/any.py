@@ -22,7 +22,7 @@ from heedful.config.model.pictures import (
 )
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
-from heedful.config.model.transformer import TransformerModel, TransformerStack
+from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
 
 AnyModel = Annotated[
     TransformerModel
@@ -86,7 +86,7 @@ def least_parameters(
         case TransformerStack():  # BERT, and an encoder on its own
             return _blocks(model, model.layers)
         case PictureTransformerTable():
-            return model.layers * model.width * (2 * model.inner + model.width) + model.grid**2 * model.width
+            return model.layers * model.width * (2 * model.inner + _read_width(model)) + model.grid**2 * model.width
         case PictureConvolutionsTable():
             return model.depth * model.width**2
         case RecurrentModel():
@@ -117,4 +117,9 @@ def least_parameters(
 def _blocks(stack: TransformerStack, count: int) -> int:
     """Return the weights of the feed-forward networks, of the outputs of attention, and of learned positions alone."""
     learned = stack.max_positions if stack.positions == "learned" else 0
-    return count * stack.width * (2 * stack.inner + stack.width) + learned * stack.width
+    return count * stack.width * (2 * stack.inner + _read_width(stack)) + learned * stack.width
+
+
+def _read_width(blocks: TransformerBlocks) -> int:
+    """Return the width of what all heads of a block read."""
+    return blocks.heads * blocks.head_widths[1]

@@ -36,6 +36,10 @@ class TransformerBlocks(Attending):
 
     By default `heads`: each attention head has its own keys and values. 1 is multi-query attention (Shazeer 2019).
     """
+    key_width: Width | None = None
+    """Width of the queries and keys of a head (d_k); by default `width` / `heads`."""
+    value_width: Width | None = None
+    """Width of the values of a head (d_v); by default `width` / `heads`."""
     layers: Layers = 6
     """Number of blocks."""
     inner: Width = 2048
@@ -78,6 +82,11 @@ class TransformerBlocks(Attending):
         return self.width
 
     @property
+    def head_widths(self) -> tuple[int, int]:
+        """Widths of a head: of its queries and keys, and of its values."""
+        return self.key_width or self.width // self.heads, self.value_width or self.width // self.heads
+
+    @property
     def fused(self) -> bool:
         """Whether a fused kernel computes this attention."""
         plain = self.alignment == "scaled_dot" and self.distribution == "softmax" and self.choice == "soft"
@@ -85,8 +94,12 @@ class TransformerBlocks(Attending):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"`width` must be a multiple of `heads` ({self.heads}), but is {self.width}")
+        if self.width % self.heads and (self.key_width is None or self.value_width is None):
+            one = self.key_width is not None or self.value_width is not None
+            raise ValueError(
+                f"`width` must be a multiple of `heads` ({self.heads}), but is {self.width}"
+                + (": change it, or set both `key_width` and `value_width`" if one else "")
+            )
         if self.key_value_heads is not None and self.heads % self.key_value_heads:
             raise ValueError(
                 f"`heads` must be a multiple of `key_value_heads` ({self.key_value_heads}), but is {self.heads}"
@@ -135,6 +148,12 @@ class TransformerStack(TransformerBlocks):
     """Maximum distance of relative positions; greater ones are clipped to it."""
     rope_base: Annotated[float, Field(gt=1)] = 10_000.0
     """Base of the wavelengths of rotary positions: the longest is about 2 pi times it."""
+    attention_radius: Positions | None = None
+    """Maximum distance between a token and those that it attends to in self-attention; by default any.
+
+    Time and memory then grow linearly with the length of a text (Vaswani et al. 2017, table 1). The distance counts on
+    each side; in a decoder, only the tokens before count.
+    """
     embeddings: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
     embedding_scale: bool = True
@@ -160,10 +179,32 @@ class TransformerStack(TransformerBlocks):
     def _positions_fit_width(self) -> Self:
         if self.width % 2 and self.positions in ("sinusoidal", "sinusoidal_halves"):
             raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
-        if self.width // self.heads % 2 and self.positions == "rope":
+        if self.head_widths[0] % 2 and self.positions == "rope":
+            if self.key_width is not None:
+                raise ValueError(
+                    f'`key_width` must be even for `positions = "rope"`, which turns pairs of columns, but is '
+                    f"{self.key_width}"
+                )
             raise ValueError(
                 f'`width` must be an even multiple of `heads` ({self.heads}) for `positions = "rope"`, '
                 f"but is {self.width}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _radius_can_be(self) -> Self:
+        if self.attention_radius is None:
+            return self
+        for key in ("alignment", "distribution", "choice"):
+            if self._unusual(key):
+                raise ValueError(
+                    f'`attention_radius` restricts scaled dot products with a softmax, but `{key} = "'
+                    f'{getattr(self, key)}"` is over the whole text: leave `attention_radius` out, or leave `{key}` out'
+                )
+        if self.positions in SCORES_BY_PLACE:
+            raise ValueError(
+                f'`positions = "{self.positions}"` adds to the scores of all pairs of positions, which '
+                '`attention_radius` does not compute: use `positions = "rope"` or "sinusoidal"'
             )
         return self
 

@@ -24,6 +24,7 @@ from heedful.nn.attention.any_alignment import (
 from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
 from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary
+from heedful.nn.attention.restricted import Restricted
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.linear import LayerNorm, RMSNorm
@@ -140,11 +141,19 @@ def _decoder_block(config: TransformerBlocks, memory_width: int | None, seed: in
 _BACKENDS: Final[Mapping[str, Backend]] = {"auto": automatic, "fused": automatic, "explicit": explicit}
 
 
+def _self_backend(config: TransformerBlocks) -> Backend:
+    """Return the backend of self-attention; only that can be restricted to a radius."""
+    radius = config.attention_radius if isinstance(config, TransformerStack) else None
+    if radius is None:
+        return _BACKENDS[config.backend]
+    return Restricted(radius, as_written=config.backend == "explicit")
+
+
 def _self_attention(config: TransformerBlocks, causal: bool, seed: int) -> SelfAttention:
     width, heads, dropout, scheme = config.width, config.heads, config.dropout_attention, _scheme(config)
     parts = _projections(config)
     if _is_fused(config):
-        return SelfAttention(width, heads, causal, dropout, _BACKENDS[config.backend], scheme, **parts)
+        return SelfAttention(width, heads, causal, dropout, _self_backend(config), scheme, **parts)
     return AlignedSelfAttention(width, heads, _head_attention(config, seed), causal, dropout, scheme, **parts)
 
 
@@ -157,7 +166,12 @@ def _cross_attention(config: TransformerBlocks, memory_width: int, seed: int) ->
 
 
 def _projections(config: TransformerBlocks) -> Projections:
-    return {"key_value_heads": config.key_value_heads, "bias": config.bias}
+    return {
+        "key_value_heads": config.key_value_heads,
+        "key_width": config.key_width,
+        "value_width": config.value_width,
+        "bias": config.bias,
+    }
 
 
 def _is_fused(config: TransformerBlocks) -> bool:
@@ -166,7 +180,7 @@ def _is_fused(config: TransformerBlocks) -> bool:
 
 
 def _head_attention(config: TransformerBlocks, seed: int) -> HeadAttention:
-    width, heads = config.width // config.heads, config.heads
+    width, heads = config.head_widths[0], config.heads
     alignment = build_alignment(config, config.alignment, width, width, heads, seed)
     if isinstance(alignment, Kernel):
         return LinearHeadAttention(alignment)
@@ -174,7 +188,7 @@ def _head_attention(config: TransformerBlocks, seed: int) -> HeadAttention:
 
 
 def _scheme(config: TransformerBlocks) -> PositionScheme:
-    head_width = config.width // config.heads
+    head_width, value_width = config.head_widths
     if not isinstance(config, TransformerStack):
         return PositionScheme()  # patches have their positions added to them
     match config.positions:
@@ -183,7 +197,7 @@ def _scheme(config: TransformerBlocks) -> PositionScheme:
         case "alibi":
             return LinearBias(config.heads)
         case "relative":
-            return RelativeVectors(head_width, config.max_distance)
+            return RelativeVectors(head_width, config.max_distance, value_width)
         case "sinusoidal" | "sinusoidal_halves" | "learned":
             return PositionScheme()
         case _:

@@ -136,7 +136,7 @@ class TransformerDecoder(nn.Module):
 
     @property
     def head_bytes(self) -> int:
-        """The size of the vector that one head has for a token."""
+        """The size of the vector that a cache has for one head and token."""
         return self._head_width * self.embedding.precision.itemsize
 
     def slots(self, shape: SlotShape) -> Slots:
@@ -183,7 +183,7 @@ class TransformerDecoder(nn.Module):
 
     @property
     def _head_width(self) -> int:
-        return self.output.weight.shape[1] // self._heads
+        return self._block(0).attention.shape.cached_width
 
     def _check(self, memory: Packed | None) -> None:
         attends = self._block(0).cross is not None

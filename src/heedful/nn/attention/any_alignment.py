@@ -45,42 +45,42 @@ class HeadAttention(nn.Module):
         self,
         q_BHQD: Float[Tensor, "B H Q D"],
         k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLD: Float[Tensor, "B H L D"],
+        v_BHLU: Float[Tensor, "B H L U"],
         keep_BL: Bool[Tensor, "B L"] | None,
         positions: PositionScheme = _NO_POSITIONS,
         causal: bool = False,
         dropout: float = 0.0,
-    ) -> Float[Tensor, "B H Q D"]:
+    ) -> Float[Tensor, "B H Q U"]:
         """Return what the queries read. With a position scheme, they are at the last Q of the L positions."""
         bias_BHQL = positions.bias(q_BHQD, k_BHLD.shape[2])
-        y_BHQD, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLD, keep_BL, bias_BHQL, causal, dropout)
-        return positions.read(y_BHQD, weights_BHQC)
+        y_BHQU, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLU, keep_BL, bias_BHQL, causal, dropout)
+        return positions.read(y_BHQU, weights_BHQC)
 
     def factors(
         self,
         q_BHQD: Float[Tensor, "B H Q D"],
         k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLD: Float[Tensor, "B H L D"],
+        v_BHLU: Float[Tensor, "B H L U"],
         keep_BL: Bool[Tensor, "B L"] | None,
         positions: PositionScheme = _NO_POSITIONS,
         causal: bool = False,
     ) -> Float[Tensor, "B H Q L"]:
         """Return the factor of the value at each position in what the queries read."""
         bias_BHQL = positions.bias(q_BHQD, k_BHLD.shape[2])
-        _, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLD, keep_BL, bias_BHQL, causal)
+        _, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLU, keep_BL, bias_BHQL, causal)
         return self.alignment.position_weights(weights_BHQC, k_BHLD.shape[2])
 
     def _read(
         self,
         q_BHQD: Float[Tensor, "B H Q D"],
         k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLD: Float[Tensor, "B H L D"],
+        v_BHLU: Float[Tensor, "B H L U"],
         keep_BL: Bool[Tensor, "B L"] | None,
         bias_BHQL: Float[Tensor, "#B H Q L"] | None = None,
         causal: bool = False,
         dropout: float = 0.0,
-    ) -> tuple[Float[Tensor, "B H Q D"], Float[Tensor, "B H Q C"]]:
-        candidates = self.alignment.prepare(k_BHLD, v_BHLD, keep_BL)
+    ) -> tuple[Float[Tensor, "B H Q U"], Float[Tensor, "B H Q C"]]:
+        candidates = self.alignment.prepare(k_BHLD, v_BHLU, keep_BL)
         distance_BHQC = None
         if self.distance is not None:
             # Unprepared keys: prepared ones may be in another space than queries. Areas exist only as prepared keys.
@@ -112,18 +112,18 @@ class LinearHeadAttention(HeadAttention):
         self,
         q_BHQD: Float[Tensor, "B H Q D"],
         k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLD: Float[Tensor, "B H L D"],
+        v_BHLU: Float[Tensor, "B H L U"],
         keep_BL: Bool[Tensor, "B L"] | None,
         positions: PositionScheme = _NO_POSITIONS,
         causal: bool = False,
         dropout: float = 0.0,
-    ) -> Float[Tensor, "B H Q D"]:
+    ) -> Float[Tensor, "B H Q U"]:
         """Return what the queries read. Positions can only be encoded in queries and keys."""
         if dropout:
-            return super().forward(q_BHQD, k_BHLD, v_BHLD, keep_BL, positions, causal, dropout)
+            return super().forward(q_BHQD, k_BHLD, v_BHLU, keep_BL, positions, causal, dropout)
         attend_linearly = causal_linear_attention if causal else linear_attention
         return attend_linearly(
-            self.alignment.query_features(q_BHQD), self.alignment.key_features(k_BHLD, keep_BL), v_BHLD, keep_BL
+            self.alignment.query_features(q_BHQD), self.alignment.key_features(k_BHLD, keep_BL), v_BHLU, keep_BL
         )
 
 
@@ -152,42 +152,45 @@ class AlignedSelfAttention(SelfAttention):
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
-        v_NHD: Float[Tensor, "N H D"],
+        v_NHU: Float[Tensor, "N H U"],
         layout: Layout,
-    ) -> Float[Tensor, "N H D"]:
-        q_BHLD, k_BHLD, v_BHLD = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHD))
+    ) -> Float[Tensor, "N H U"]:
+        q_BHLD, k_BHLD, v_BHLU = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHU))
         dropout = self.dropout if self.training else 0.0
-        y_BHLD = self.reading(q_BHLD, k_BHLD, v_BHLD, _key_mask(layout), self.positions, self.causal, dropout)
-        return unpad(y_BHLD.transpose(1, 2), layout)
+        y_BHLU = self.reading(q_BHLD, k_BHLD, v_BHLU, _key_mask(layout), self.positions, self.causal, dropout)
+        return unpad(y_BHLU.transpose(1, 2), layout)
 
     def _weights(
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
-        v_NHD: Float[Tensor, "N H D"],
+        v_NHU: Float[Tensor, "N H U"],
         layout: Layout,
     ) -> Float[Tensor, "B H L L"]:
-        q_BHLD, k_BHLD, v_BHLD = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHD))
-        return self.reading.factors(q_BHLD, k_BHLD, v_BHLD, _key_mask(layout), self.positions, self.causal)
+        q_BHLD, k_BHLD, v_BHLU = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHU))
+        return self.reading.factors(q_BHLD, k_BHLD, v_BHLU, _key_mask(layout), self.positions, self.causal)
 
     def _attend_past(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
-        cache_2BHSD: Float[Tensor, "2 B H S D"],
+        keys_BHSD: Float[Tensor, "B H S D"],
+        values_BHSU: Float[Tensor, "B H S U"],
         keep: Bool[Tensor, "B 1 K S"] | None,
         starts_B: Int[Tensor, "B"] | None,
-    ) -> Float[Tensor, "B H K D"]:
+    ) -> Float[Tensor, "B H K U"]:
         sentences, _, beams, _ = q_BHKD.shape
         q_RH1D = q_BHKD.transpose(1, 2).flatten(0, 1).unsqueeze(2)
-        keys_RHTD, values_RHTD = cache_2BHSD if keep is None else _own_past(cache_2BHSD, keep)
+        keys_RHTD, values_RHTU = (
+            cached if keep is None else _own_past(cached, keep) for cached in (keys_BHSD, values_BHSU)
+        )
         keep_RT = None
         if starts_B is not None:
             if self.reading.alignment.fixed_length:
                 raise ValueError("an alignment by place counts from the start: its prompts must have one length")
             there_BT = torch.arange(keys_RHTD.shape[2], device=starts_B.device) >= starts_B.unsqueeze(1)
             keep_RT = there_BT.repeat_interleave(beams, dim=0)
-        y_RH1D = self.reading(q_RH1D, keys_RHTD, values_RHTD, keep_RT, self.positions)
-        return y_RH1D.squeeze(2).unflatten(0, (sentences, beams)).transpose(1, 2)
+        y_RH1U = self.reading(q_RH1D, keys_RHTD, values_RHTU, keep_RT, self.positions)
+        return y_RH1U.squeeze(2).unflatten(0, (sentences, beams)).transpose(1, 2)
 
 
 class AlignedCrossAttention(CrossAttention):
@@ -217,7 +220,7 @@ class AlignedCrossAttention(CrossAttention):
     def step_weights(
         self,
         x_RE: Float[Tensor, "R E"],
-        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        memory_2BHLC: Float[Tensor, "2 B H L C"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R L"]:
         """Return the share of each position in what `step` reads, averaged over heads: rows sum to 1, padding has 0.
@@ -225,7 +228,7 @@ class AlignedCrossAttention(CrossAttention):
         These are the weights themselves if there is one per position and they sum to one. Other weights, such as those
         of areas, of a sigmoid, or with signs, count by their absolute value: see `position_shares`.
         """
-        keys, values = memory_2BHLD
+        keys, values = self.shape.narrowed(memory_2BHLC)
         keep_BL = _drop_mask_axes(keep)
         factors_BHKL = self.reading.factors(self._queries(x_RE, keys), keys, values, keep_BL)
         return position_shares(factors_BHKL, keep_BL).flatten(0, 1)
@@ -234,39 +237,39 @@ class AlignedCrossAttention(CrossAttention):
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_MHD: Float[Tensor, "M H D"],
-        v_MHD: Float[Tensor, "M H D"],
+        v_MHU: Float[Tensor, "M H U"],
         layout: Layout,
         memory_layout: Layout,
-    ) -> Float[Tensor, "N H D"]:
-        q_BHQD, k_BHLD, v_BHLD = (
+    ) -> Float[Tensor, "N H U"]:
+        q_BHQD, k_BHLD, v_BHLU = (
             _pad_heads(q_NHD, layout),
             _pad_heads(k_MHD, memory_layout),
-            _pad_heads(v_MHD, memory_layout),
+            _pad_heads(v_MHU, memory_layout),
         )
         dropout = self.dropout if self.training else 0.0
-        y_BHQD = self.reading(q_BHQD, k_BHLD, v_BHLD, _key_mask(memory_layout), dropout=dropout)
-        return unpad(y_BHQD.transpose(1, 2), layout)
+        y_BHQU = self.reading(q_BHQD, k_BHLD, v_BHLU, _key_mask(memory_layout), dropout=dropout)
+        return unpad(y_BHQU.transpose(1, 2), layout)
 
     def _weights(
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_MHD: Float[Tensor, "M H D"],
-        v_MHD: Float[Tensor, "M H D"],
+        v_MHU: Float[Tensor, "M H U"],
         layout: Layout,
         memory_layout: Layout,
     ) -> Float[Tensor, "B H Lq Lk"]:
-        keys, values = _pad_heads(k_MHD, memory_layout), _pad_heads(v_MHD, memory_layout)
+        keys, values = _pad_heads(k_MHD, memory_layout), _pad_heads(v_MHU, memory_layout)
         return self.reading.factors(_pad_heads(q_NHD, layout), keys, values, _key_mask(memory_layout))
 
     def _attend_memory(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
-        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        keys_BHLD: Float[Tensor, "B H L D"],
+        values_BHLU: Float[Tensor, "B H L U"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
-    ) -> Float[Tensor, "B H K D"]:
-        keys, values = memory_2BHLD
-        y_BHKD: Tensor = self.reading(q_BHKD, keys, values, _drop_mask_axes(keep))
-        return y_BHKD
+    ) -> Float[Tensor, "B H K U"]:
+        y_BHKU: Tensor = self.reading(q_BHKD, keys_BHLD, values_BHLU, _drop_mask_axes(keep))
+        return y_BHKU
 
 
 def _pad_heads(x_NHD: Float[Tensor, "N H D"], layout: Layout) -> Float[Tensor, "B H L D"]:
@@ -281,11 +284,11 @@ def _drop_mask_axes(keep: Bool[Tensor, "B 1 1 L"] | None) -> Bool[Tensor, "B L"]
     return None if keep is None else keep[:, 0, 0]
 
 
-def _own_past(cache_2BHSD: Float[Tensor, "2 B H S D"], keep: Bool[Tensor, "B 1 K S"]) -> Float[Tensor, "2 R H T D"]:
-    """Return the keys and values that each row descends from, in order: one of the K entries of each position."""
+def _own_past(cached_BHSD: Float[Tensor, "B H S D"], keep: Bool[Tensor, "B 1 K S"]) -> Float[Tensor, "R H T D"]:
+    """Return the keys or values that each row descends from, in order: one of the K entries of each position."""
     sentences, _, beams, places = keep.shape
     sentence_B11 = torch.arange(sentences, device=keep.device)[:, None, None]
     kept_BKT = keep[:, 0].unflatten(2, (-1, beams)).int().argmax(3)
     place_BKT = kept_BKT + torch.arange(0, places, beams, device=keep.device)
-    past_BKT2HD = cache_2BHSD[:, sentence_B11, :, place_BKT]
-    return past_BKT2HD.flatten(0, 1).permute(2, 0, 3, 1, 4)
+    past_BKTHD = cached_BHSD[sentence_B11, :, place_BKT]
+    return past_BKTHD.flatten(0, 1).transpose(1, 2)

@@ -5,6 +5,9 @@
 Backends that pad can also compute softmax(q k^T / sqrt(D) + bias) v; those on the packed layout refuse a bias.
 
 A backend is a function with the signature of `Backend`; a test checks that all agree within stated tolerances.
+Fused kernels need queries, keys and values of one width D: where values have another width U, zeros fill the narrower.
+
+Shape letter of this file: U  width of a head's values, by default D
 """
 
 import math
@@ -16,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedful.nn.attention.heads import narrow, stretch, widen
 from heedful.nn.kernels import kernels_enabled, use_kernels
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
@@ -32,13 +36,13 @@ class Backend(Protocol):
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_MHD: Float[Tensor, "M H D"],
-        v_MHD: Float[Tensor, "M H D"],
+        v_MHU: Float[Tensor, "M H U"],
         queries: Layout,
         keys: Layout,
         causal: bool,
         dropout: float,
         bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-    ) -> Float[Tensor, "N H D"]:
+    ) -> Float[Tensor, "N H U"]:
         """Attend. `dropout` is the fraction of weights to drop: zero outside training.
 
         `bias` is added to the padded scores; a backend that cannot add one refuses it.
@@ -49,39 +53,40 @@ class Backend(Protocol):
 def padded(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
-    v_MHD: Float[Tensor, "M H D"],
+    v_MHU: Float[Tensor, "M H U"],
     queries: Layout,
     keys: Layout,
     causal: bool,
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H D"]:
+) -> Float[Tensor, "N H U"]:
     """Attend with PyTorch's fused attention on padded rows.
 
     On a CPU it always computes in float32 or wider, because the bfloat16 backward pass is several times slower.
     """
+    q_NHD, k_MHD, v_MHU, value_width = _equally_wide(q_NHD, k_MHD, v_MHU)
     kernel_type = torch.promote_types(q_NHD.dtype, torch.float32) if q_NHD.device.type == "cpu" else q_NHD.dtype
-    q_BHLD, k_BHLD, v_BHLD = (
-        pad(x, layout).to(kernel_type).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHD, keys))
+    q_BHLD, k_BHLD, v_BHLU = (
+        pad(x, layout).to(kernel_type).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHU, keys))
     )
     # Causal attention needs no mask: no token sees the padding after the end of its sentence.
     mask = None if causal else _visible_keys(keys)
     if bias_BHLL is not None:  # the bias is a mask, and the kernel takes either a mask or `is_causal`
         mask, causal = masked_bias(bias_BHLL.to(kernel_type), _past(queries.bound, keys) if causal else mask), False
-    y_BHLD = F.scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD, attn_mask=mask, dropout_p=dropout, is_causal=causal)
-    return unpad(y_BHLD.transpose(1, 2), queries).to(q_NHD.dtype)
+    y_BHLU = F.scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLU, attn_mask=mask, dropout_p=dropout, is_causal=causal)
+    return narrow(unpad(y_BHLU.transpose(1, 2), queries).to(q_NHD.dtype), value_width)
 
 
 def even(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
-    v_MHD: Float[Tensor, "M H D"],
+    v_MHU: Float[Tensor, "M H U"],
     queries: Layout,
     keys: Layout,
     causal: bool,
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H D"]:
+) -> Float[Tensor, "N H U"]:
     """Attend with PyTorch's fused attention on sentences that all have one length: on a GPU with cuDNN if it can.
 
     cuDNN's kernels are the fastest on recent GPUs, but take no offsets.
@@ -92,42 +97,48 @@ def even(
         SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH
     ]  # fmt: skip
     with sdpa_kernel(order, set_priority=True):
-        return padded(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout, bias_BHLL)
+        return padded(q_NHD, k_MHD, v_MHU, queries, keys, causal, dropout, bias_BHLL)
 
 
 def varlen(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
-    v_MHD: Float[Tensor, "M H D"],
+    v_MHU: Float[Tensor, "M H U"],
     queries: Layout,
     keys: Layout,
     causal: bool,
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H D"]:
-    """Attend with flash attention on the packed layout: CUDA, 16-bit dtypes, no dropout of weights."""
+    radius: int = -1,
+) -> Float[Tensor, "N H U"]:
+    """Attend with flash attention on the packed layout: CUDA, 16-bit dtypes, no dropout of weights.
+
+    With a radius, a query sees the keys at a distance of at most that from its own position.
+    """
     from torch.nn.attention.varlen import varlen_attn  # imports the compiler, which takes seconds: not on a CPU
 
     if dropout:
         raise ValueError("varlen attention cannot drop weights")
     if bias_BHLL is not None:
         raise ValueError("varlen attention cannot add a bias to the scores")
-    window = (-1, 0) if causal else (-1, -1)
-    return varlen_attn(  # type: ignore[return-value]  # a pair only with `return_aux`
-        q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, queries.bound, keys.bound, window_size=window
+    window = (radius, 0 if causal else radius)  # -1: unlimited
+    q_NHD, k_MHD, v_MHU, value_width = _equally_wide(q_NHD, k_MHD, v_MHU)
+    y_NHU = varlen_attn(
+        q_NHD, k_MHD, v_MHU, queries.offsets, keys.offsets, queries.bound, keys.bound, window_size=window
     )
+    return narrow(y_NHU, value_width)  # type: ignore[arg-type]  # a pair only with `return_aux`
 
 
 def short(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
-    v_MHD: Float[Tensor, "M H D"],
+    v_MHU: Float[Tensor, "M H U"],
     queries: Layout,
     keys: Layout,
     causal: bool,
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H D"]:
+) -> Float[Tensor, "N H U"]:
     """Attend with a custom kernel for many short sentences: CUDA, any dtype, with dropout of weights."""
     from heedful.nn.kernels.short_attention import short_attention
 
@@ -135,24 +146,25 @@ def short(
         raise ValueError("short attention cannot add a bias to the scores")
     seed = torch.randint(2**62, (1,), device=q_NHD.device) if dropout else queries.offsets[:1]
     bound = max(queries.bound, keys.bound)
-    y_NHD, _ = short_attention(q_NHD, k_MHD, v_MHD, queries.offsets, keys.offsets, seed, causal, dropout, bound)
-    return y_NHD
+    q_NHD, k_MHD, v_MHU, value_width = _equally_wide(q_NHD, k_MHD, v_MHU)
+    y_NHU, _ = short_attention(q_NHD, k_MHD, v_MHU, queries.offsets, keys.offsets, seed, causal, dropout, bound)
+    return narrow(y_NHU, value_width)
 
 
 def explicit(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
-    v_MHD: Float[Tensor, "M H D"],
+    v_MHU: Float[Tensor, "M H U"],
     queries: Layout,
     keys: Layout,
     causal: bool,
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H D"]:
+) -> Float[Tensor, "N H U"]:
     """Attend by the equation as written, with explicit weights: slow, and the reference for the other backends."""
     weights_BHLL = F.dropout(attention_weights(q_NHD, k_MHD, queries, keys, causal, bias_BHLL), dropout)
-    y_BHLD = weights_BHLL @ pad(v_MHD, keys).transpose(1, 2)
-    return unpad(y_BHLD.transpose(1, 2), queries)
+    y_BHLU = weights_BHLL @ pad(v_MHU, keys).transpose(1, 2)
+    return unpad(y_BHLU.transpose(1, 2), queries)
 
 
 def attention_weights(
@@ -179,15 +191,15 @@ def attention_weights(
 def automatic(
     q_NHD: Float[Tensor, "N H D"],
     k_MHD: Float[Tensor, "M H D"],
-    v_MHD: Float[Tensor, "M H D"],
+    v_MHU: Float[Tensor, "M H U"],
     queries: Layout,
     keys: Layout,
     causal: bool,
     dropout: float,
     bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H D"]:
+) -> Float[Tensor, "N H U"]:
     """Attend with the fastest backend for this device, dtype and length that supports what is asked of it."""
-    width = q_NHD.shape[2]
+    width = fused_width(q_NHD.shape[2], v_MHU.shape[2])
     if bias_BHLL is not None or not q_NHD.is_cuda or not supports_packed(q_NHD.dtype, width, dropout):
         backend = padded
     elif use_kernels(q_NHD) and width <= _NARROW and (dropout or max(queries.bound, keys.bound) <= _SHORT):
@@ -196,12 +208,24 @@ def automatic(
         backend = even
     else:
         backend = padded if dropout else varlen
-    return backend(q_NHD, k_MHD, v_MHD, queries, keys, causal, dropout, bias_BHLL)
+    return backend(q_NHD, k_MHD, v_MHU, queries, keys, causal, dropout, bias_BHLL)
 
 
 def masked_bias(bias_BHQK: Float[Tensor, "#B H Q K"], keep: Bool[Tensor, "*any"] | None) -> Float[Tensor, "..."]:
     """Return the bias with minus infinity where a key is not visible, as a mask for fused kernels."""
     return bias_BHQK if keep is None else bias_BHQK.where(keep, -math.inf)
+
+
+def fused_width(key_width: int, value_width: int) -> int:
+    """Return the width that fused kernels compute with: where widths differ, one that all of them accept."""
+    return key_width if key_width == value_width else -(-max(key_width, value_width) // 8) * 8
+
+
+def _equally_wide(q_NHD: Tensor, k_MHD: Tensor, v_MHU: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Return queries, keys and values of one width, with the same scores, and the width of the values before."""
+    own = v_MHU.shape[2]
+    width = fused_width(q_NHD.shape[2], own)
+    return stretch(q_NHD, width), widen(k_MHD, width), widen(v_MHU, width), own
 
 
 def supports_packed(dtype: torch.dtype, head_width: int, dropout: float) -> bool:

@@ -3,7 +3,8 @@
 MultiHead(Q, K, V) = Concat(head_1 .. head_H) W_O,  head_i = attend(Q W_i^Q, K W_i^K, V W_i^V)
                                                                                     Vaswani et al. 2017, 3.2.2
 
-Shape letter of this file: W  width of a memory
+Shape letters of this file: W  width of a memory    U  width of a head's values, by default D
+                            C  width of a cached key or value, the greater of D and U
 """
 
 import math
@@ -15,8 +16,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.nn.attention.backends import Backend, attention_weights, automatic, explicit
-from heedful.nn.attention.heads import head_split
+from heedful.nn.attention.heads import Heads, narrow
 from heedful.nn.attention.relative_positions import PositionScheme
+from heedful.nn.attention.restricted import Restricted
 from heedful.nn.decoding.step_attention import attend_memory, attend_past
 from heedful.nn.layers.linear import Linear
 from heedful.nn.padding import pad
@@ -27,7 +29,15 @@ class Projections(TypedDict, total=False):
     """The options of attention's linear maps."""
 
     key_value_heads: int | None  # by default, as many as heads
+    key_width: int | None  # of a head's queries and keys; by default an even share of the width
+    value_width: int | None  # of a head's values
     bias: bool
+
+
+def _heads(width: int, heads: int, options: Projections) -> Heads:
+    """Return the heads of these options."""
+    widths = options.get("key_width"), options.get("value_width")
+    return Heads.of(width, heads, options.get("key_value_heads"), *widths)
 
 
 class SelfAttention(nn.Module):
@@ -49,16 +59,19 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.heads, self.causal, self.dropout, self.backend = heads, causal, dropout, backend
         self.positions = positions or PositionScheme()
-        self.split = head_split(heads, projections.get("key_value_heads"))
-        self.rows = self.split.rows(width)  # of the matrix that projects all three
+        self.radius = backend.radius if isinstance(backend, Restricted) else None
+        self.shape = _heads(width, heads, projections)
+        self.split = self.shape.split()
+        self.rows = self.shape.rows  # of the matrix that projects all three
         bias = projections.get("bias", True)
         self.project = Linear(width, sum(self.rows), bias)
-        self.output = Linear(width, width, bias)
+        self.output = Linear(self.shape.outputs, width, bias)
 
     @property
     def in_slots(self) -> bool:
         """Whether a step in slots computes the same: its kernels are fused, with positions in queries and keys only."""
-        return self.backend is not explicit and self.positions.in_slots
+        written = self.backend is explicit or (isinstance(self.backend, Restricted) and self.backend.as_written)
+        return not written and self.positions.in_slots
 
     def forward(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Attend from all tokens of each sentence at once."""
@@ -66,10 +79,11 @@ class SelfAttention(nn.Module):
 
     def read(
         self, x_NE: Float[Tensor, "N E"], layout: Layout
-    ) -> tuple[Float[Tensor, "N E"], Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+    ) -> tuple[Float[Tensor, "N E"], Float[Tensor, "N H C"], Float[Tensor, "N H C"]]:
         """Attend from all tokens of each sentence at once; also return their keys and values, for a cache."""
         q, k, v = self._heads(x_NE, layout.positions, layout.bound)
-        return self.output(self._attend(q, k, v, layout).flatten(1)), k, v
+        keys, values = self.shape.cached(k, v)
+        return self.output(self._attend(q, k, v, layout).flatten(1)), keys, values
 
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B H L L"]:
         """Return the weights of `forward`, which its kernels do not return; rows of padding are arbitrary."""
@@ -78,7 +92,7 @@ class SelfAttention(nn.Module):
     def step(
         self,
         x_RE: Float[Tensor, "R E"],
-        cache_2BHSD: Float[Tensor, "2 B H S D"],
+        cache_2BHSC: Float[Tensor, "2 B H S C"],
         keep: Bool[Tensor, "B 1 K S"] | None,
         starts_B: Int[Tensor, "B"] | None = None,
     ) -> Float[Tensor, "R E"]:
@@ -87,35 +101,41 @@ class SelfAttention(nn.Module):
         The K rows of a sentence share its cache, with K entries per position; `keep` marks those that a row descends
         from. `starts` is the position in the cache where each sentence starts, None if all start at the first.
         """
-        sentences, places = cache_2BHSD.shape[1], cache_2BHSD.shape[3]
+        sentences, places = cache_2BHSC.shape[1], cache_2BHSC.shape[3]
         beams = x_RE.shape[0] // sentences
         count = places // beams  # positions, including the new one
         positions_R = torch.full((x_RE.shape[0],), count - 1, device=x_RE.device)
         if starts_B is not None:
             positions_R = positions_R - starts_B.repeat_interleave(beams, output_size=x_RE.shape[0])
-        q_BHKD, k_BHKD, v_BHKD = (
+        q_BHKD, k_BHKD, v_BHKU = (
             heads.unflatten(0, (sentences, beams)).transpose(1, 2) for heads in self._heads(x_RE, positions_R, count)
         )
-        cache_2BHSD[0, :, :, -beams:] = k_BHKD
-        cache_2BHSD[1, :, :, -beams:] = v_BHKD
-        y_BHKD = self._attend_past(q_BHKD, cache_2BHSD, keep, starts_B)
-        return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
+        keys, values = self.shape.narrowed(cache_2BHSC)
+        keys[:, :, -beams:] = k_BHKD
+        values[:, :, -beams:] = v_BHKU
+        if self.radius is not None:  # what is further away costs nothing
+            near = slice(-(self.radius + 1) * beams, None)
+            keys, values, keep = keys[:, :, near], values[:, :, near], None if keep is None else keep[..., near]
+        y_BHKU = self._attend_past(q_BHKD, keys, values, keep, starts_B)
+        return self.output(y_BHKU.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
         self,
         x_RE: Float[Tensor, "R E"],
-        cache_2SPKHD: Float[Tensor, "2 S P K H D"],
+        cache_2SPKHC: Float[Tensor, "2 S P K H C"],
         ancestors_SKP: Int[Tensor, "S K P"],
         positions_S: Int[Tensor, "S"],
     ) -> Float[Tensor, "R E"]:
         """Take a step on fixed buffers, with each slot at its own position: see `models.transformer.slots`."""
         beams, room = ancestors_SKP.shape[1:]
         q, k, v = self._heads(x_RE, positions_S.unsqueeze(1).expand(-1, beams), room)
-        return self.output(attend_past(q, k, v, cache_2SPKHD, ancestors_SKP, positions_S).flatten(1))
+        q, (k, v) = self.shape.stretched(q), self.shape.cached(k, v)
+        y_RHC = attend_past(q, k, v, cache_2SPKHC, ancestors_SKP, positions_S, self.radius)
+        return self.output(narrow(y_RHC, self.shape.value_width).flatten(1))
 
     def _heads(
         self, x: Float[Tensor, "N E"], positions: Int[Tensor, "*rows"], bound: int
-    ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"], Float[Tensor, "N H D"]]:
+    ) -> tuple[Float[Tensor, "N H D"], Float[Tensor, "N H D"], Float[Tensor, "N H U"]]:
         q, k, v = self.split.split_all(self.project(x))
         return *self.positions.encode(q, k, positions, bound), v
 
@@ -123,31 +143,33 @@ class SelfAttention(nn.Module):
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
-        v_NHD: Float[Tensor, "N H D"],
+        v_NHU: Float[Tensor, "N H U"],
         layout: Layout,
-    ) -> Float[Tensor, "N H D"]:
+    ) -> Float[Tensor, "N H U"]:
         dropout = self.dropout if self.training else 0.0
-        return self.positions.attend(self.backend, q_NHD, k_NHD, v_NHD, layout, self.causal, dropout)
+        return self.positions.attend(self.backend, q_NHD, k_NHD, v_NHU, layout, self.causal, dropout)
 
     def _weights(
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
-        v_NHD: Float[Tensor, "N H D"],
+        v_NHU: Float[Tensor, "N H U"],
         layout: Layout,
     ) -> Float[Tensor, "B H L L"]:
+        if isinstance(self.backend, Restricted):
+            return self.backend.weights(q_NHD, k_NHD, layout, self.causal)
         bias_BHLL = self.positions.bias(pad(q_NHD, layout).transpose(1, 2), layout.bound)
         return attention_weights(q_NHD, k_NHD, layout, layout, self.causal, bias_BHLL)
 
     def _attend_past(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
-        cache_2BHSD: Float[Tensor, "2 B H S D"],
+        keys_BHSD: Float[Tensor, "B H S D"],
+        values_BHSU: Float[Tensor, "B H S U"],
         keep: Bool[Tensor, "B 1 K S"] | None,
         starts_B: Int[Tensor, "B"] | None,
-    ) -> Float[Tensor, "B H K D"]:
-        keys, values = cache_2BHSD
-        return self.positions.attend_past(q_BHKD, keys, values, keep)
+    ) -> Float[Tensor, "B H K U"]:
+        return self.positions.attend_past(q_BHKD, keys_BHSD, values_BHSU, keep)
 
 
 class CrossAttention(nn.Module):
@@ -164,12 +186,13 @@ class CrossAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.dropout, self.backend = heads, dropout, backend
-        self.split = head_split(heads, projections.get("key_value_heads"))
-        self.rows = self.split.rows(width)[1:]  # of the matrix that projects keys and values
+        self.shape = _heads(width, heads, projections)
+        self.split = self.shape.split()
+        self.rows = self.shape.rows[1:]  # of the matrix that projects keys and values
         bias = projections.get("bias", True)
-        self.project_query = Linear(width, width, bias)
+        self.project_query = Linear(width, self.shape.rows[0], bias)
         self.project_memory = Linear(memory_width or width, sum(self.rows), bias)
-        self.output = Linear(width, width, bias)
+        self.output = Linear(self.shape.outputs, width, bias)
 
     @property
     def in_slots(self) -> bool:
@@ -181,7 +204,7 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "N E"]:
         """Attend from all tokens of each sentence over the memory of that sentence."""
         q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
-        k, v = self.keys_and_values(memory_MW)
+        k, v = self.split.split_memory(self.project_memory(memory_MW))
         return self.output(self._attend(q, k, v, layout, memory_layout).flatten(1))
 
     def weights(
@@ -189,43 +212,45 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "B H Lq Lk"]:
         """Return the weights of `forward`, which its kernels do not return; rows of padding are arbitrary."""
         q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
-        k, v = self.keys_and_values(memory_MW)
+        k, v = self.split.split_memory(self.project_memory(memory_MW))
         return self._weights(q, k, v, layout, memory_layout)
 
     def keys_and_values(self, memory_MW: Float[Tensor, "M W"]) -> tuple[Tensor, ...]:
-        """Return the keys and values of the memory, [M, H, D] each."""
-        return self.split.split_memory(self.project_memory(memory_MW))
+        """Return the keys and values of the memory for a cache, [M, H, C] each."""
+        return self.shape.cached(*self.split.split_memory(self.project_memory(memory_MW)))
 
     def step(
         self,
         x_RE: Float[Tensor, "R E"],
-        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        memory_2BHLC: Float[Tensor, "2 B H L C"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R E"]:
         """Attend from one new token per row. The K rows of a sentence are K queries over one copy of its memory."""
-        y_BHKD = self._attend_memory(self._queries(x_RE, memory_2BHLD[0]), memory_2BHLD, keep)
-        return self.output(y_BHKD.transpose(1, 2).flatten(2).flatten(0, 1))
+        keys, values = self.shape.narrowed(memory_2BHLC)
+        y_BHKU = self._attend_memory(self._queries(x_RE, keys), keys, values, keep)
+        return self.output(y_BHKU.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
         self,
         x_RE: Float[Tensor, "R E"],
-        memory_M2HD: Float[Tensor, "M 2 H D"],
+        memory_M2HC: Float[Tensor, "M 2 H C"],
         starts_S: Int[Tensor, "S"],
         lengths_S: Int[Tensor, "S"],
     ) -> Float[Tensor, "R E"]:
         """Take a step over packed memories, one per slot: see `models.transformer.slots`."""
-        q = self.project_query(x_RE).unflatten(1, (self.heads, -1))
-        keys, values = memory_M2HD.unbind(1)
-        return self.output(attend_memory(q, keys, values, starts_S, lengths_S).flatten(1))
+        q = self.shape.stretched(self.project_query(x_RE).unflatten(1, (self.heads, -1)))
+        keys, values = memory_M2HC.unbind(1)
+        y_RHC = attend_memory(q, keys, values, starts_S, lengths_S)
+        return self.output(narrow(y_RHC, self.shape.value_width).flatten(1))
 
     def step_weights(
         self,
         x_RE: Float[Tensor, "R E"],
-        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        memory_2BHLC: Float[Tensor, "2 B H L C"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
     ) -> Float[Tensor, "R L"]:
         """Return the weights of `step`, which its kernel does not return: averaged over heads, 0 for padding."""
-        keys = memory_2BHLD[0]
+        keys, _ = self.shape.narrowed(memory_2BHLC)
         scores_BHKL = self._queries(x_RE, keys) @ keys.transpose(2, 3) / math.sqrt(keys.shape[-1])
         scores_BHKL = scores_BHKL.to(torch.promote_types(scores_BHKL.dtype, torch.float32))
         if keep is not None:
@@ -239,17 +264,17 @@ class CrossAttention(nn.Module):
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_MHD: Float[Tensor, "M H D"],
-        v_MHD: Float[Tensor, "M H D"],
+        v_MHU: Float[Tensor, "M H U"],
         layout: Layout,
         memory_layout: Layout,
-    ) -> Float[Tensor, "N H D"]:
-        return self.backend(q_NHD, k_MHD, v_MHD, layout, memory_layout, False, self.dropout if self.training else 0.0)
+    ) -> Float[Tensor, "N H U"]:
+        return self.backend(q_NHD, k_MHD, v_MHU, layout, memory_layout, False, self.dropout if self.training else 0.0)
 
     def _weights(
         self,
         q_NHD: Float[Tensor, "N H D"],
         k_MHD: Float[Tensor, "M H D"],
-        v_MHD: Float[Tensor, "M H D"],
+        v_MHU: Float[Tensor, "M H U"],
         layout: Layout,
         memory_layout: Layout,
     ) -> Float[Tensor, "B H Lq Lk"]:
@@ -258,8 +283,8 @@ class CrossAttention(nn.Module):
     def _attend_memory(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
-        memory_2BHLD: Float[Tensor, "2 B H L D"],
+        keys_BHLD: Float[Tensor, "B H L D"],
+        values_BHLU: Float[Tensor, "B H L U"],
         keep: Bool[Tensor, "B 1 1 L"] | None,
-    ) -> Float[Tensor, "B H K D"]:
-        keys, values = memory_2BHLD
-        return F.scaled_dot_product_attention(q_BHKD, keys, values, attn_mask=keep)
+    ) -> Float[Tensor, "B H K U"]:
+        return F.scaled_dot_product_attention(q_BHKD, keys_BHLD, values_BHLU, attn_mask=keep)

@@ -6,6 +6,7 @@ A scheme implements attention with the scaled dot product and a softmax. Other k
 `encode` for queries and keys, `bias` for scores, `read` for what is read.
 
 Shape letters of this file: C  clipped distances    P  pairs of a head's columns    S  cache entries (positions * K)
+                            U  width of a head's values, by default D
 """
 
 import math
@@ -44,33 +45,33 @@ class PositionScheme(nn.Module):
         backend: Backend,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
-        v_NHD: Float[Tensor, "N H D"],
+        v_NHU: Float[Tensor, "N H U"],
         layout: Layout,
         causal: bool,
         dropout: float,
-    ) -> Float[Tensor, "N H D"]:
+    ) -> Float[Tensor, "N H U"]:
         """Attend over whole sentences with encoded queries and keys."""
-        return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout)
+        return backend(q_NHD, k_NHD, v_NHU, layout, layout, causal, dropout)
 
     def attend_past(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
         k_BHSD: Float[Tensor, "B H S D"],
-        v_BHSD: Float[Tensor, "B H S D"],
+        v_BHSU: Float[Tensor, "B H S U"],
         keep: Bool[Tensor, "B 1 K S"] | None,
-    ) -> Float[Tensor, "B H K D"]:
+    ) -> Float[Tensor, "B H K U"]:
         """Attend from the last cached position over all of them, with K entries per position."""
-        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=keep)
+        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSU, attn_mask=keep)
 
     def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
         """Return what is added to the scores of queries at the last Q of `places` positions, or None."""
         return None
 
     def read(
-        self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
-    ) -> Float[Tensor, "B H Q D"]:
+        self, y_BHQU: Float[Tensor, "B H Q U"], weights_BHQL: Float[Tensor, "B H Q L"]
+    ) -> Float[Tensor, "B H Q U"]:
         """Add to y what the queries read, with these weights, from what the scheme adds to values."""
-        return y_BHQD
+        return y_BHQU
 
 
 class Rotary(PositionScheme):
@@ -119,25 +120,25 @@ class LinearBias(PositionScheme):
         backend: Backend,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
-        v_NHD: Float[Tensor, "N H D"],
+        v_NHU: Float[Tensor, "N H U"],
         layout: Layout,
         causal: bool,
         dropout: float,
-    ) -> Float[Tensor, "N H D"]:
+    ) -> Float[Tensor, "N H U"]:
         """Attend with the bias of all pairs of positions."""
         bias_1HLL = self._bias(_distances(layout.bound, layout.bound, q_NHD.device))
-        return backend(q_NHD, k_NHD, v_NHD, layout, layout, causal, dropout, bias_1HLL)
+        return backend(q_NHD, k_NHD, v_NHU, layout, layout, causal, dropout, bias_1HLL)
 
     def attend_past(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
         k_BHSD: Float[Tensor, "B H S D"],
-        v_BHSD: Float[Tensor, "B H S D"],
+        v_BHSU: Float[Tensor, "B H S U"],
         keep: Bool[Tensor, "B 1 K S"] | None,
-    ) -> Float[Tensor, "B H K D"]:
+    ) -> Float[Tensor, "B H K U"]:
         """Attend with the bias of every cache entry."""
         bias_1H1S = self._bias(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)).to(q_BHKD.dtype)
-        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSD, attn_mask=masked_bias(bias_1H1S, keep))
+        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSU, attn_mask=masked_bias(bias_1H1S, keep))
 
     def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
         """Return -m |i - j|, the same for all sentences."""
@@ -156,10 +157,11 @@ class RelativeVectors(PositionScheme):
 
     in_slots = False
 
-    def __init__(self, head_width: int, max_distance: int) -> None:
+    def __init__(self, head_width: int, max_distance: int, value_width: int | None = None) -> None:
         super().__init__()
         self.max_distance = max_distance
-        self.keys, self.values = (nn.Parameter(torch.empty(2 * max_distance + 1, head_width)) for _ in range(2))
+        widths = (head_width, value_width or head_width)
+        self.keys, self.values = (nn.Parameter(torch.empty(2 * max_distance + 1, width)) for width in widths)
         for vectors in (self.keys, self.values):
             nn.init.xavier_uniform_(vectors)
 
@@ -168,24 +170,24 @@ class RelativeVectors(PositionScheme):
         backend: Backend,
         q_NHD: Float[Tensor, "N H D"],
         k_NHD: Float[Tensor, "N H D"],
-        v_NHD: Float[Tensor, "N H D"],
+        v_NHU: Float[Tensor, "N H U"],
         layout: Layout,
         causal: bool,
         dropout: float,
-    ) -> Float[Tensor, "N H D"]:
+    ) -> Float[Tensor, "N H U"]:
         """Attend by the equation; the backend is not used."""
-        q_BHLD, v_BHLD = (pad(x, layout).transpose(1, 2) for x in (q_NHD, v_NHD))
+        q_BHLD, v_BHLU = (pad(x, layout).transpose(1, 2) for x in (q_NHD, v_NHU))
         bias_BHLL = self.bias(q_BHLD, layout.bound)
         weights_BHLL = F.dropout(attention_weights(q_NHD, k_NHD, layout, layout, causal, bias_BHLL), dropout)
-        return unpad(self.read(weights_BHLL @ v_BHLD, weights_BHLL).transpose(1, 2), layout)
+        return unpad(self.read(weights_BHLL @ v_BHLU, weights_BHLL).transpose(1, 2), layout)
 
     def attend_past(
         self,
         q_BHKD: Float[Tensor, "B H K D"],
         k_BHSD: Float[Tensor, "B H S D"],
-        v_BHSD: Float[Tensor, "B H S D"],
+        v_BHSU: Float[Tensor, "B H S U"],
         keep: Bool[Tensor, "B 1 K S"] | None,
-    ) -> Float[Tensor, "B H K D"]:
+    ) -> Float[Tensor, "B H K U"]:
         """Attend from one position, relative to which every cache entry has one vector."""
         distances_1S = _distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)
         scores_BHKS = q_BHKD @ k_BHSD.transpose(2, 3) / math.sqrt(q_BHKD.shape[-1])
@@ -193,19 +195,19 @@ class RelativeVectors(PositionScheme):
         if keep is not None:
             scores_BHKS = scores_BHKS.masked_fill(~keep, -math.inf)
         weights_BHKS = scores_BHKS.softmax(-1).to(q_BHKD.dtype)
-        return weights_BHKS @ v_BHSD + self._values(weights_BHKS, distances_1S)
+        return weights_BHKS @ v_BHSU + self._values(weights_BHKS, distances_1S)
 
     def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
         """Return q . a / sqrt(D), in float32 or wider."""
         return self._scores(q_BHQD, _distances(q_BHQD.shape[2], places, q_BHQD.device))
 
     def read(
-        self, y_BHQD: Float[Tensor, "B H Q D"], weights_BHQL: Float[Tensor, "B H Q L"]
-    ) -> Float[Tensor, "B H Q D"]:
+        self, y_BHQU: Float[Tensor, "B H Q U"], weights_BHQL: Float[Tensor, "B H Q L"]
+    ) -> Float[Tensor, "B H Q U"]:
         """Add the weighted vectors b of all positions."""
         queries, places = weights_BHQL.shape[2:]
-        distances_QL = _distances(queries, places, y_BHQD.device)
-        return y_BHQD + self._values(weights_BHQL, distances_QL).to(y_BHQD.dtype)
+        distances_QL = _distances(queries, places, y_BHQU.device)
+        return y_BHQU + self._values(weights_BHQL, distances_QL).to(y_BHQU.dtype)
 
     # Distances are looked up in [B, H, Q, C]: no tensor has a vector per pair of positions.
 
@@ -215,7 +217,7 @@ class RelativeVectors(PositionScheme):
 
     def _values(
         self, weights_BHQL: Float[Tensor, "B H Q L"], distances_QL: Int[Tensor, "#Q L"]
-    ) -> Float[Tensor, "B H Q D"]:
+    ) -> Float[Tensor, "B H Q U"]:
         wide_BHQL = _wide(weights_BHQL)  # many positions share a distance: 16-bit sums would be inaccurate
         none_BHQC = wide_BHQL.new_zeros(*wide_BHQL.shape[:3], len(self.values))
         shares_BHQC = none_BHQC.scatter_add(3, self._clip(distances_QL).expand_as(wide_BHQL), wide_BHQL)
@@ -241,6 +243,8 @@ def alibi_slopes(heads: int) -> list[float]:
 def _rotate(x_NHD: Float[Tensor, "N H D"], phases_N1P: Complex[Tensor, "N 1 P"]) -> Float[Tensor, "N H D"]:
     """Rotate pairs of columns: each pair is a complex number, and a rotation is one product."""
     pairs_NHP2 = _wide(x_NHD).unflatten(2, (-1, 2))
+    if any(step % 2 for step in pairs_NHP2.stride()[:-1]):  # a part of an odd number of columns, such as uneven heads
+        pairs_NHP2 = pairs_NHP2.contiguous()
     turned_NHP = torch.view_as_complex(pairs_NHP2) * phases_N1P
     return torch.view_as_real(turned_NHP).flatten(2).to(x_NHD.dtype)
 

@@ -22,8 +22,11 @@ def attend_past(
     cache_2SPKHD: Float[Tensor, "2 S P K H D"],
     ancestors_SKP: Int[Tensor, "S K P"],
     positions_S: Int[Tensor, "S"],
+    radius: int | None = None,
 ) -> Float[Tensor, "R H D"]:
     """Attend to the new key of a row and to the keys of its history; write the new key and value to the cache.
+
+    With a radius, a row sees that many positions of its history, the last ones.
 
     Entry (s, p, k) of the cache holds the key and value that row k of slot s computed at position p. Nothing moves when
     beams are reordered: for each earlier position t, `ancestors` is the row that computed the entry of row k at t.
@@ -32,8 +35,8 @@ def attend_past(
     if use_kernels(q_RHD):
         from heedful.nn.kernels.step_attention import attend_past_kernel
 
-        return attend_past_kernel(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S)
-    return attend_past_reference(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S)
+        return attend_past_kernel(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S, radius)
+    return attend_past_reference(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S, radius)
 
 
 def attend_memory(
@@ -58,6 +61,7 @@ def attend_past_reference(
     cache_2SPKHD: Float[Tensor, "2 S P K H D"],
     ancestors_SKP: Int[Tensor, "S K P"],
     positions_S: Int[Tensor, "S"],
+    radius: int | None = None,
 ) -> Float[Tensor, "R H D"]:
     """Define `attend_past` in plain PyTorch, over all positions that a slot has room for."""
     _, slots, room, beams, _, width = cache_2SPKHD.shape
@@ -68,6 +72,8 @@ def attend_past_reference(
     cache_2SPKHD[:, slot_S, place_S] = torch.where(there_S111, new_2SKHD, cache_2SPKHD[:, slot_S, place_S])
 
     past_SP = time_P < positions_S[:, None]
+    if radius is not None:
+        past_SP = past_SP & (time_P >= positions_S[:, None] - radius)
     origin_SKP = ancestors_SKP.long().where(past_SP[:, None], 0)  # undefined from the slot's position on
     gathered_2SKPHD = cache_2SPKHD[:, slot_S[:, None, None], time_P, origin_SKP].float()
     k_SKTHD, v_SKTHD = torch.cat((gathered_2SKPHD, new_2SKHD[:, :, :, None].float()), 3)

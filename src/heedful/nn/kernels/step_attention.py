@@ -23,7 +23,7 @@ KEYS: Final = 32  # memory keys per block
 def _past(
     q, k, v, past_k, past_v, ancestors, positions, y, scale,
     q_row, q_head, k_row, k_head, v_row, v_head, y_row, y_head,
-    cache_slot, cache_place, cache_beam, cache_head, ancestor_slot, ancestor_beam, heads, beams, room,
+    cache_slot, cache_place, cache_beam, cache_head, ancestor_slot, ancestor_beam, heads, beams, room, radius,
     WIDTH: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     head, row = (
@@ -49,7 +49,7 @@ def _past(
     weighted = v_own.to(tl.float32)
     history = ancestors + slot.to(tl.int64) * ancestor_slot + beam * ancestor_beam
     last = tl.minimum(position, room)
-    for start in range(0, last, BLOCK):
+    for start in range(tl.maximum(position - radius, 0), last, BLOCK):
         times = start + place
         past = times < last
         origin = tl.load(history + times, past, 0).to(tl.int64)
@@ -109,6 +109,7 @@ def attend_past_kernel(
     cache_2SPKHD: Float[Tensor, "2 S P K H D"],
     ancestors_SKP: Int[Tensor, "S K P"],
     positions_S: Int[Tensor, "S"],
+    radius: int | None = None,
 ) -> Float[Tensor, "R H D"]:
     """Compute `attend_past` with one program per row and head.
 
@@ -124,7 +125,8 @@ def attend_past_kernel(
     _past[(rows * heads,)](
         q_RHD, k_RHD, v_RHD, past_k, past_v, ancestors_SKP, positions_S, y_RHD, width**-0.5,
         *strides(q_RHD, k_RHD, v_RHD, y_RHD), *past_k.stride()[:4], *ancestors_SKP.stride()[:2], heads, beams, room,
-        WIDTH=width, ROOM=across, BLOCK=(WIDE_TILE if few else TILE) // across, num_warps=8 if few else 2,
+        room if radius is None else radius, WIDTH=width, ROOM=across, BLOCK=(WIDE_TILE if few else TILE) // across,
+        num_warps=8 if few else 2,
     )  # fmt: skip
     return y_RHD
 

@@ -9,7 +9,7 @@ from heedful.config.data import Data
 from heedful.config.model.attention import SCORES_BY_PLACE
 from heedful.config.model.transformer import TransformerStack
 from heedful.data.batch_layout import StaticShape
-from heedful.nn.attention.backends import supports_packed
+from heedful.nn.attention.backends import fused_width, supports_packed
 
 SHORTEST_TEXT: Final = 32  # tokens: batches of texts that are all shorter leave some of the budget unused
 _MOST_PADDED: Final = 10  # times the tokens of a batch: the padded size that co-attention is captured with
@@ -26,7 +26,7 @@ def static_layout(
     # Positions that add to scores need padded rows on every device: see `nn.attention.relative_positions`.
     if not model.fused or model.positions in SCORES_BY_PLACE:
         return None
-    if not supports_packed(precision, model.width // model.heads, model.dropout_attention):
+    if not supports_packed(precision, fused_width(*model.head_widths), model.dropout_attention):
         return None
     longest = min(longest, data.batch_tokens)
     return StaticShape.around(data.batch_tokens, max(1, data.batch_tokens // shortest), longest)

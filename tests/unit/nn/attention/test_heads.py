@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from heedful.nn.attention.heads import OwnKeys, SharedKeys, _Split, head_split, split_heads
+from heedful.nn.attention.heads import Heads, OwnKeys, SharedKeys, UnequalWidths, _Split, split_heads
 
 
 def test_parts_are_views_in_order() -> None:
@@ -50,14 +50,17 @@ def test_heads_that_share_keys_read_those_of_their_group() -> None:
         assert torch.equal(found, expected)
 
 
-def test_a_split_knows_the_rows_of_its_projections() -> None:
-    assert OwnKeys(4).rows(24) == (24, 24, 24)
-    assert SharedKeys(4, 2).rows(24) == (24, 12, 12)
-    assert SharedKeys(4, 1).rows(24) == (24, 6, 6)
+def test_heads_know_the_rows_of_their_projections() -> None:
+    assert Heads.of(24, 4).rows == (24, 24, 24)
+    assert Heads.of(24, 4, 2).rows == (24, 12, 12)
+    assert Heads.of(24, 4, 1).rows == (24, 6, 6)
+    wide = Heads.of(24, 4, 2, key_width=5, value_width=9)
+    assert (wide.rows, wide.outputs, wide.cached_width) == ((20, 10, 18), 36, 9)
 
 
 def test_as_many_key_heads_as_heads_are_their_own() -> None:
-    assert head_split(4, None) == head_split(4, 4) == OwnKeys(4)
-    assert head_split(4, 2) == SharedKeys(4, 2)
+    assert Heads.of(24, 4).split() == Heads.of(24, 4, 4, 3, 3).split() == OwnKeys(4)
+    assert Heads.of(24, 4, 2).split() == SharedKeys(4, 2)
+    assert Heads.of(24, 4, 2, value_width=5).split() == UnequalWidths(4, 2, 6)
     with pytest.raises(ValueError, match=r"^4 heads cannot share 3 heads of keys and values evenly$"):
-        head_split(4, 3)
+        Heads.of(24, 4, 3)
