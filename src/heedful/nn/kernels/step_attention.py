@@ -17,6 +17,7 @@ TILE: Final = 2048  # elements of a block of past keys: two warps hold them in r
 # With fewer programs than multiprocessors, nothing hides the latency of a block: a program reads eight at once.
 WIDE_TILE: Final = 8 * TILE
 KEYS: Final = 32  # memory keys per block
+_FAR: Final = 2**30  # more positions than any history has
 
 
 @triton.jit
@@ -125,7 +126,7 @@ def attend_past_kernel(
     _past[(rows * heads,)](
         q_RHD, k_RHD, v_RHD, past_k, past_v, ancestors_SKP, positions_S, y_RHD, width**-0.5,
         *strides(q_RHD, k_RHD, v_RHD, y_RHD), *past_k.stride()[:4], *ancestors_SKP.stride()[:2], heads, beams, room,
-        room if radius is None else radius, WIDTH=width, ROOM=across, BLOCK=(WIDE_TILE if few else TILE) // across,
+        _FAR if radius is None else radius, WIDTH=width, ROOM=across, BLOCK=(WIDE_TILE if few else TILE) // across,
         num_warps=8 if few else 2,
     )  # fmt: skip
     return y_RHD
