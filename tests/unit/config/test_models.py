@@ -172,26 +172,6 @@ COMPARED = (
 )
 REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "width = 10\nheads = 3": "in `model`, `width` must be a multiple of `heads` (3), but is 10.",
-    "width = 10\nheads = 3\nkey_width = 4": (
-        "in `model`, `width` must be a multiple of `heads` (3), but is 10: change it, or set both `key_width` and "
-        "`value_width`."
-    ),
-    "key_width = 33\npositions = 'rope'": (
-        'in `model`, `key_width` must be even for `positions = "rope"`, which turns pairs of columns, but is 33.'
-    ),
-    "attention_radius = 4\nalignment = 'kernel'": (
-        "in `model`, `attention_radius` restricts scaled dot products with a softmax, but "
-        '`alignment = "kernel"` is over the whole text: leave `attention_radius` out, or leave `alignment` out.'
-    ),
-    "attention_radius = 4\ndistribution = 'sparsemax'": (
-        "in `model`, `attention_radius` restricts scaled dot products with a softmax, but "
-        '`distribution = "sparsemax"` is over the whole text: leave `attention_radius` out, or leave `distribution` '
-        "out."
-    ),
-    "attention_radius = 4\npositions = 'relative'": (
-        'in `model`, `positions = "relative"` adds to the scores of all pairs of positions, which `attention_radius` '
-        'does not compute: use `positions = "rope"` or "sinusoidal".'
-    ),
     "key_value_heads = 3": "in `model`, `heads` must be a multiple of `key_value_heads` (3), but is 8.",
     "key_value_heads = 16": "in `model`, `heads` must be a multiple of `key_value_heads` (16), but is 8.",
     "width = 9\nheads = 3": "in `model`, `width` must be even for sinusoidal positions, but is 9.",

@@ -80,6 +80,14 @@ def test_a_gpu_computes_the_same(causal: bool, dropout: float) -> None:
         close(mine.double().cpu(), theirs, 1e-1)
 
 
+def test_weights_outside_the_radius_are_zero() -> None:
+    attention = SelfAttention(8, HEADS, causal=True, backend=Restricted(2))
+    weights_BHLL = attention.weights(torch.randn(9, 8), Layout.of([9]))
+    seen = torch.ones(9, 9).tril() * torch.ones(9, 9).triu(-2)
+    assert torch.equal(weights_BHLL > 0, seen.bool().expand(1, HEADS, -1, -1))
+    close(weights_BHLL.sum(3), torch.ones(1, HEADS, 9))
+
+
 def test_dropped_weights_are_dropped_within_the_radius() -> None:
     layout = Layout.of([40])
     q, k = torch.zeros(40, 1, 4), torch.zeros(40, 1, 4)

@@ -1,0 +1,38 @@
+"""Variations of the texts' models that contradict each other are refused, with the change that makes them legal."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.config.reading.written_recipes import DATA, complaints
+
+
+REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
+    "width = 10\nheads = 3\nkey_width = 4": (
+        "in `model`, `width` must be a multiple of `heads` (3), but is 10: change it, or set both `key_width` and "
+        "`value_width`."
+    ),
+    "key_width = 33\npositions = 'rope'": (
+        'in `model`, `key_width` must be even for `positions = "rope"`, which turns pairs of columns, but is 33.'
+    ),
+    "attention_radius = 4\nalignment = 'kernel'": (
+        "in `model`, `attention_radius` restricts scaled dot products with a softmax, but "
+        '`alignment = "kernel"` is over the whole text: leave `attention_radius` out, or leave `alignment` out.'
+    ),
+    "attention_radius = 4\ndistribution = 'sparsemax'": (
+        "in `model`, `attention_radius` restricts scaled dot products with a softmax, but "
+        '`distribution = "sparsemax"` is over the whole text: leave `attention_radius` out, or leave `distribution` '
+        "out."
+    ),
+    "attention_radius = 4\npositions = 'relative'": (
+        'in `model`, `positions = "relative"` adds to the scores of all pairs of positions, which `attention_radius` '
+        'does not compute: use `positions = "rope"` or "sinusoidal".'
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "line"), REFUSALS.items(), ids=lambda text: text.replace("\n", " "))
+def test_what_cannot_be_is_one_line_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert complaints(f"{DATA}[model]\n{model}") == [f"my.toml: {line}"]
