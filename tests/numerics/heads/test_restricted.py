@@ -49,12 +49,12 @@ def loop(q: Tensor, k: Tensor, v: Tensor, radius: int, causal: bool) -> Tensor:
 def test_values_and_gradients_equal_a_loop_over_neighbours(radius: int, causal: bool) -> None:
     layout = Layout.of(LENGTHS)
     torch.manual_seed(radius)
-    inputs = [torch.randn(layout.tokens, HEADS, width, requires_grad=True) for width in (4, 4, 3)]
+    q, k, v = inputs = [torch.randn(layout.tokens, HEADS, width, requires_grad=True) for width in (4, 4, 3)]
     factors = torch.randn(layout.tokens, HEADS, 3)
-    expected = loop(*inputs, radius, causal)
+    expected = loop(q, k, v, radius, causal)
     wanted = torch.autograd.grad((expected * factors).sum(), inputs)
     for backend in (Restricted(radius), Restricted(radius, as_written=True)):
-        found = backend(*inputs, layout, layout, causal, 0.0)
+        found = backend(q, k, v, layout, layout, causal, 0.0)
         close(found, expected)
         for mine, theirs in zip(torch.autograd.grad((found * factors).sum(), inputs), wanted, strict=True):
             close(mine, theirs)
@@ -65,12 +65,12 @@ def test_values_and_gradients_equal_a_loop_over_neighbours(radius: int, causal: 
 @pytest.mark.parametrize("dropout", [0.0, 1e-9], ids=["window", "blocks"])
 def test_a_gpu_computes_the_same(causal: bool, dropout: float) -> None:
     layout = Layout.of(LENGTHS)
-    inputs = [torch.randn(layout.tokens, HEADS, 16, requires_grad=True) for _ in range(3)]
-    expected = loop(*inputs, 5, causal)
+    q, k, v = inputs = [torch.randn(layout.tokens, HEADS, 16, requires_grad=True) for _ in range(3)]
+    expected = loop(q, k, v, 5, causal)
     cuda = torch.device("cuda")
-    there = [each.detach().to(cuda, torch.bfloat16).requires_grad_() for each in inputs]
+    q, k, v = there = [each.detach().to(cuda, torch.bfloat16).requires_grad_() for each in inputs]
     placed = layout.to(cuda)
-    found = Restricted(5)(*there, placed, placed, causal, dropout)
+    found = Restricted(5)(q, k, v, placed, placed, causal, dropout)
     close(found.double().cpu(), expected, 3e-2)
     for mine, theirs in zip(
         torch.autograd.grad(found.float().square().sum(), there),

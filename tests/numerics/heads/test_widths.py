@@ -27,8 +27,9 @@ def exact_constants() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-def loop(q_QHD: Tensor, k_LHD: Tensor, v_LHU: Tensor, causal: bool) -> Tensor:
+def loop(*parts: Tensor, causal: bool) -> Tensor:
     """softmax(q k^T / sqrt(D)) v, query by query and head by head."""
+    q_QHD, k_LHD, v_LHU = parts
     rows = []
     for i, q_HD in enumerate(q_QHD):
         seen = i + 1 if causal else len(k_LHD)
@@ -36,7 +37,7 @@ def loop(q_QHD: Tensor, k_LHD: Tensor, v_LHU: Tensor, causal: bool) -> Tensor:
         for head, q in enumerate(q_HD):
             powers = torch.stack([(q @ k[head] / len(q) ** 0.5).exp() for k in k_LHD[:seen]])
             heads.append(sum(p * v[head] for p, v in zip(powers / powers.sum(), v_LHU[:seen], strict=True)))
-        rows.append(torch.cat(heads))  # type: ignore[arg-type]
+        rows.append(torch.cat(heads))
     return torch.stack(rows)
 
 

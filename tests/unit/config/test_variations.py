@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, complaints
 
-
 REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "width = 10\nheads = 3\nkey_width = 4": (
         "in `model`, `width` must be a multiple of `heads` (3), but is 10: change it, or set both `key_width` and "
