@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
+    from heedful.tasks.pictures.answer.answer import PictureAnswer
+    from heedful.tasks.pictures.answer.model import PictureAnswerer
     from heedful.tasks.pictures.caption.model import Caption, Captioner
     from heedful.tasks.pictures.classify.model import PictureClassifier
     from heedful.tasks.shared.embeddings import TokenVectors
@@ -79,6 +81,8 @@ __all__ = [
     "PairScore",
     "Parse",
     "Parser",
+    "PictureAnswer",
+    "PictureAnswerer",
     "PictureClassifier",
     "Reader",
     "Recipe",
@@ -132,6 +136,8 @@ _HOMES = {  # modules that are imported when a name is first used
     "PairScore": "heedful.tasks.translate.scoring",
     "Parse": "heedful.tasks.parse.model",
     "Parser": "heedful.tasks.parse.model",
+    "PictureAnswer": "heedful.tasks.pictures.answer.answer",
+    "PictureAnswerer": "heedful.tasks.pictures.answer.model",
     "PictureClassifier": "heedful.tasks.pictures.classify.model",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",

@@ -97,12 +97,17 @@ def use(folder: Path) -> None:
     assert_type(parser.parse("the dog barks", beam=4), heedful.Tree | None)
     assert_type(parser.parse(["the dog barks"]), list[heedful.Tree | None])
 
+    answerer = heedful.PictureAnswerer.load(folder)
+    assert_type(answerer.answer("how many ?", "a.png"), heedful.PictureAnswer)
+    assert_type(answerer.answer(["how many ?", "why ?"], "a.png"), list[heedful.PictureAnswer])
+
     model = heedful.load(folder)
     assert_type(
         model,
         heedful.Translator
         | heedful.TextClassifier
         | heedful.PictureClassifier
+        | heedful.PictureAnswerer
         | heedful.Tagger
         | heedful.MaskFiller
         | heedful.TextGenerator

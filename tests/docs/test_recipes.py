@@ -17,6 +17,7 @@ CORPORA: dict[str, dict[str, Any]] = {
     "classifier": LABELLED,
     "picture_classifier": {"builtin": "scenes"},
     "captioner": {"builtin": "scenes"},
+    "picture_answerer": {"builtin": "scenes", "questions": 4},
     "tagger": {"conll": "train.conll"},
     "bert": RUNNING,
     "language": RUNNING,

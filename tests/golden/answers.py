@@ -24,6 +24,8 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
         return _translations(model, asked)
     if "generate" in asked:
         return _continuations(model, asked)
+    if "about_pictures" in asked:
+        return _picture_answers(model, asked)
     if "questions" in asked:
         return _stretches(model, asked)
     if "parse" in asked:
@@ -120,6 +122,11 @@ def _captions(model: Any, asked: Mapping[str, Any]) -> Json:
             for found in beam
         ],
     }
+
+
+def _picture_answers(model: Any, asked: Mapping[str, Any]) -> Json:
+    found = model.answer(asked["about_pictures"], _pictures(asked["pictures"]))
+    return {"answers": [{"text": one.text, "probabilities": dict(sorted(one.probabilities.items()))} for one in found]}
 
 
 def _picture_classes(model: Any, asked: Mapping[str, Any]) -> Json:

@@ -98,6 +98,8 @@ def _ranked(answered: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
     for said in answered.get("classified", ()):
         yield from pairwise(sorted(said["probabilities"].values()))
         yield from ((share, 0.5) for share in said["probabilities"].values())
+    for about in answered.get("answers", ()):
+        yield tuple(sorted(about["probabilities"].values())[-2:])
     for one in answered.get("answered", ()):
         yield from pairwise([span["probability"] for span in one["spans"]])
         yield from ((span["probability"], one["no_answer"]) for span in one["spans"])

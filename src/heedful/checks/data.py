@@ -37,7 +37,7 @@ class CheckedData:
 
 def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> CheckedData:
     """Check all corpora of a recipe, or the first `most` rows of each."""
-    if not recipe.rules.vocabularies:
+    if recipe.rules.pictures:
         return CheckedData((), ())  # pictures: there is no text to look at
     data, labels = recipe.data, labels_of_task(recipe)
     parts: tuple[tuple[Part, Sequence[AnyCorpus]], ...] = (

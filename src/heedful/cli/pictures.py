@@ -12,14 +12,20 @@ _PICTURES_ONLY: Final = "This model reads pictures: give their files, or folders
 
 
 def reads_pictures(model: str) -> bool:
-    """Whether the model in a folder reads pictures; for what is not a model, False: loading it says what is wrong."""
+    """Whether the model in a folder classifies pictures; for what is not a model, False: loading it says why."""
+    return family_of(model) == "picture_classifier"
+
+
+def family_of(model: str) -> str | None:
+    """Return the family of the model in a folder; None for what is not a model."""
     try:
         config = read_json(expand_user(model) / "config.json")
     except UserError:
-        return False
+        return None
     recipe = config.get("recipe") if isinstance(config, dict) else None
     table = recipe.get("model") if isinstance(recipe, dict) else None
-    return isinstance(table, dict) and table.get("family") == "picture_classifier"
+    family = table.get("family") if isinstance(table, dict) else None
+    return family if isinstance(family, str) else None
 
 
 def picture_inputs(arguments: Sequence[str] | None, texts: Sequence[str] | None = None) -> list[Path]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heedful.config.rules.answer import ANSWER
+from heedful.config.rules.answer_pictures import ANSWER_PICTURES
 from heedful.config.rules.caption import CAPTION
 from heedful.config.rules.classify import CLASSIFY
 from heedful.config.rules.classify_pictures import CLASSIFY_PICTURES
@@ -16,7 +17,19 @@ from heedful.config.rules.translate import TRANSLATE
 from heedful.errors import UserError
 
 TASKS: Final[Mapping[str, TaskRules]] = {
-    rules.name: rules for rules in (TRANSLATE, PARSE, CLASSIFY, CLASSIFY_PICTURES, CAPTION, TAG, FILL, GENERATE, ANSWER)
+    rules.name: rules
+    for rules in (
+        TRANSLATE,
+        PARSE,
+        CLASSIFY,
+        CLASSIFY_PICTURES,
+        CAPTION,
+        TAG,
+        FILL,
+        GENERATE,
+        ANSWER,
+        ANSWER_PICTURES,
+    )  # fmt: skip
 }
 _USUAL: Final[Mapping[str, TaskRules]] = {  # the usual task of each family: the first that it can learn
     family: rules for rules in reversed([*TASKS.values()]) for family in rules.families

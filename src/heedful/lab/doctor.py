@@ -95,7 +95,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe)
-    if not recipe.rules.vocabularies:
+    if recipe.rules.pictures:
         raise UserError(
             "The doctor looks at texts, but this recipe reads pictures: `heedful train --dry-run` tries ten steps."
         )

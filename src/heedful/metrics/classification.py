@@ -20,15 +20,19 @@ from torch import Tensor
 
 from heedful.data.batches.texts import TextBatch
 from heedful.data.pictures.batches import PictureBatch
+from heedful.data.pictures.questions.batches import PictureQuestionBatch
 from heedful.models.networks import Classifier
+from heedful.models.pictures import PictureAnswerer
 
 Counts = NDArray[np.int64]
 _Z: Final = 1.959963984540054  # 95% of a normal distribution lie within this many standard deviations
 
 
 @torch.inference_mode()
-def class_scores(model: Classifier, batches: Iterable[TextBatch | PictureBatch]) -> Iterator[Float[Tensor, "B C"]]:
-    """Yield the scores of all classes for the real texts or pictures of each batch.
+def class_scores(
+    model: Classifier | PictureAnswerer, batches: Iterable[TextBatch | PictureBatch | PictureQuestionBatch]
+) -> Iterator[Float[Tensor, "B C"]]:
+    """Yield the scores of all classes for the real texts, pictures or questions of each batch.
 
     The model must be in `eval` mode.
     """

@@ -14,6 +14,7 @@ from heedful.data.pictures.caption_batches import CaptionBatch
 from heedful.data.tokenize.tokenizer import END
 from heedful.models.heads import MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
+from heedful.models.pictures import PictureAnswerer
 from heedful.models.protocols import Decoder, Encoder, Generator, HasPrecision
 from heedful.nn.crf import LinearChain
 from heedful.nn.layers.dropout import Dropout
@@ -216,7 +217,7 @@ class MaskedModel(nn.Module):
         return scores_B2
 
 
-Network = EncoderDecoder | Classifier | WordClassifier | SpanReader | MaskedModel | LanguageModel
+Network = EncoderDecoder | Classifier | PictureAnswerer | WordClassifier | SpanReader | MaskedModel | LanguageModel
 
 
 def reader_of(network: nn.Module) -> nn.Module | None:

@@ -13,6 +13,7 @@ from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.parse.model import Parser
+from heedful.tasks.pictures.answer.model import PictureAnswerer
 from heedful.tasks.pictures.caption.model import Captioner
 from heedful.tasks.pictures.classify.model import PictureClassifier
 from heedful.tasks.protocol import Task
@@ -22,7 +23,16 @@ from heedful.tasks.tag.model import Tagger
 from heedful.tasks.translate.model import Translator
 
 AnyLoadedModel = (
-    Translator | TextClassifier | PictureClassifier | Captioner | Tagger | MaskFiller | TextGenerator | Reader | Parser
+    Translator
+    | TextClassifier
+    | PictureClassifier
+    | PictureAnswerer
+    | Captioner
+    | Tagger
+    | MaskFiller
+    | TextGenerator
+    | Reader
+    | Parser
 )
 
 
@@ -59,7 +69,7 @@ def load(
     tokenizer: GivenTokenizer | None = None,
 ) -> Any:
     """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, a `PictureClassifier`,
-    a `Captioner`, a `Tagger`, a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
+    a `PictureAnswerer`, a `Captioner`, a `Tagger`, a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are models that translate or parse together

@@ -9,6 +9,7 @@ from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
 from heedful.tasks.parse.task import ParseTask
+from heedful.tasks.pictures.answer.task import AnswerPicturesTask
 from heedful.tasks.pictures.caption.task import CaptionTask
 from heedful.tasks.pictures.classify.task import ClassifyPicturesTask
 from heedful.tasks.protocol import Task
@@ -25,6 +26,7 @@ _ALL: Final[tuple[Task, ...]] = (
     FillTask(),
     GenerateTask(),
     AnswerTask(),
+    AnswerPicturesTask(),
 )
 TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
 

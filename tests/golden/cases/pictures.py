@@ -1,4 +1,4 @@
-"""Classifiers and captioners of pictures whose bundles are golden."""
+"""Models of pictures whose bundles are golden."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -22,6 +22,25 @@ batch_tokens = 340
 [tokenizer]
 kind = "word"
 """
+_QUESTIONS: Final = """
+[data]
+train = { builtin = "scenes", questions = 4, count = 40 }
+valid = { builtin = "scenes", questions = 4, part = "valid", count = 10 }
+batch_tokens = 600
+max_length = 20
+
+[tokenizer]
+kind = "word"
+"""
+_ABOUT: Final = {
+    **_ASKED,
+    "about_pictures": [
+        "how many things are there ?",
+        "what colour is the star ?",
+        "is there a red circle ?",
+        "what size is the blue cross ?",
+    ],
+}
 
 PICTURES: Final[Mapping[str, Golden]] = {
     "pictures-vit": Golden(
@@ -69,6 +88,19 @@ decoder = { family = "recurrent", width = 12, wiring = "luong", dropout = 0.0 }
 tie = "decoder"
 """,
         {"captions": [[64, 64], [40, 72]]},
+        steps=60,
+        lr=0.01,
+    ),
+    "answers-about-pictures": Golden(
+        _QUESTIONS,
+        """
+[model]
+family = "picture_answerer"
+dropout = 0.0
+encoder = { family = "vit", width = 12, heads = 2, layers = 1, inner = 24, patch = 16, grid = 4, dropout = 0.0 }
+question = { family = "transformer", width = 8, heads = 2, layers = 2, inner = 16, norm = "pre", dropout = 0.0 }
+""",
+        _ABOUT,
         steps=60,
         lr=0.01,
     ),

@@ -7,6 +7,7 @@ import pytest
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.corpus import Corpus
 from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus, CsvCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.picture_questions import BuiltinPictureQuestions, PictureQuestionCorpus
 from heedful.config.corpora.pictures import FolderPictures, IdxPictures, PictureCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
 from heedful.config.corpora.texts import TEXTS, ConllTexts, CsvTexts, JsonlTexts, PlainTexts
@@ -27,6 +28,7 @@ CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (BuiltinQuestions(builtin="reports", part="test"), (), "reports test"),
     (IdxPictures(idx="x.gz", labels="y.gz"), ("x.gz", "y.gz"), "x.gz + y.gz"),
     (FolderPictures(pictures="photos"), (), "photos"),
+    (BuiltinPictureQuestions(builtin="scenes", questions=4), (), "scenes train"),
 ]
 
 
@@ -37,7 +39,7 @@ def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str
     assert corpus.model_copy(update={"name": "mine"}).title == "mine"
 
 
-PICTURES: tuple[type[Corpus], ...] = get_args(PictureCorpus)
+PICTURES: tuple[type[Corpus], ...] = (*get_args(PictureCorpus), *get_args(PictureQuestionCorpus))
 
 
 def test_every_form_has_a_frozen_kind_of_its_own() -> None:

@@ -1,9 +1,12 @@
-"""`heedful answer MODEL --question Q --text FILE`: the span of a text that answers a question."""
+"""`heedful answer MODEL --question Q --text FILE`: the span of a text that answers a question.
+
+With a model that reads pictures, `--picture FILE` takes the place of the text.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +14,8 @@ from heedful.cli import messages
 from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
 from heedful.cli.output import check_output, line_progress, line_writer
+from heedful.cli.picture_questions import answer_about_pictures
+from heedful.cli.pictures import family_of
 from heedful.columns import one_column
 from heedful.config.corpora.questions import JsonlQuestions
 from heedful.data.corpora.formats.json_rows import json_object
@@ -21,6 +26,7 @@ from heedful.errors import UserError
 if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer
 
+MAX_ANSWER: Final = 30  # tokens: see `tasks.answer.answer`, which needs torch
 _FIELDS = JsonlQuestions(jsonl="", question="question")
 _JSON_LINES = 'one JSON object per line: {"question": "...", "text": "..."}'
 
@@ -29,20 +35,27 @@ def command(
     model: ModelArgument,
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help=f"Files of questions and their texts, {_JSON_LINES}; `-`: standard input."),
+        typer.Argument(
+            metavar="FILE",
+            help=f"Files of questions and their texts, or pictures, {_JSON_LINES}; `-`: standard input.",
+        ),
     ] = None,
     question: Annotated[
         list[str] | None,
-        typer.Option("--question", "-Q", metavar="QUESTION", help="A question about --text; repeatable."),
+        typer.Option("--question", "-Q", metavar="QUESTION", help="A question about --text or --picture; repeatable."),
     ] = None,
     text: Annotated[
         str | None,
         typer.Option("--text", "-t", metavar="FILE|TEXT", help="The text: a file, or the text itself; `-`: stdin."),
     ] = None,
+    picture: Annotated[
+        str | None,
+        typer.Option("--picture", "-p", metavar="FILE", help="The picture, for a model that reads pictures."),
+    ] = None,
     n_best: Annotated[int, typer.Option("--n-best", metavar="K", min=1, help="Write the K most likely answers.")] = 1,
     max_answer: Annotated[
         int, typer.Option("--max-answer", metavar="N", min=1, help="Maximum tokens of an answer.")
-    ] = 30,
+    ] = MAX_ANSWER,
     threshold: Annotated[
         float,
         typer.Option(
@@ -51,18 +64,44 @@ def command(
         ),
     ] = 0.0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per line: answer, position, probability and spans.")
+        bool,
+        typer.Option(
+            "--json",
+            help="Write one JSON object per line: answer, position, probability and spans; of a picture's answer, all "
+            "probabilities.",
+        ),
     ] = False,
     output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Answer questions about a text with spans of the text, copied exactly.
+    """Answer questions about a text with spans of the text, copied exactly, or questions about a picture.
 
     Each line of output is an answer and its probability, separated by a tab; the answer is empty if the model decides
     that the text has none. With --text alone, questions are read from standard input, one per line; with --question
     alone, the text is. With neither, each line is a JSON object with a question and its text. A blank line stays blank.
+
+    A model that reads pictures needs --picture instead of --text, and answers with one of the answers that it was
+    trained with.
     """
+    family = family_of(model)
+    if family == "picture_answerer":
+        _refuse_options_of_texts(text, max_answer, threshold)
+        check_output(output)
+        answer_about_pictures(
+            model,
+            inputs,
+            question,
+            picture,
+            n_best=n_best,
+            as_json=as_json,
+            output=output,
+            device=device,
+            precision=precision,
+        )
+        return
+    if picture is not None and family == "reader":
+        raise UserError("--picture gives a picture, but this model answers questions about texts: give --text instead.")
     if inputs and (question or text is not None):
         raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
     check_output(output)
@@ -82,6 +121,13 @@ def command(
                 one = asked.pop(0)
                 write("" if one is None or found is None else _line(one, found, as_json))
                 progress(1)
+
+
+def _refuse_options_of_texts(text: str | None, max_answer: int, threshold: float) -> None:
+    if text is not None:
+        raise UserError("--text gives a text, but this model answers questions about pictures: give --picture instead.")
+    if max_answer != MAX_ANSWER or threshold:
+        raise UserError("--max-answer and --threshold apply to answers in a text, not to pictures: leave them out.")
 
 
 def _entries(

@@ -85,7 +85,7 @@ def _described(model: str, recipe: "Recipe | None") -> "tuple[Recipe, Vocabulari
 
 
 def _refuse_without_tokens(recipe: "Recipe", model: str) -> None:
-    if not recipe.rules.vocabularies:
+    if recipe.rules.pictures:
         raise UserError(f"{model} reads pictures, which have no tokens: `heedful tokens` is for texts.")
 
 

@@ -6,6 +6,12 @@ from pydantic import BeforeValidator, Discriminator, Tag
 
 from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.picture_questions import (
+    BuiltinPictureQuestions,
+    CsvPictureQuestions,
+    JsonlPictureQuestions,
+    TsvPictureQuestions,
+)
 from heedful.config.corpora.pictures import (
     BuiltinPictures,
     CsvPictures,
@@ -32,8 +38,12 @@ def _corpus_form(value: Any) -> str:
     form = next((form for form in FORMS if has(form)), "")
     if form == "builtin":
         name = value["builtin"] if isinstance(value, dict) else value.builtin
+        if name == "scenes" and has("questions"):
+            return "builtin_picture_questions"
         return _GENERATED.get(str(name), form)
     if form in ("tsv", "csv", "jsonl") and has("picture"):
+        if any(map(has, ("question", "answer"))):
+            return f"{form}_picture_questions"
         return f"{form}_captions" if has("caption") else f"{form}_pictures"
     if form == "jsonl" and any(map(has, ("question", "answer"))):
         return "jsonl_questions"
@@ -69,7 +79,11 @@ AnyCorpus = Annotated[
     | Annotated[JsonlCaptions, Tag("jsonl_captions")]
     | Annotated[IdxPictures, Tag("idx")]
     | Annotated[NpzPictures, Tag("npz")]
-    | Annotated[BuiltinPictures, Tag("builtin_pictures")],
+    | Annotated[BuiltinPictures, Tag("builtin_pictures")]
+    | Annotated[TsvPictureQuestions, Tag("tsv_picture_questions")]
+    | Annotated[CsvPictureQuestions, Tag("csv_picture_questions")]
+    | Annotated[JsonlPictureQuestions, Tag("jsonl_picture_questions")]
+    | Annotated[BuiltinPictureQuestions, Tag("builtin_picture_questions")],
     Discriminator(_corpus_form),
 ]
 Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(as_tuple)]  # one table, or a list of them

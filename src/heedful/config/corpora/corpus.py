@@ -13,6 +13,8 @@ Name = Annotated[str, Field(pattern=r"^(\w[\w. -]*)?$", description="letters, di
 Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
 Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
 Separator = Literal[",", ";", "|", "\t"]
+# Keys that name columns.
+_COLUMNS = ("source", "target", "text", "second", "picture", "caption", "label", "question", "answer", "group")
 
 
 class Corpus(Section):
@@ -53,8 +55,7 @@ class Corpus(Section):
     @property
     def has_header(self) -> bool:
         """Whether the first line has the names of columns: it says so, or a column is given by its name."""
-        keys = ("source", "target", "text", "second", "picture", "caption", "label")
-        columns = (getattr(self, key, None) for key in keys)
+        columns = (getattr(self, key, None) for key in _COLUMNS)
         header = getattr(self, "header", None)  # None: not a table
         return header is not None and (header or any(isinstance(column, str) for column in columns))
 

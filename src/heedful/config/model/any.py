@@ -16,6 +16,7 @@ from heedful.config.model.language import ConvolutionalDecoderTable, LanguageMod
 from heedful.config.model.mixed import CaptionerModel, MixedModel
 from heedful.config.model.pictures import (
     AnyPictureEncoder,
+    PictureAnswererModel,
     PictureClassifierModel,
     PictureConvolutionsTable,
     PictureTransformerTable,
@@ -31,6 +32,7 @@ AnyModel = Annotated[
     | ClassifierModel
     | PictureClassifierModel
     | CaptionerModel
+    | PictureAnswererModel
     | TaggerModel
     | ReaderModel
     | BertModel
@@ -55,7 +57,9 @@ def text_encoder(model: AnyModel) -> AnyEncoder | None:
             return model.encoder
         case BertModel() | LanguageModelTable():
             return model
-        case TransformerModel() | RecurrentModel() | MixedModel() | PictureClassifierModel() | CaptionerModel():
+        case TransformerModel() | RecurrentModel() | MixedModel() | CaptionerModel():
+            return None
+        case PictureClassifierModel() | PictureAnswererModel():
             return None
         case _:
             assert_never(model)
@@ -110,6 +114,8 @@ def least_parameters(
             return least_parameters(model.decoder)
         case ClassifierModel() | TaggerModel() | ReaderModel() | PictureClassifierModel():
             return least_parameters(model.encoder)
+        case PictureAnswererModel():
+            return least_parameters(model.encoder) + least_parameters(model.question)
         case _:
             assert_never(model)
 

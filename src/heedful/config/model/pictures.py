@@ -1,11 +1,11 @@
-"""The [model] table of a classifier of pictures, and those of its encoders: Transformer and convolutional network."""
+"""The [model] tables of models that read pictures, and those of their encoders: Transformer, convolutional network."""
 
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES
-from heedful.config.model.encoders import OnEncoder
+from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.pools import AnyPool
 from heedful.config.model.transformer import NormName, TransformerBlocks, filled
 from heedful.config.section import Layers, Section, Share, Width
@@ -148,4 +148,51 @@ class PictureClassifierModel(OnEncoder, Section):
             )
         if getattr(self.pool, "alignment", "") in SEVERAL_PLACES:
             raise ValueError('`pool.alignment = "area"` scores adjacent words, not patches: choose another')
+        return self
+
+
+class PictureAnswererModel(OnEncoder, Section):
+    """Encoders of pictures and of questions, co-attention between patches and words, and a linear map to answers."""
+
+    family: Literal["picture_answerer"]
+    encoder: Annotated[AnyPictureEncoder, Field(discriminator="family")] = PictureTransformerTable(class_token=False)
+    """Family and shape of the encoder of pictures."""
+    question: Annotated[TransformerEncoderTable | RecurrentEncoderTable, Field(discriminator="family")] = (
+        TransformerEncoderTable(width=192, heads=3, layers=3, inner=768, norm="pre")
+    )
+    """Family and shape of the encoder of questions."""
+    cross: bool | None = None
+    """Whether every layer of the encoder of questions attends to the patches of the picture too (Lu et al. 2019).
+
+    By default it does if it is a Transformer; a recurrent one cannot.
+    """
+    join: Literal["parallel", "alternating"] = "parallel"
+    """How co-attention pools patches and words, each in view of the other: at once or in turns (Lu et al. 2016)."""
+    dropout: Share = 0.1
+    """Dropout before the linear map."""
+
+    @property
+    def crosses(self) -> bool:
+        """Whether words attend to patches while a question is encoded."""
+        return isinstance(self.question, TransformerEncoderTable) and self.cross is not False
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a question, markers included, and the key that sets it; None where there is no limit."""
+        end = self.question.longest
+        return end and (end[0], f"question.{end[1]}")
+
+    @model_validator(mode="after")
+    def _fits_questions(self) -> Self:
+        if self.cross and isinstance(self.question, RecurrentEncoderTable):
+            raise ValueError("`cross` needs a Transformer as the encoder of questions: leave it out")
+        if isinstance(self.question, TransformerEncoderTable) and self.question.segments:
+            raise ValueError(
+                "`question.segments` tells the texts of a pair apart, but a question is one text: leave it out"
+            )
+        if self.crosses and getattr(self.question, "alignment", "") in (*FIXED_LENGTH, *SEVERAL_PLACES):
+            raise ValueError(
+                f'`question.alignment = "{getattr(self.question, "alignment", "")}"` scores places in a sentence, '
+                "not patches: choose another, or set `cross = false`"
+            )
         return self

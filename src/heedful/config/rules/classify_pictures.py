@@ -61,6 +61,7 @@ CLASSIFY_PICTURES: Final = TaskRules(
     own_tokenizers=False,
     compared_by=("accuracy", "f1"),
     labels=True,
+    pictures=True,
     start_keys=("pictures",),
     own_keys=("data.pictures", "train.augmentation", "train.class_weights"),
     tokens="patches",

@@ -68,6 +68,12 @@ class Question:
 
     question: str
     answer: str
+    kind: str = ""  # what is asked for
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it names a pair of shape and colour that is held out."""
+        return any(f"{colour} {shape} " in self.question for shape, colour in HELD_OUT)
 
 
 @dataclass(frozen=True)
@@ -151,34 +157,36 @@ class _Draw(Choices):
         thing = self.one(things)
         if sum(other.shape == thing.shape for other in things) > 1:
             return None
-        return Question(f"what colour is the {thing.shape} ?", thing.colour)
+        return Question(f"what colour is the {thing.shape} ?", thing.colour, "colour")
 
     def _shape(self, things: Sequence[Thing]) -> Question | None:
         thing = self.one(things)
         if sum(other.colour == thing.colour for other in things) > 1:
             return None
-        return Question(f"what shape is the {thing.colour} thing ?", thing.shape)
+        return Question(f"what shape is the {thing.colour} thing ?", thing.shape, "shape")
 
     def _size(self, things: Sequence[Thing]) -> Question:
         thing = self.one(things)
-        return Question(f"what size is the {thing.colour} {thing.shape} ?", thing.size)
+        return Question(f"what size is the {thing.colour} {thing.shape} ?", thing.size, "size")
 
     def _number(self, things: Sequence[Thing]) -> Question:
         if self.below(3) == 0:
-            return Question("how many things are there ?", NUMBERS[len(things)])
+            return Question("how many things are there ?", NUMBERS[len(things)], "number")
         key, values = self.one((("shape", SHAPES), ("colour", COLOURS), ("size", SIZES)))
         present = self.below(4) > 0  # "zero" would be the answer to most questions about a random value
         value = getattr(self.one(things), key) if present else self.one(values)
         what = f"{value}s" if key == "shape" else f"{value} things"
         what = "crosses" if what == "crosss" else what
-        return Question(f"how many {what} are there ?", NUMBERS[sum(getattr(thing, key) == value for thing in things)])
+        count = sum(getattr(thing, key) == value for thing in things)
+        return Question(f"how many {what} are there ?", NUMBERS[count], "number")
 
     def _presence(self, things: Sequence[Thing]) -> Question:
         """Ask for a thing that is there, or for the colour of one thing with the shape of another."""
         one, other = self.one(things), self.one(things)
         shape, colour = one.shape, one.colour if self.below(2) else other.colour
         there = any(thing.pair == (shape, colour) for thing in things)
-        return Question(f"is there {'an' if colour == 'orange' else 'a'} {colour} {shape} ?", "yes" if there else "no")
+        asked = f"is there {'an' if colour == 'orange' else 'a'} {colour} {shape} ?"
+        return Question(asked, "yes" if there else "no", "presence")
 
     def _place(self, things: Sequence[Thing]) -> Question | None:
         one, other = self.several(things, 2)
@@ -187,7 +195,7 @@ class _Draw(Choices):
         else:
             where, true = self.one((("left of", one.column < other.column), ("right of", one.column > other.column)))
         asked = f"is the {one.colour} {one.shape} {where} the {other.colour} {other.shape} ?"
-        return Question(asked, "yes" if true else "no")
+        return Question(asked, "yes" if true else "no", "place")
 
     def _neighbour(self, things: Sequence[Thing]) -> Question | None:
         """Ask for the colour or shape of the only thing on one side of another."""
@@ -201,4 +209,4 @@ class _Draw(Choices):
         if len(there) != 1:
             return None
         asked = f"what {key} is the thing {where} the {thing.colour} {thing.shape} ?"
-        return Question(asked, getattr(there[0], key))
+        return Question(asked, getattr(there[0], key), "neighbour")

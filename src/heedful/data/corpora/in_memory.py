@@ -88,7 +88,7 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
         )
     if rules.more_sides:
         raise UserError(f"`{name}` is given in memory, but {rules.needs}.")
-    if not rules.vocabularies:
+    if rules.pictures:
         raise UserError(
             f"`{name}` is given in memory, but {rules.learner} learns from files: name them in the recipe, such as a "
             "folder (`pictures`) or arrays (`npz`)."

@@ -81,11 +81,18 @@ class PictureCollator:
             labels, _ = gather(stores, "label", indices)
         if static is not None:
             sizes, pixels, labels = _filled(sizes, pixels, labels, static.sentences)
+        pictures = self._packed(sizes, pixels)
+        return PictureBatch(pictures, torch.from_numpy(labels), len(indices), int(tokens.sum()))
+
+    def pictures(self, stores: Sequence[TokenStore], indices: Indices) -> Pictures:
+        """Pack these pictures, whatever else their rows have."""
+        return self._packed(_sizes(stores, indices), _pixels(stores, indices))
+
+    def _packed(self, sizes: NDArray[np.int64], pixels: NDArray[np.uint8]) -> Pictures:
         runs = runs_of([(int(height), int(width)) for height, width in sizes])
         lengths = np.array([run.tokens(self.patch, self.class_token) for run in runs for _ in range(run.pictures)])
         layout = layout_of(lengths.astype(np.int64), int(lengths.max(initial=0)))
-        pictures = Pictures(torch.from_numpy(pixels), layout, runs)
-        return PictureBatch(pictures, torch.from_numpy(labels), len(indices), int(tokens.sum()))
+        return Pictures(torch.from_numpy(pixels), layout, runs)
 
 
 class PictureFeed(RowFeed[PictureBatch]):

@@ -92,7 +92,7 @@ def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
 def _pool(config: ClassifierModel, width: int) -> Pool:
     """Make the pool of a text, or the co-attention of a pair."""
     if config.joins_after_reading:
-        return PairPool(COATTENTIONS[config.join](width))
+        return PairPool(COATTENTIONS[config.join](width, width))
     return build_pool(config.pooled_by, width)
 
 

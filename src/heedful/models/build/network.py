@@ -11,7 +11,7 @@ from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel, PairModel
-from heedful.config.model.pictures import PictureClassifierModel
+from heedful.config.model.pictures import PictureAnswererModel, PictureClassifierModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerModel
@@ -20,7 +20,12 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.depth import scale_embeddings, scale_initial_weights
 from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
 from heedful.models.build.language import build_language_model
-from heedful.models.build.pictures import build_picture_classifier, init_pictures, picture_encoder
+from heedful.models.build.pictures import (
+    build_picture_answerer,
+    build_picture_classifier,
+    init_pictures,
+    picture_encoder,
+)
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
 from heedful.models.build.word_ends import WordEnds, word_ends
@@ -38,6 +43,8 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
             return build_picture_classifier(config, len(vocabularies.labels))
         case CaptionerModel():
             return build_captioner(config, vocabularies["text"])
+        case PictureAnswererModel():
+            return build_picture_answerer(config, vocabularies["text"].size, len(vocabularies.labels))
         case TaggerModel():
             return build_tagger(config, vocabularies["text"].size, vocabularies.labels)
         case ReaderModel():

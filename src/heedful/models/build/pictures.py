@@ -5,19 +5,31 @@ from typing import assert_never
 import torch
 from torch import nn
 
+from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.pictures import (
     AnyPictureEncoder,
+    PictureAnswererModel,
     PictureClassifierModel,
     PictureConvolutionsTable,
     PictureTransformerTable,
 )
 from heedful.models.build.depth import scale_initial_weights
 from heedful.models.build.encoder_only import build_pool
-from heedful.models.build.transformer import encoder_blocks, final_norm
+from heedful.models.build.recurrent import lone_encoder
+from heedful.models.build.transformer import (
+    encoder_blocks,
+    final_norm,
+    question_blocks,
+    text_embedding,
+    transformer_encoder,
+)
+from heedful.models.heads import Pooler
 from heedful.models.hierarchical import Pooled
 from heedful.models.networks import Classifier
-from heedful.models.pictures import PictureEncoder
+from heedful.models.pictures import BlindEncoder, LookingEncoder, PictureAnswerer, PictureEncoder
+from heedful.nn.attention.pair_pooling import COATTENTIONS
 from heedful.nn.initialization import init_normal, init_xavier
+from heedful.nn.layers.embedding import make_table
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pictures.embedding import PictureEmbedding
 from heedful.nn.layers.pictures.positions import LearnedGrid, SinusoidalGrid
@@ -43,6 +55,37 @@ def init_pictures(model: nn.Module, encoder: AnyPictureEncoder) -> None:
             init_xavier(model)  # convolutions initialize themselves
         case _:
             assert_never(encoder)
+
+
+def build_picture_answerer(config: PictureAnswererModel, vocabulary: int, answers: int) -> PictureAnswerer:
+    """Make a network that answers questions about pictures with new weights, from torch's global generator."""
+    width, patch_width = config.question.memory_width, config.encoder.memory_width
+    model = PictureAnswerer(
+        picture_encoder(config.encoder),
+        _questions(config, make_table(vocabulary, config.question.embedding_width)),
+        COATTENTIONS[config.join](width, patch_width),
+        Pooler(width, width + patch_width),
+        config.dropout,
+        Linear(width, answers),
+    )
+    init_xavier(model)
+    if isinstance(config.encoder, PictureTransformerTable):
+        init_normal(model.encoder)
+    scale_initial_weights(model)
+    return model
+
+
+def _questions(config: PictureAnswererModel, weight: nn.Parameter) -> LookingEncoder | BlindEncoder:
+    match config.question:
+        case TransformerEncoderTable() if config.crosses:
+            blocks = question_blocks(config.question, config.encoder.memory_width)
+            return LookingEncoder(text_embedding(config.question, weight), blocks, final_norm(config.question))
+        case TransformerEncoderTable():
+            return BlindEncoder(transformer_encoder(config.question, weight))
+        case RecurrentEncoderTable():
+            return BlindEncoder(lone_encoder(config.question, weight))
+        case _:
+            assert_never(config.question)
 
 
 def picture_encoder(config: AnyPictureEncoder) -> PictureEncoder:

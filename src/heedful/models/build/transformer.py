@@ -11,6 +11,7 @@ from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.depth import Scales, decoder_scales, encoder_scales
+from heedful.models.pictures import QuestionBlock
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
@@ -50,6 +51,26 @@ def transformer_encoder(
 def encoder_blocks(config: TransformerBlocks) -> list[EncoderBlock]:
     """Make the blocks of an encoder."""
     return [_encoder_block(config, seed=layer) for layer in range(config.layers)]
+
+
+def question_blocks(config: TransformerStack, memory_width: int) -> list[QuestionBlock]:
+    """Make the blocks of an encoder of questions that attend to memories of this width, such as patches."""
+    scales = decoder_scales(config)
+    return [
+        QuestionBlock(
+            _self_attention(config, causal=False, seed=2 * layer),
+            _cross_attention(config, memory_width, seed=2 * layer + 1),
+            _network(config),
+            [_residual(config, scales) for _ in range(3)],
+            config.dropout_layers,
+        )
+        for layer in range(config.layers)
+    ]
+
+
+def text_embedding(config: TransformerStack, weight: nn.Parameter) -> Embedding:
+    """Make the embedding of texts, with this matrix."""
+    return _embedding(config, weight, dropout_words=config.dropout_words)
 
 
 def transformer_decoder(

@@ -20,9 +20,9 @@ from heedful.packed import Layout
 
 AnyCoAttention = CoAttention | AlternatingCoAttention
 
-COATTENTIONS: Final[Mapping[str, Callable[[int], AnyCoAttention]]] = {  # by name, made from the width of the states
-    "parallel": lambda width: CoAttention(width, width, width),
-    "alternating": lambda width: AlternatingCoAttention(width, width, width),
+COATTENTIONS: Final[Mapping[str, Callable[[int, int], AnyCoAttention]]] = {  # by name, from the widths of both sides
+    "parallel": lambda first, second: CoAttention(first, second, first),
+    "alternating": lambda first, second: AlternatingCoAttention(first, second, first),
 }
 
 

@@ -46,7 +46,7 @@ from heedful.config.train.table import Average
         (
             "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
             '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, '
-            "picture_classifier, captioner, tagger, reader, bert, language.",
+            "picture_classifier, captioner, picture_answerer, tagger, reader, bert, language.",
         ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
         ("[model]\nlayers = 1.5", "`model.layers` is 1.5, but must be a whole number of at least 1."),

@@ -11,7 +11,7 @@ WIDTH = 4
 
 
 def pool_of(name: str) -> PairPool:
-    return PairPool(COATTENTIONS[name](WIDTH)).double()
+    return PairPool(COATTENTIONS[name](WIDTH, WIDTH)).double()
 
 
 @pytest.mark.parametrize("name", COATTENTIONS)

@@ -43,10 +43,7 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
 @pytest.mark.parametrize(
     ("path", "tasks"),
     [
-        (
-            "train.steps",
-            {"translate", "parse", "classify", "classify_pictures", "caption", "tag", "fill", "generate", "answer"},
-        ),
+        ("train.steps", {*TASKS}),
         ("train.masking.share", {"fill"}),
         ("train.class_weights", {"classify", "classify_pictures"}),
         ("decode.beam", {"translate", "parse", "caption"}),

@@ -1,0 +1,54 @@
+"""Rules for the recipe of a model that answers questions about pictures."""
+
+from typing import Final
+
+from heedful.config.corpora.picture_questions import PictureQuestionCorpus
+from heedful.config.model.pictures import PictureAnswererModel
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.rules.texts import check_longest, check_room, check_texts
+from heedful.config.tables import Tables
+
+
+def answerer_model(recipe: Tables) -> PictureAnswererModel:
+    """Return the [model] table of a model that answers questions about pictures."""
+    assert isinstance(recipe.model, PictureAnswererModel), f"{recipe.model.family} does not answer about pictures"
+    return recipe.model
+
+
+def _check(recipe: Tables) -> None:
+    model, data, size = answerer_model(recipe), recipe.data, recipe.data.pictures.size
+    check_longest(recipe)
+    check_texts(recipe)
+    check_room(recipe, pairs=False)
+    if recipe.train.augmentation.mixup:
+        raise ValueError(
+            "`train.augmentation.mixup` mixes two pictures, whose questions have different answers: leave it out"
+        )
+    if size is not None:
+        tokens = -(-size[0] // model.encoder.patch) * -(-size[1] // model.encoder.patch) + model.encoder.class_token
+        if tokens + data.max_length > data.batch_tokens:
+            raise ValueError(
+                f"`data.batch_tokens` is {data.batch_tokens:,}, but a picture of {size[0]} x {size[1]} pixels has "
+                f"{tokens:,} patches and a question up to {data.max_length:,} tokens (`data.max_length`): raise it"
+            )
+
+
+ANSWER_PICTURES: Final = TaskRules(
+    name="answer_pictures",
+    does="answers questions about pictures",
+    verb="answer",
+    learner="an answerer of questions about pictures",
+    families=("picture_answerer",),
+    metrics={"loss": "lower", "accuracy": "higher", "f1": "higher"},
+    takes=lambda corpus: isinstance(corpus, PictureQuestionCorpus),
+    needs="it learns from questions about pictures: give a table (`csv`, `tsv` or `jsonl`) with `picture`, `question` "
+    'and `answer`, or `builtin = "scenes"` with `questions`',
+    vocabularies=("text",),
+    own_tokenizers=False,
+    labels=True,
+    pictures=True,
+    start_keys=("pictures",),
+    own_keys=("data.pictures", "train.augmentation"),
+    tokens="patches and words",
+    check=_check,
+)

@@ -1,0 +1,1 @@
+"""Data: questions about pictures, from files to packed batches of pixels and words."""

@@ -1,0 +1,1 @@
+"""Answers to questions about pictures: accuracy, also by kind of question."""

@@ -1,0 +1,169 @@
+"""A trained model that answers questions about pictures: a question and a picture in, an answer out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Self, overload
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.config.rules.answer_pictures import answerer_model
+from heedful.config.rules.task_rules import TaskRules
+from heedful.data.pictures.given import AnyPicture, is_one_picture, picture_of
+from heedful.data.pictures.questions.reading import AskedPicture, make_picture_question
+from heedful.data.pictures.questions.stores import asked_streams
+from heedful.data.pictures.reading import Picture
+from heedful.data.pictures.stores import decode_all
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import TokenStore
+from heedful.errors import UserError
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
+from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.pictures import PictureAnswerer as Network
+from heedful.tasks.pictures.answer.answer import PictureAnswer, picture_answers
+from heedful.tasks.pictures.answer.evaluation import PictureAnswerEvaluation, evaluate_answers
+from heedful.tasks.pictures.answer.scoring import scores_of
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.loaded_model import LoadedModel, listed
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.streaming import answer_stream
+
+_CHUNK = 256  # questions that are answered together
+
+
+class PictureAnswerer(LoadedModel[Network]):
+    """A trained model that answers questions about pictures, with its recipe, its tokenizer and its answers.
+
+    It runs on the device and in the precision that `load` chose. Its answers are those that occur in its training data.
+    """
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load a model that answers questions about pictures as `heedful.load` does; refuse any other model."""
+        return cls(read_answerer(check_path("path", path), Placement.of(device, precision)))
+
+    def __init__(self, bundle: Bundle[Network]) -> None:
+        super().__init__(bundle)
+        self._form = TextForm.of(bundle.recipe.data)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """All answers that the model can give, in the order of the network's scores."""
+        return self.vocabularies.labels
+
+    @overload
+    def answer(self, questions: str, pictures: AnyPicture) -> PictureAnswer: ...  # type: ignore[overload-overlap]
+    @overload
+    def answer(self, questions: Iterable[str], pictures: AnyPicture | Iterable[AnyPicture]) -> list[PictureAnswer]: ...
+    def answer(
+        self, questions: str | Iterable[str], pictures: AnyPicture | Iterable[AnyPicture]
+    ) -> PictureAnswer | list[PictureAnswer]:
+        """Answer a question about a picture, or several questions: about one picture, or each about its own.
+
+        A picture is the path of a file, an array of pixels (height x width, or height x width x 3), or an image of
+        Pillow.
+        """
+        if isinstance(questions, str):
+            if not is_one_picture(pictures):
+                raise UserError("`questions` is one question, so `pictures` must be one picture.")
+            asked = make_picture_question(check_text(questions, "`questions`"), where="`answer`")
+            return self._answered([AskedPicture(self._picture(pictures, "`pictures`"), (asked,))])[0]
+        several = [
+            make_picture_question(question, where=f"questions, line {number:,}")
+            for number, question in enumerate(check_texts(questions, "questions"), start=1)
+        ]
+        if is_one_picture(pictures):
+            return (
+                self._answered([AskedPicture(self._picture(pictures, "`pictures`"), tuple(several))]) if several else []
+            )
+        about = list(check_several(pictures, "pictures"))
+        check_one_each(len(several), "question", len(about), "picture")
+        rows = (
+            AskedPicture(self._picture(picture, f"picture {number:,}"), (question,))
+            for number, (question, picture) in enumerate(zip(several, about, strict=True), start=1)
+        )
+        return [found for found in self.stream_asked(rows) if found is not None]
+
+    def stream_asked(
+        self,
+        asked: Iterable[AskedPicture | None],
+        *,
+        chunk: int = _CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+    ) -> Iterator[PictureAnswer | None]:
+        """Answer a stream of questions, one per picture, in order, `chunk` of them at a time; None stays None.
+
+        Fewer are taken when `ready` says that the next one has not arrived yet.
+        """
+        check_whole("chunk", chunk, least=1)
+
+        def answered(part: Sequence[AskedPicture | None], first: int) -> list[PictureAnswer | None]:
+            found = iter(self._answered([each for each in part if each is not None]))
+            return [None if each is None else next(found) for each in part]
+
+        return answer_stream(asked, answered, chunk=chunk, ready=ready)
+
+    def evaluate(
+        self,
+        data: Iterable[tuple[AnyPicture, str, str] | tuple[AnyPicture, str, str, str]],
+        *,
+        name: str = "data",
+        progress: Callable[[int], None] = lambda ready: None,
+        metrics: GivenMetrics | None = None,
+    ) -> PictureAnswerEvaluation:
+        """Answer questions and compare with their answers: accuracy, and F1 over answers.
+
+        `data` are tuples of a picture, as `answer` takes it, a question and its answer; a fourth value may be the kind
+        of the question. `name` is their name in messages; `progress` is called with the number of questions finished
+        since the last call. `metrics` are functions of your own by name, which get the answers found and the true ones:
+        see `heedful.Metric`.
+        """
+        own = check_metrics(metrics, self.recipe.rules)
+        asked = [self._row(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
+        return evaluate_answers(self, asked, name=name, progress=progress).with_metrics(own)
+
+    @torch.inference_mode()
+    def scores(
+        self, asked: Sequence[AskedPicture], advance: Callable[[int], None] = lambda finished: None
+    ) -> Float[Tensor, "Q C"]:
+        """Return the scores of every answer to the questions about pictures, in their order."""
+        if not asked:
+            return torch.empty(0, len(self.answers))
+        channels, form = answerer_model(self.recipe).encoder.channels, self.recipe.data.pictures
+        decoded = list(decode_all((each.picture for each in asked), form, channels))
+        questions = [each.questions for each in asked]
+        store = TokenStore(asked_streams(decoded, questions, self.vocabularies["text"], self._form))
+        with evaluation_mode(self.network):
+            return scores_of(self._bundle, (store,), np.arange(len(asked)), advance)
+
+    def _answered(self, asked: Sequence[AskedPicture]) -> list[PictureAnswer]:
+        for each in asked:
+            for question in each.questions:
+                self._form.check_text(question.question, question.where)
+        return picture_answers(self.scores(asked), self.answers)
+
+    def _own_facts(self) -> Iterator[str]:
+        yield f"{len(self.answers):,} answers: {listed(self.answers)}"
+
+    def _picture(self, given: object, where: str) -> Picture:
+        return picture_of(given, where, answerer_model(self.recipe).encoder.channels)
+
+    def _row(self, row: object, where: str) -> AskedPicture:
+        if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) not in (3, 4):
+            raise UserError(f"{where} must be a picture, a question and its answer.")
+        picture, *texts = row
+        question, answer, *kind = (check_text(text, where) for text in texts)
+        return AskedPicture(
+            self._picture(picture, where), (make_picture_question(question, answer, *kind, where=where),)
+        )
+
+
+def read_answerer(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[Network]:
+    """Read a model that answers questions about pictures and place it; `rules` are those of its task."""
+    bundle = read_bundle(folder, Network, rules)
+    placement.put(bundle.model)
+    return bundle

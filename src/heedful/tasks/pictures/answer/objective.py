@@ -1,0 +1,25 @@
+"""The objective of models that answer questions about pictures."""
+
+from dataclasses import replace
+from typing import Any
+
+from heedful.nn.layers.pictures.augmentation import Augmentation
+from heedful.packed import IGNORED
+from heedful.training.objectives import ClassPrediction, OneLabel
+
+
+class PictureAnswers(OneLabel):
+    """Label-smoothed cross-entropy of the answer to each question, after random changes of the pictures."""
+
+    def __init__(self, smoothing: float, augmentation: Augmentation) -> None:
+        super().__init__(smoothing)
+        self.augmentation = augmentation
+
+    def draw(self, batch: Any) -> Any:
+        """Change the pictures."""
+        changed = self.augmentation.move(batch.inputs.pictures)
+        return replace(batch, inputs=replace(batch.inputs, pictures=changed))
+
+    def predict(self, model: Any, batch: Any) -> ClassPrediction:
+        """Predict the answer to each question."""
+        return ClassPrediction(model(batch.inputs), batch.labels != IGNORED)
