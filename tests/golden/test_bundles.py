@@ -26,8 +26,8 @@ def test_every_tokenizer_and_every_family_is_among_the_old_models() -> None:
     }  # fmt: skip
     families = {recipe["model"]["family"] for recipe in recipes}
     assert families == {
-        "transformer", "recurrent", "mixed", "classifier", "picture_classifier", "picture_answerer", "captioner", "bert",
-        "language",
+        "transformer", "recurrent", "mixed", "classifier", "picture_classifier", "picture_answerer", "captioner",
+        "bert", "language",
         "reader", "tagger",
     }  # fmt: skip
     encoders = {recipe["model"]["encoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "classifier"}

@@ -29,7 +29,7 @@ TASKS: Final[Mapping[str, TaskRules]] = {
         GENERATE,
         ANSWER,
         ANSWER_PICTURES,
-    )  # fmt: skip
+    )
 }
 _USUAL: Final[Mapping[str, TaskRules]] = {  # the usual task of each family: the first that it can learn
     family: rules for rules in reversed([*TASKS.values()]) for family in rules.families

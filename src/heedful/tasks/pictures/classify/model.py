@@ -24,7 +24,6 @@ from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.pictures.classify.evaluation import PictureEvaluation, evaluate_pictures
 from heedful.tasks.pictures.classify.scoring import scores_of
-from heedful.tasks.pictures.given import AnyPicture, is_one_picture
 from heedful.tasks.shared.classes.classification import Classification, classifications
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
