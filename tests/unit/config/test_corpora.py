@@ -5,6 +5,7 @@ from typing import ClassVar, get_args
 import pytest
 
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.corpus import Corpus
 from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus, CsvCorpus, TextCorpus, TsvCorpus
 from heedful.config.corpora.picture_questions import BuiltinPictureQuestions, PictureQuestionCorpus
@@ -39,7 +40,13 @@ def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str
     assert corpus.model_copy(update={"name": "mine"}).title == "mine"
 
 
-PICTURES: tuple[type[Corpus], ...] = (*get_args(PictureCorpus), *get_args(PictureQuestionCorpus))
+PICTURES: tuple[type[Corpus], ...] = (
+    *get_args(PictureCorpus),
+    *get_args(PictureQuestionCorpus),
+    TsvCaptions,
+    CsvCaptions,
+    JsonlCaptions,
+)
 
 
 def test_every_form_has_a_frozen_kind_of_its_own() -> None:
