@@ -98,7 +98,7 @@ class Cell(cells.Cell):
             (scored,) = evaluate(made, split="valid").values()
             return {**_scores(scored), **describe_training(made), "machine": machine()}
         first, second = evaluate(made).values()
-        known = {**_scores(first), **{f"{name}_2017": value for name, value in _scores(second).items()}}
+        known: dict[str, Any] = {**_scores(first), **{f"{name}_2017": value for name, value in _scores(second).items()}}
         if self.part in RECIPES:
             known["counts"] = [*_counts(first), *_counts(second)]
         if self.part == BEST:

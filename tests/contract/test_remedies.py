@@ -1,7 +1,9 @@
 """Laws of remedies around any objective: they equal their definitions, and resumed runs have the bits of whole ones."""
 
+import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,18 +19,23 @@ from torch.distributions import Bernoulli, Categorical, kl_divergence
 
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
-from heedful.config.train.table import Masking, Train
+from heedful.config.tokenizer import Characters, Words
+from heedful.config.train.table import Distillation, Masking, Train
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.batches.pairs import collate
 from heedful.data.batches.questions import QuestionCollator
 from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.batches.texts import TextCollator
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
-from heedful.models.build.network import build_model
+from heedful.models.build.network import build_model, build_network
+from heedful.models.bundle import write_description, write_weights
 from heedful.models.networks import set_precision
 from heedful.nn.decoding.spans import log_ends
+from heedful.nn.losses.predictions import JointPrediction, TokenPrediction
 from heedful.packed import IGNORED, Packed
 from heedful.runs.training_run import train
 from heedful.training.objectives import (
@@ -42,6 +49,7 @@ from heedful.training.objectives import (
     WordLabels,
 )
 from heedful.training.remedies.build import with_remedies
+from heedful.training.remedies.distillation import read_teacher
 from heedful.training.remedies.language_loss import WithLanguageLoss, next_tokens
 
 WORDS, CLASSES = 14, 3
@@ -230,6 +238,51 @@ def test_an_objective_without_predictions_is_refused() -> None:
         with_remedies(LabelSequences(), Train(r_drop=1.0))
 
 
+# --- distillation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_distillation_mixes_the_loss_of_the_data_and_the_divergence_from_the_teacher(
+    case: Case, temperature: float
+) -> None:
+    """KL(teacher || student) at a temperature t, times t^2; the teacher reads without dropout."""
+    student = deepcopy(case.model)
+    with torch.no_grad():
+        for parameter in student.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    settings = Distillation(teacher="big", weight=0.3, temperature=temperature)
+    remedied = with_remedies(case.objective, Train(distill=settings), case.model)
+    torch.manual_seed(7)
+    found = remedied(student, case.batch)
+    torch.manual_seed(7)
+    predicted = case.objective.predict(student, case.batch)
+    of_data = case.objective.score(predicted, case.batch)
+    assert not case.model.training
+    taught = case.distributions()
+    divergence = torch.zeros((), dtype=torch.float64)
+    for (weight, one, counts), other in zip(sorted_parts(taught), scores_of(predicted), strict=True):
+        kind = type(one)
+        teacher, pupil = kind(logits=one.logits / temperature), kind(logits=other / temperature)
+        divergence = divergence + weight * (kl_divergence(teacher, pupil).nan_to_num() * counts).sum()
+    expected = 0.7 * of_data.loss + 0.3 * temperature**2 * divergence
+    torch.testing.assert_close(found.loss.double(), expected.double(), rtol=1e-5, atol=1e-6)
+    found.loss.backward()
+    assert all(parameter.grad is None for parameter in case.model.parameters())
+    assert any(parameter.grad is not None for parameter in student.parameters())
+
+
+def sorted_parts(parts: list[tuple[float, Any, Tensor]]) -> list[tuple[float, Any, Tensor]]:
+    return parts if len(parts) < 2 or parts[0][1].logits.shape[1] != WORDS or parts[1][0] != 1.0 else parts[::-1]
+
+
+def scores_of(predicted: Any) -> list[Tensor]:
+    if isinstance(predicted, JointPrediction):
+        return [scores for _, part in predicted.parts for scores in scores_of(part)]
+    if isinstance(predicted, TokenPrediction):
+        return [predicted.output(predicted.states_NE)]
+    return [predicted.scores_BC]
+
+
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 TINY = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "dropout": 0.3}
@@ -276,3 +329,61 @@ def test_a_remedied_run_in_two_halves_ends_with_the_bits_of_a_whole_one(
     run(recipe_of(tmp_path, kind, 1, **keys), tmp_path / "halves")
     assert run(recipe_of(tmp_path, kind, 2, **keys), tmp_path / "halves", resume=True) == whole
     assert run(recipe_of(tmp_path, kind, 2), tmp_path / "plain") != whole
+    taught: dict[str, Any] = {"distill": {"teacher": str(tmp_path / "whole"), "weight": 0.4}, "r_drop": 1.0}
+    once = run(recipe_of(tmp_path, kind, 2, **taught), tmp_path / "student")
+    run(recipe_of(tmp_path, kind, 1, **taught), tmp_path / "halved")
+    assert run(recipe_of(tmp_path, kind, 2, **taught), tmp_path / "halved", resume=True) == once
+    other = recipe_of(tmp_path, kind, 1, **taught).model_copy(update={"tokenizer": Words(kind="word")})
+    with pytest.raises(UserError, match=r"^\[tokenizer\] differs from that of the teacher .* leave the table out"):
+        train(other, tmp_path / "mismatch", console=Console(file=StringIO()))
+    shutil.rmtree(tmp_path / "whole")
+    with pytest.raises(UserError, match=r"^`train\.distill\.teacher` is .*whole, which is not a folder: train that"):
+        train(recipe_of(tmp_path, kind, 1, **taught), tmp_path / "none", console=Console(file=StringIO()))
+
+
+def test_a_teacher_that_does_not_fit_its_student_is_refused_in_one_line(tmp_path: Path) -> None:
+    letters = train_tokenizer(Characters(kind="char"), ["abcd"])
+    others = train_tokenizer(Characters(kind="char"), ["abcde"])
+
+    def bundle(kind: str, name: str, labels: tuple[str, ...] = (), **data: Any) -> Vocabularies:
+        recipe = recipe_of(tmp_path, kind, 1)
+        recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update=data)})
+        if "max_length" in data:
+            learned = {"positions": "learned", "max_positions": data["max_length"] + 1}
+            recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update=learned)})
+        made = Vocabularies(dict.fromkeys(recipe.rules.vocabularies, letters), labels)
+        write_description(tmp_path / name, recipe, made)
+        write_weights(tmp_path / name, build_network(recipe.model, made))
+        return made
+
+    def refused(kind: str, teacher: str, given: Vocabularies, several: bool = False) -> str:
+        recipe = recipe_of(tmp_path, kind, 1, distill={"teacher": str(tmp_path / teacher)})
+        if several:
+            recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"labels": "several"})})
+        with pytest.raises(UserError) as caught:
+            read_teacher(recipe, given, torch.device("cpu"))
+        line = str(caught.value)
+        assert "\n" not in line
+        return line.replace(str(tmp_path / teacher), "TEACHER")
+
+    pairs, classes = bundle("translate", "pairs"), bundle("classify", "classes", ("a", "b"))
+    bundle("translate", "lower", lowercase=True)
+    assert refused("classify", "pairs", classes) == "The teacher TEACHER translates, but the student is a classifier."
+    assert refused("translate", "lower", pairs) == (
+        "`data.lowercase` must be that of the teacher TEACHER, as both read the same texts."
+    )
+    other = Vocabularies(dict.fromkeys(("source", "target"), others))
+    assert refused("translate", "pairs", other) == (
+        "The source vocabulary of the teacher TEACHER is not that of the student, so their probabilities cannot be "
+        "compared: train the student with the teacher's vocabulary, or on its translations."
+    )
+    assert refused("classify", "classes", replace(classes, labels=("a", "c"))) == (
+        "The classes of the teacher TEACHER are not those of the student: train both on data with the same classes."
+    )
+    bundle("translate", "short", max_length=11)
+    assert refused("translate", "short", pairs) == (
+        "`data.max_length` is 20, but the teacher TEACHER has positions for 12 tokens, markers included: lower it."
+    )
+    assert refused("classify", "classes", classes, several=True).startswith(
+        "The teacher TEACHER reads texts in another form than the student: both must be hierarchical or not"
+    )

@@ -11,6 +11,7 @@ import torch
 
 from heedful.config.recipe import Recipe
 from heedful.cores import usable_cores
+from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.epochs.plan import ORDER
 from heedful.data.epochs.redrawn import redraw_rows
@@ -30,6 +31,7 @@ from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Objective
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.remedies.build import with_remedies
+from heedful.training.remedies.distillation import Teacher, read_teacher, teacher_vocabularies
 from heedful.training.seeding import seed_for
 
 _MOST_THREADS: Final = 4096
@@ -48,6 +50,7 @@ class Job:
     objective: Objective[Any]
     feed: TrainingFeed[Any]
     precision: torch.dtype | None = None
+    teacher: Teacher | None = None
 
     @classmethod
     def prepare(
@@ -63,9 +66,11 @@ class Job:
         freeze(model, recipe.train.freeze)
         scales = layer_scales(model, recipe.train.layer_decay)
         optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
-        objective = with_remedies(task.objective(recipe, prepared), recipe.train)
+        teacher = read_teacher(recipe, prepared.vocabularies, device)
+        network = None if teacher is None else teacher.network
+        objective = with_remedies(task.objective(recipe, prepared), recipe.train, network)
         feed = redraw_rows(task.feed(recipe, prepared), recipe, prepared.vocabularies)
-        return cls(recipe, task, prepared, device, model, optimizer, objective, feed)
+        return cls(recipe, task, prepared, device, model, optimizer, objective, feed, teacher=teacher)
 
     @property
     def vocabularies(self) -> Vocabularies:
@@ -99,8 +104,8 @@ class Job:
         self._use(PRECISIONS[facts["precision"]])
         self._count_epochs()
         here = self._facts()
-        for name in ("device", "torch", "order"):
-            was, now = facts.get(name), here[name]
+        for name in ("device", "torch", "order", "teacher"):
+            was, now = facts.get(name), here.get(name)
             if was != now:
                 progress.say(f"{name} was {was} and is {now}: the run continues, but is no longer bit-identical")
         return position
@@ -121,6 +126,7 @@ class Job:
             "device": self.device.type,
             "torch": torch.__version__,
             "order": ORDER,
+            **({} if self.teacher is None else {"teacher": self.teacher.fingerprint}),
         }
 
     def _count_epochs(self) -> None:
@@ -134,15 +140,25 @@ class Job:
     def _use(self, precision: torch.dtype) -> None:
         self.precision = precision
         set_precision(self.model, precision)
+        if self.teacher is not None:
+            set_precision(self.teacher.network, precision)
         if self.device.type == "cuda":
-            self.feed = self.feed.placed(self.task.static_shape(self.recipe, precision), pin=True)
+            self.feed = self.feed.placed(self._static_shape(precision), pin=True)
+
+    def _static_shape(self, precision: torch.dtype) -> StaticShape | None:
+        """Return the common shape of all batches; None if the model or its teacher has to read them as they are."""
+        shape = self.task.static_shape(self.recipe, precision)
+        if shape is None or self.teacher is None:
+            return shape
+        as_taught = self.recipe.model_copy(update={"model": self.teacher.recipe.model})
+        return None if self.task.static_shape(as_taught, precision) is None else shape
 
 
 def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -> "Job":
     """Prepare a job at its first step: with initial weights, or with those of the model that the recipe starts from."""
     own = handed_over()
     if not recipe.train.start_from:
-        return Job.prepare(recipe, own.vocabularies(recipe), progress, task)
+        return Job.prepare(recipe, own.vocabularies(recipe) or teacher_vocabularies(recipe), progress, task)
     if own.network is not None or own.tokenizer is not None:
         which = "tokenizer" if own.network is None else "network"
         raise UserError(f"`{which}` cannot be combined with `train.start_from`, which has its own: leave one out.")

@@ -18,6 +18,8 @@ def check_remedies(recipe: Tables, rules: TaskRules) -> None:
     """Refuse remedies that cannot do what they are for."""
     if recipe.train.r_drop is not None:
         _check_r_drop(recipe)
+    if recipe.train.distill is not None:
+        _check_distillation(recipe)
     if recipe.train.bpe_dropout:
         _check_bpe_dropout(recipe, rules)
 
@@ -43,6 +45,26 @@ def _check_r_drop(recipe: Tables) -> None:
             "`train.r_drop` compares two passes with different dropout, but the model has none: set `model.dropout`, "
             "or leave it out"
         )
+
+
+def _check_distillation(recipe: Tables) -> None:
+    if isinstance(recipe.model, TaggerModel) and recipe.model.crf:
+        raise ValueError(
+            "`train.distill` compares the labels of single words, but `model.crf = true` predicts those of a sentence "
+            "together: leave one of them out"
+        )
+    if isinstance(recipe.model, LanguageModelTable) and carries_state(recipe):
+        raise ValueError(
+            "`train.distill` has a teacher that reads single batches, but a recurrent model with open borders carries "
+            'its state from batch to batch: leave it out, or set `data.borders = "closed"`'
+        )
+    if recipe.train.scheduled_sampling is not None:
+        raise ValueError(
+            "`train.distill` compares predictions from the same tokens, but `train.scheduled_sampling` draws others "
+            "for the model: leave one of them out"
+        )
+    if recipe.train.auxiliary:
+        raise ValueError("`train.distill` and `train.auxiliary` cannot be combined: leave one of them out")
 
 
 def _check_bpe_dropout(recipe: Tables, rules: TaskRules) -> None:

@@ -93,6 +93,20 @@ class Augmentation(Section):
     """Parameter a of Beta(a, a), the weights of two pictures that are mixed (Zhang et al. 2018); 0 mixes none."""
 
 
+class Distillation(Section):
+    """A trained model whose probabilities the model learns too      Hinton et al. 2015, Kim and Rush 2016
+
+    loss = (1 - weight) * loss of the data + weight * temperature^2 * KL(teacher || model)
+    """
+
+    teacher: Annotated[str, Field(min_length=1)]
+    """Folder of the teacher, a model for the same task; its vocabulary becomes that of the model."""
+    weight: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Weight of the teacher's probabilities in the loss; the data has the rest."""
+    temperature: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """What the scores of both models are divided by; above 1, unlikely tokens count more."""
+
+
 class Train(Section):
     """How a model is trained."""
 
@@ -113,6 +127,8 @@ class Train(Section):
 
     An update takes about twice as long; 5 for translators and 1 for classifiers there. By default there is one pass.
     """
+    distill: Distillation | None = None
+    """Teacher whose probabilities the model learns besides the data; by default there is none."""
     bpe_dropout: Share = 0.0
     """Probability that a merge of the BPE vocabulary is left out (Provilkov et al. 2020), drawn anew in every epoch.
 

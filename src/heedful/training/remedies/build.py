@@ -2,14 +2,19 @@
 
 from typing import Any
 
+from torch import nn
+
 from heedful.config.train.table import Train
 from heedful.errors import UserError
 from heedful.training.objectives import Objective, PredictiveObjective
+from heedful.training.remedies.distillation import Distilled
 from heedful.training.remedies.r_drop import RDrop
 
 
-def with_remedies(objective: Objective[Any], train: Train) -> Objective[Any]:
-    """Return what a recipe minimises: the objective of its task, and R-Drop where that is set."""
+def with_remedies(objective: Objective[Any], train: Train, teacher: nn.Module | None = None) -> Objective[Any]:
+    """Return what a recipe minimises: the objective of its task, with a teacher and with R-Drop where these are set."""
+    if train.distill is not None and teacher is not None:
+        objective = Distilled(_predictive(objective, "train.distill"), teacher, train.distill)
     if train.r_drop is None:
         return objective
     return RDrop(_predictive(objective, "train.r_drop"), train.r_drop)

@@ -45,6 +45,31 @@ def test_bpe_dropout_needs_merges_and_texts_that_are_read_whole() -> None:
         )
 
 
+def test_a_teacher_is_compared_by_single_predictions_from_the_same_tokens() -> None:
+    distill = '[train]\ndistill = { teacher = "runs/big" }'
+    made = load("transformer", PAIR, rest=distill).train.distill
+    assert made is not None
+    assert (made.teacher, made.weight, made.temperature) == ("runs/big", 0.5, 1.0)
+    assert complaint("tagger", LABELLED, model="crf = true", rest=distill) == (
+        "`train.distill` compares the labels of single words, but `model.crf = true` predicts those of a sentence "
+        "together: leave one of them out."
+    )
+    recurrent = '[model.decoder]\nfamily = "recurrent"'
+    assert complaint("language", RUNNING, data='borders = "open"', model=recurrent, rest=distill) == (
+        "`train.distill` has a teacher that reads single batches, but a recurrent model with open borders carries its "
+        'state from batch to batch: leave it out, or set `data.borders = "closed"`.'
+    )
+    sampling = f'{distill}\nscheduled_sampling = {{ kind = "linear", slope = 0.1 }}'
+    assert complaint("recurrent", PAIR, rest=sampling) == (
+        "`train.distill` compares predictions from the same tokens, but `train.scheduled_sampling` draws others for "
+        "the model: leave one of them out."
+    )
+    language = 'encoder = { family = "language" }'
+    assert complaint("classifier", LABELLED, model=language, rest=f"{distill}\nauxiliary = 0.5") == (
+        "`train.distill` and `train.auxiliary` cannot be combined: leave one of them out."
+    )
+
+
 def test_r_drop_compares_neither_label_sequences_nor_carried_states_nor_sampled_tokens() -> None:
     assert complaint("tagger", LABELLED, model="crf = true", rest=R_DROP) == (
         "`train.r_drop` compares the labels of single words, but `model.crf = true` predicts those of a sentence "

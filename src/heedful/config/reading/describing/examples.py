@@ -157,6 +157,8 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Train.optimizer": '{ kind = "adamw", weight_decay = 0.01 }',
     "Train.schedule": '{ kind = "inverse_sqrt", lr = 0.0005, warmup = 4000 }',
     "Train.warmup": '{ kind = "untuned_linear" }',
+    "Train.r_drop": "5.0",
+    "Train.distill": '{ teacher = "runs/big", weight = 0.5 }',
     "Train.label_smoothing": "0.1",
     "Train.class_weights": '"balanced"',
     "Train.auxiliary": "0.5",
@@ -169,6 +171,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Train.threads": "4",
     "Train.average": "{ last = 5 }",
     "Train.moving_average": "0.999",
+    "Distillation.teacher": '"runs/big"',
     "Train.start_from": '"runs/general"',
     "Train.validation": '{ every = 1000, metric = "bleu", patience = 5 }',
 }
