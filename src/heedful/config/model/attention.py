@@ -4,7 +4,7 @@ Invalid combinations are refused here, before anything is built: the requirement
 stated next to it in `nn` too, and a test compares the two.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, PositiveFloat
 
@@ -45,18 +45,26 @@ NEEDS_DISTANCE: Final = ("de_attention",)  # distributions that subtract keys fr
 SCORES_BY_PLACE: Final = ("alibi", "relative")  # positions that add to the scores of single positions
 
 
+NOT_REWARDED: Final = (
+    '`choice = "reinforce"` rewards patches in the recurrent decoder of a captioner: use "hard" or "gumbel" here'
+)
+
+
 class Weighting(Section):
     """How attention turns scores into weights and chooses values, wherever it is."""
+
+    rewards: ClassVar[bool] = False  # whether the choice "reinforce" may be possible
 
     distribution: DistributionName = "softmax"
     """Function from scores to weights."""
     alpha: Annotated[float, Field(gt=1, le=4)] = 1.5
     """Alpha of the distribution "entmax"."""
-    choice: Literal["soft", "hard", "gumbel"] = "soft"
+    choice: Literal["soft", "hard", "gumbel", "reinforce"] = "soft"
     """What attention reads by its weights.
 
     soft: the weighted mean of all values; hard: one position is sampled, and gradients flow through the weights;
-    gumbel: one position is sampled by Gumbel-softmax.
+    gumbel: one position is sampled by Gumbel-softmax; reinforce: one patch is sampled, and rewarded if the caption
+    becomes more probable (Xu et al. 2015), in the recurrent decoder of a captioner.
     """
     temperature: PositiveFloat = 1.0
     """Temperature of the choice "gumbel"."""
@@ -67,6 +75,8 @@ class Weighting(Section):
 
     def check_weighting(self, alignment: str) -> None:
         """Refuse a distribution or a choice that this alignment cannot have, or that do not fit together."""
+        if self.choice == "reinforce" and not self.rewards:
+            raise ValueError(NOT_REWARDED)
         if alignment == "kernel" and (self.distribution != "softmax" or self.choice != "soft"):
             key = "distribution" if self.distribution != "softmax" else "choice"
             raise ValueError(

@@ -1,6 +1,6 @@
 """The [model] table of a recurrent encoder and decoder."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -25,6 +25,7 @@ class RecurrentModel(Attending):
     luong       every step attends with its own state, and feeds the result to the next  Luong et al. 2015
     """
 
+    rewards: ClassVar[bool] = True
     family: Literal["recurrent"]
     wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"
     """Connection of encoder and decoder, by the paper that it is from."""

@@ -4,6 +4,7 @@ from typing import Final
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.pairs import PAIRS
+from heedful.config.model.attention import NOT_REWARDED
 from heedful.config.model.mixed import MixedModel, PairModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
@@ -22,6 +23,7 @@ def _check(recipe: Tables) -> None:
     model, data = pair_model(recipe), recipe.data
     if model.tie == "all" and recipe.tokenizer.why_separate:
         raise ValueError(f'`model.tie` must be "decoder" or "none" as {recipe.tokenizer.why_separate}, but is "all"')
+    check_choice(model)
     end = model.longest
     if end is not None and data.max_length >= end[0]:
         raise ValueError(
@@ -38,6 +40,12 @@ def _check(recipe: Tables) -> None:
         raise ValueError(f"`to` must be set in all corpora or in none, but one of `{lacking[0]}` lacks it")
     if recipe.evaluate.detokenize and data.tokenized is None:
         raise ValueError("`evaluate.detokenize` needs `data.tokenized`, which names the languages")
+
+
+def check_choice(model: PairModel) -> None:
+    """Refuse attention that learns by reward, which only captioners have."""
+    if model.sides[1].choice == "reinforce":
+        raise ValueError(NOT_REWARDED)
 
 
 def _check_sampling(model: PairModel) -> None:

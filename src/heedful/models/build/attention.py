@@ -8,6 +8,7 @@ from torch import Tensor
 from heedful.config.model.attention import AlignmentName, Attending, Weighting
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import DISTRIBUTIONS, Distribution, GumbelHard, Hard, l1_distance
+from heedful.nn.alignments.reinforce import Reinforced
 from heedful.nn.alignments.table import make_alignment
 
 
@@ -38,6 +39,8 @@ def build_distribution(config: Weighting, key_width: int, heads: int = 1) -> Cal
             return Hard(cast(Distribution, made))  # the schema refuses those that need distances
         case "gumbel":
             return GumbelHard(cast(Distribution, made), config.temperature)
+        case "reinforce":
+            return Reinforced(cast(Distribution, made))
         case _:
             assert_never(config.choice)
 

@@ -124,6 +124,32 @@ def test_what_does_not_fit_is_refused_in_one_line(made: dict[str, Any], why: str
         _recipe(**made)
 
 
+REWARDED = '`choice = "reinforce"` rewards patches in the recurrent decoder of a captioner: use "hard" or "gumbel" here'
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"family": "captioner", "decoder": {"family": "transformer", "choice": "reinforce"}},
+        {"family": "recurrent", "choice": "reinforce"},
+        {"family": "transformer", "choice": "reinforce"},
+    ],
+)
+def test_only_recurrent_decoders_of_captioners_learn_by_reward(model: dict[str, Any]) -> None:
+    train = {"builtin": "scenes"} if model["family"] == "captioner" else {"source": "a", "target": "b"}
+    with pytest.raises(UserError, match=re.escape(REWARDED)):
+        recipe_from_json({"data": {"train": [train]}, "model": model}, "it")
+
+
+def test_two_passes_over_drawn_patches_are_refused() -> None:
+    table = {"family": "captioner", "decoder": {**RECURRENT, "choice": "reinforce"}}
+    values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {"r_drop": 1.0}}
+    with pytest.raises(
+        UserError, match=r"`train\.r_drop` compares two passes, but `model\.decoder\.choice = \"reinforce"
+    ):
+        recipe_from_json(values, "it")
+
+
 def test_mixtures_of_pictures_are_refused() -> None:
     table = {"family": "captioner", "decoder": RECURRENT}
     values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {"augmentation": {"mixup": 0.2}}}

@@ -23,6 +23,7 @@ from heedful.models.networks import PictureCaptioner
 from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.tasks.pictures.caption.evaluation import CaptionEvaluation, evaluate_captions
 from heedful.tasks.pictures.caption.model import Captioner, read_captioner
+from heedful.tasks.pictures.caption.reinforce import RewardedCaptions
 from heedful.tasks.pictures.caption.validation import CaptionValidator
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
@@ -40,7 +41,8 @@ class CaptionTask:
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> Captions:
         """Make the objective that training minimises."""
-        return Captions(recipe.label_smoothing, Augmentation(**recipe.train.augmentation.model_dump()))
+        kind = RewardedCaptions if captioner_model(recipe).decoder.choice == "reinforce" else Captions
+        return kind(recipe.label_smoothing, Augmentation(**recipe.train.augmentation.model_dump()))
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> CaptionFeed:
         """Make the training batches. Which captions share a batch does not depend on the device."""
