@@ -49,7 +49,7 @@ TINY: Final = (
     'data.valid={ builtin = "scenes", questions = 4, part = "valid", count = 20 }',
     'data.test={ builtin = "scenes", questions = 4, part = "test", count = 20 }',
     "data.batch_tokens=1500",
-    f'model.encoder={{ family = "vit", patch = 8, grid = 8, stem = "convolutions", class_token = false, {SMALL} }}',
+    'model.encoder={ family = "convolutional", stages = 3, depth = 1, width = 16, positions = "sinusoidal" }',
     f'model.question={{ family = "transformer", norm = "pre", {SMALL} }}',
     "train.steps=4", "train.device=cpu", "train.precision=float32", "train.log_every=1", "train.validation.every=4",
     "train.checkpoint_every=4", "train.schedule.warmup=1",
