@@ -14,6 +14,7 @@ from typing import Final
 from zlib import crc32
 
 from heedful.data.builtin import english_spanish_grammar as grammar
+from heedful.data.builtin.english_spanish_alignment import GoldAlignment, align
 from heedful.data.builtin.english_spanish_draw import Draw
 from heedful.data.builtin.english_spanish_grammar import Pronoun, Sentence
 from heedful.data.builtin.english_spanish_lexicon import BE_ESTAR
@@ -41,10 +42,16 @@ def sentence_pairs(part: str, count: int, seed: int = 0) -> Iterator[tuple[str, 
     """
     if part not in PARTS:
         raise UserError(f"english-spanish has no part `{part}`. Its parts are train, valid and test.")
-    return islice(_pairs(part, seed), count)
+    return ((text, grammar.spanish(sentence)) for text, sentence in islice(_sentences(part, seed), count))
 
 
-def _pairs(part: str, seed: int) -> Iterator[tuple[str, str]]:
+def gold_alignments(part: str, count: int, seed: int = 0) -> Iterator[GoldAlignment]:
+    """Yield the gold alignments of the pairs that `sentence_pairs` yields."""
+    return (align(sentence) for _, sentence in islice(_sentences(part, seed), count))
+
+
+def _sentences(part: str, seed: int) -> Iterator[tuple[str, Sentence]]:
+    """Yield the sentences of a part, each with its English text."""
     draw = Draw(f"english-spanish {part} {seed}")
     seen: set[str] = set()
     while True:
@@ -58,7 +65,7 @@ def _pairs(part: str, seed: int) -> Iterator[tuple[str, str]]:
             if text in seen:
                 continue
             seen.add(text)
-        yield text, grammar.spanish(sentence)
+        yield text, sentence
 
 
 def part_of(sentence: Sentence) -> str:

@@ -66,15 +66,17 @@ export class AttentionView {
     if (this.state.head === "rollout" && !this.attention.isSelf) this.state.head = "mean";
     await this.attention.load();
     if ("kind" in change) this.drawControls();
-    this.draw();
+    this.draw("kind" in change || "unit" in change, !("head" in change));
   }
 
-  draw() {
+  /** Draw the matrix of the state, and where they may have changed the words and the heads of the layer. */
+  draw(words = true, heads = true) {
     const { layer, head } = this.state;
     this.matrix = this.shape(this.attention.matrix(layer, head));
-    this.drawWords();
+    words ? this.drawWords() : this.shadeKeys();
     this.drawMap();
-    this.drawHeads();
+    if (heads) this.drawHeads();
+    else [...this.heads.children].forEach((item, index) => item.firstChild.setAttribute("aria-pressed", String(head) === String(index)));
     for (const input of this.controls.querySelectorAll("input")) input.checked = String(this.state[input.name]) === input.value;
   }
 
@@ -150,7 +152,7 @@ export class AttentionView {
     this.layout = layOut(this.matrix, several && room > 900 ? room - 300 : room);
     drawHeatmap(this.canvas, this.matrix, this.layout, { rows: this.active, cell: this.state.cell });
     this.canvas.setAttribute("aria-label", `Heat map: ${this.title}. Arrow keys move from cell to cell.`);
-    this.most.textContent = shown(greatest(this.matrix.values));
+    this.most.textContent = shown(this.matrix.most);
     this.scale.style.background = `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map((share) => cssColour(share)).join(", ")})`;
   }
 

@@ -15,11 +15,24 @@ export function paintPixels(canvas, values, height, width, most) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(width, height), dark = isDark();
   const table = Array.from({ length: 256 }, (_, step) => colourOf(step / 255, dark));
+  const packed = Uint32Array.from(table, ([red, green, blue]) => (255 << 24) | (blue << 16) | (green << 8) | red);
+  const pixels = new Uint32Array(image.data.buffer), scale = 255 / most;
   for (let place = 0; place < values.length; place++) {
-    const [red, green, blue] = table[Math.round(255 * Math.min(1, Math.max(0, values[place] / most)))];
-    image.data.set([red, green, blue, 255], 4 * place);
+    pixels[place] = packed[Math.min(255, Math.max(0, Math.round(values[place] * scale)))];
   }
   context.putImageData(image, 0, 0);
+}
+
+/** Return the pixels of a matrix, painted once for each theme. */
+function pixelsOf(matrix) {
+  const theme = isDark() ? "dark" : "light";
+  if (matrix.painted !== theme) {
+    matrix.pixels = document.createElement("canvas");
+    matrix.most = greatest(matrix.values);
+    paintPixels(matrix.pixels, matrix.values, matrix.rows.length, matrix.columns.length, matrix.most);
+    matrix.painted = theme;
+  }
+  return matrix.pixels;
 }
 
 /** Say where the cells and the labels of a matrix are within a width. */
@@ -47,11 +60,9 @@ export function drawHeatmap(canvas, matrix, layout, marks = {}) {
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
   context.scale(ratio, ratio);
-  const pixels = document.createElement("canvas");
-  const { rows, columns, values } = matrix;
-  paintPixels(pixels, values, rows.length, columns.length, greatest(values));
+  const { rows, columns } = matrix;
   context.imageSmoothingEnabled = false;
-  context.drawImage(pixels, left, top, cell * columns.length, cell * rows.length);
+  context.drawImage(pixelsOf(matrix), left, top, cell * columns.length, cell * rows.length);
   context.lineWidth = 1;
   context.strokeStyle = property("--rule");
   if (named) {

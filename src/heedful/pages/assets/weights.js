@@ -2,7 +2,8 @@
 
 /** Inflate bytes that were written as base64. */
 async function inflate(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let place = 0; place < bytes.length; place++) bytes[place] = letters.charCodeAt(place);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return await new Response(stream).arrayBuffer();
 }
@@ -25,12 +26,10 @@ export class Attention {
     const buffer = await inflate(this.packed);
     this.packed = null;
     const codes = this.bits === 16 ? new Uint16Array(buffer) : new Uint8Array(buffer);
-    const [low, high] = this.range;
+    const [low, high] = this.range, last = 2 ** this.bits - 1;
+    const values = Float32Array.from({ length: last + 1 }, (_, code) => low + (high - low) * (code / last) ** (this.bits === 16 ? 1 : 2));
     const found = new Float32Array(codes.length);
-    for (let place = 0; place < codes.length; place++) {
-      const share = this.bits === 16 ? codes[place] / 65535 : (codes[place] / 255) ** 2;
-      found[place] = low + (high - low) * share;
-    }
+    for (let place = 0; place < codes.length; place++) found[place] = values[codes[place]];
     this.values = found;
   }
 
@@ -86,6 +85,7 @@ export function ofPieces(values, rows, columns) {
 /** Return a matrix of words: the sum over the pieces of a key, the mean over the pieces of a query. */
 export function ofWords(values, rows, columns) {
   const height = rows.texts.length, width = columns.texts.length;
+  if (height === rows.words.length && width === columns.words.length) return { values, rows: rows.texts, columns: columns.texts };
   const found = new Float32Array(height * width), counts = new Array(height).fill(0);
   for (const word of rows.words) counts[word]++;
   for (let row = 0; row < rows.words.length; row++) {
