@@ -63,6 +63,7 @@ RECURRENT: dict[str, Options] = {
     },
     "cho-gru": {"wiring": "cho", "embedding": 12, "embeddings": 2},
     "bahdanau-gru": {"wiring": "bahdanau", "tie": "decoder"},
+    "cho-gru-paper": {"wiring": "cho", "cell": "gru_paper"},
     "luong-local-lstm": {"wiring": "luong", "cell": "lstm", "layers": 2, "window": "predicted", "half_width": 2},
 }
 MIXED: dict[str, Options] = {

@@ -1,7 +1,7 @@
 """The base class of every table of a recipe, and types of values that several tables share."""
 
 from functools import cache
-from typing import Annotated, Any, Final, Self, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,6 +10,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Layers = Annotated[int, Field(ge=1, le=1_000)]
 Width = Annotated[int, Field(ge=1, le=1_000_000)]
 Positions = Annotated[int, Field(ge=1, le=1_000_000)]
+CellName = Literal["gru", "gru_paper", "lstm", "tanh", "relu"]  # of recurrent networks
 VocabularySize = Annotated[int, Field(ge=1, le=10_000_000)]
 BatchTokens = Annotated[int, Field(ge=1, le=100_000_000)]
 _MOST: Final = 10**12

@@ -37,7 +37,7 @@ from heedful.nn.layers.embedding import outer_parameters
 Lengths = NDArray[np.integer]
 
 STEP: Final = 3  # a training step costs this many forward passes
-_GATES: Final = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
+_GATES: Final = {"lstm": 4, "gru": 3, "gru_paper": 3, "tanh": 1, "relu": 1}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from heedful.config.model.letters import AnyLetters
 from heedful.config.model.pools import AnyPool
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
-from heedful.config.section import Layers, Positions, Section, Share, VocabularySize, Width
+from heedful.config.section import CellName, Layers, Positions, Section, Share, VocabularySize, Width
 
 
 class TransformerEncoderTable(TransformerStack):
@@ -29,8 +29,12 @@ class RecurrentEncoderTable(Section):
     """A stack of recurrent layers on its own."""
 
     family: Literal["recurrent"] = "recurrent"
-    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
-    """Kind of recurrent cell."""
+    cell: CellName = "gru"
+    """Kind of recurrent cell.
+
+    gru applies its reset gate after the product with the state, as cuDNN does; gru_paper before it, as Cho et al. 2014
+    do, and slower.
+    """
     width: Width = 256
     """Width of states in one direction."""
     layers: Layers = 1

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, NonNegativeFloat, model_validator
 
 from heedful.config.model.transformer import NormName, TransformerStack, filled
-from heedful.config.section import Layers, Positions, Section, Share, Width
+from heedful.config.section import CellName, Layers, Positions, Section, Share, Width
 
 GPT_PRESETS: Final[dict[str, dict[str, Any]]] = {
     "tiny": {"width": 128, "heads": 4, "layers": 4, "inner": 512},
@@ -60,8 +60,8 @@ class RecurrentDecoderTable(Section):
     """A recurrent language model      Mikolov et al. 2010; Zaremba et al. 2014"""
 
     family: Literal["recurrent"]
-    cell: Literal["gru", "lstm", "tanh", "relu"] = "lstm"
-    """Kind of recurrent cell."""
+    cell: CellName = "lstm"
+    """Kind of recurrent cell; gru_paper is the GRU of Cho et al. 2014, with the reset gate before the product."""
     feedback: Literal["hidden", "output"] = "hidden"
     """What a step knows of the step before: its states, or only its output (Jordan 1986).
 

@@ -13,7 +13,7 @@ from heedful.config.model.attention import (
     Attending,
     Tie,
 )
-from heedful.config.section import Layers, Positions, Share, Width
+from heedful.config.section import CellName, Layers, Positions, Share, Width
 
 
 class RecurrentModel(Attending):
@@ -29,8 +29,12 @@ class RecurrentModel(Attending):
     family: Literal["recurrent"]
     wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"
     """Connection of encoder and decoder, by the paper that it is from."""
-    cell: Literal["gru", "lstm", "tanh", "relu"] = "gru"
-    """Kind of recurrent cell."""
+    cell: CellName = "gru"
+    """Kind of recurrent cell.
+
+    gru applies its reset gate after the product with the state, as cuDNN does; gru_paper before it, as Cho et al. 2014
+    do, and slower.
+    """
     width: Width = 512
     """Width of the decoder's states."""
     encoder_width: Width | None = None

@@ -25,7 +25,13 @@ from heedful.nn.recurrent.deep_output import DeepOutput
 from heedful.nn.recurrent.output_feedback import OutputFeedbackStack
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 
-_KINDS: Final[Mapping[str, CellKind]] = {"gru": "gru", "lstm": "lstm", "tanh": "rnn_tanh", "relu": "rnn_relu"}
+_KINDS: Final[Mapping[str, CellKind]] = {
+    "gru": "gru",
+    "gru_paper": "gru_paper",
+    "lstm": "lstm",
+    "tanh": "rnn_tanh",
+    "relu": "rnn_relu",
+}
 
 
 def recurrent_encoder(config: RecurrentModel, weight: nn.Parameter) -> RecurrentEncoder:

@@ -91,7 +91,7 @@ class Cell(ABC):
     """One layer in one direction: x W_x^T + b depends on the input only, h W_h^T is added to it at every step."""
 
     weight_x: Float[Tensor, "G I"]
-    weight_h: Float[Tensor, "G E"]
+    weight_h: Float[Tensor, "_G E"]  # G rows, or fewer where a gate has a product of its own
     bias: Float[Tensor, "G"]
 
     gates: ClassVar[tuple[str, ...]] = ("hidden",)
@@ -111,9 +111,9 @@ class Cell(ABC):
         self, x_RI: Float[Tensor, "R I"], state: CellState, mask_RE: Float[Tensor, "R E"] | None = None
     ) -> CellState:
         """Take one step per row; the first part of the new state is the output. `mask` is for recurrent dropout."""
-        x_RG = self.project(x_RI)
-        sum_RG = torch.addmm(self.addend(x_RG), self.recurrent_input(state, mask_RE), self.weight_h.t())
-        return self.update(x_RG, sum_RG, state)
+        x_RG, fed_back_RE = self.project(x_RI), self.recurrent_input(state, mask_RE)
+        sum_RG = torch.addmm(self.addend(x_RG), fed_back_RE, self.weight_h.t())
+        return self.advance(x_RG, sum_RG, state, fed_back_RE)
 
     def project(self, x_NI: Float[Tensor, "N I"]) -> Float[Tensor, "N G"]:
         """Return x W_x^T + b: it does not depend on the state, so that one product serves all steps."""
@@ -138,6 +138,12 @@ class Cell(ABC):
     @abstractmethod
     def update(self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R G"], state: CellState) -> CellState:
         """Return the new state, from the projected input, its sum with the product, and the old state."""
+
+    def advance(
+        self, x_RG: Float[Tensor, "R G"], sum_RG: Float[Tensor, "R _G"], state: CellState, fed_back_RE: Tensor
+    ) -> CellState:
+        """Return the new state; `fed_back` is what was multiplied by W_h, for cells that have a second product."""
+        return self.update(x_RG, sum_RG, state)
 
 
 class TanhCell(Cell):
@@ -182,8 +188,8 @@ class GRUCell(Cell):
     candidate = tanh(W_n x(t) + b_n + R * (U_n h(t-1) + d_n))
     h(t) = Z * h(t-1) + (1 - Z) * candidate
 
-    The paper applies the reset gate before the product, U_n (R * h(t-1)). Applied after it, as in cuDNN and torch, one
-    product serves all gates.
+    The paper applies the reset gate before the product, U_n (R * h(t-1)): see `paper_gru`. Applied after it, as in
+    cuDNN and torch, one product serves all gates.
     """
 
     bias_h: Float[Tensor, "G"]
@@ -248,7 +254,7 @@ def unroll(
         elif rows > before:  # reading backwards: shorter sentences start
             state = tuple(torch.cat([part, first[before:rows]]) for part, first in zip(state, initial, strict=True))
         fed_back = cell.recurrent_input(state, None if mask_BE is None else mask_BE[:rows])
-        state = cell.update(inputs[step], products(step, fed_back), state)
+        state = cell.advance(inputs[step], products(step, fed_back), state, fed_back)
         outputs[step] = state[0]
         if watch is not None:
             watch(step, state[0])

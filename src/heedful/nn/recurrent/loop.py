@@ -46,10 +46,9 @@ class LoopedCells:
         for layer, cell in enumerate(self._cells):
             x_RG = self._inputs[layer](step, self._drops.inputs(layer, y, None, first))
             mask, state = self._drops.hidden(layer, 0), self._states[layer]
-            product_RG = self._products[layer](
-                step, cell.recurrent_input(state, None if mask is None else mask[: len(y)])
-            )
-            self._states[layer] = cell.update(x_RG, cell.combine(x_RG, product_RG), state)
+            fed_back = cell.recurrent_input(state, None if mask is None else mask[: len(y)])
+            product_RG = self._products[layer](step, fed_back)
+            self._states[layer] = cell.advance(x_RG, cell.combine(x_RG, product_RG), state, fed_back)
             y, first = self._states[layer][0], 0
         return y
 

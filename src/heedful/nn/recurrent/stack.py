@@ -31,9 +31,10 @@ from heedful.nn.recurrent.cells import (
     unroll,
     widen,
 )
+from heedful.nn.recurrent.paper_gru import PaperGRUCell
 from heedful.packed import Layout
 
-CellKind = Literal["rnn_tanh", "rnn_relu", "lstm", "gru"]
+CellKind = Literal["rnn_tanh", "rnn_relu", "lstm", "gru", "gru_paper"]
 
 # cuDNN copies weights that are not contiguous in memory, and warns. Ours are separate tensors, for checkpoints and
 # optimizers, and are converted to the dtype of the values anyway.
@@ -45,7 +46,7 @@ class _Kind:
     """A kind of recurrent network: torch's module, which holds the weights, torch's function, and our own cell."""
 
     module: Callable[..., nn.RNNBase]
-    library: Callable[..., tuple[Tensor, ...]]
+    library: Callable[..., tuple[Tensor, ...]] | None  # None: torch has none
     cell: type[Cell]
 
 
@@ -54,6 +55,7 @@ KINDS: Final[Mapping[str, _Kind]] = {
     "rnn_relu": _Kind(partial(nn.RNN, nonlinearity="relu"), torch.rnn_relu, ReluCell),
     "lstm": _Kind(nn.LSTM, torch.lstm, LSTMCell),
     "gru": _Kind(nn.GRU, torch.gru, GRUCell),
+    "gru_paper": _Kind(nn.GRU, None, PaperGRUCell),
 }
 
 
@@ -272,7 +274,8 @@ class RecurrentStack(nn.Module):
         are 1.3 to 3 times as fast at 30 and 120 steps. For equal lengths, or without gradients, they are not faster.
         """
         slow = time.places.device.type == "cpu" and torch.is_grad_enabled() and not time.even
-        return (self._draws_masks and self.shares.states > 0) or self.watch is not None or slow
+        alone = KINDS[self.kind].library is None
+        return alone or (self._draws_masks and self.shares.states > 0) or self.watch is not None or slow
 
     def _by_library(
         self, x_NI: Float[Tensor, "N I"], time: TimeMajor, initial: RecurrentState
@@ -291,6 +294,7 @@ class RecurrentStack(nn.Module):
             )  # fmt: skip
             y = drops.inputs(layer, y, rows_N)
             library = KINDS[self.kind].library
+            assert library is not None, "steps are taken where torch has no function"
             if time.even:  # a rectangle is faster, and avoids the quadratic backward pass on a CPU
                 y_TBO, *last = library(y.unflatten(0, (-1, time.rows)), *rest, False)
                 y = y_TBO.flatten(0, 1)
