@@ -39,7 +39,7 @@ install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beart
 SHAPES = SampledChecks()
 jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its decorator asks at every call
 
-settings.register_profile("tests", deadline=None, derandomize=True)
+settings.register_profile("tests", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("tests")
 DEADLINE = pytest.StashKey[float]()
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.contract.families import FAMILIES
-from tests.shared.covering import in_turn
+from tests.contract.families import FAMILIES, PAIRS, VALUES
+from tests.shared.covering import in_turn, one_in
 from tests.shared.searching import search_texts
 from torch import Tensor
 
@@ -35,7 +35,7 @@ from heedful.tasks.translate.model import Translator
 
 WORDS = 24
 SOURCES = [[5, 9, 7], [4], [8, 8, 10, 11, 6, 6], [9, 7, 5]]
-LONG = ("post-sinusoidal", "llama", "post-relative", "additive-entmax", "bahdanau-gru", "lstm-to-transformer")
+LONG = ("post-sinusoidal", "llama", "post-relative", "bahdanau-gru", "lstm-to-transformer")
 CPU = torch.device("cpu")
 ModelOf = Callable[..., EncoderDecoder]
 Foresee = Callable[..., list[tuple[Tensor, Tensor]]]
@@ -73,6 +73,14 @@ def test_stepping_equals_forward_whatever_the_beams(
     stepping_equals_forward(model_of(family), foresee, beams, aligned=beams == 1, steps=steps)
 
 
+@pytest.mark.parametrize(
+    "any_family",
+    [
+        *one_in(3, FAMILIES),
+        *VALUES,
+        *(pytest.param(name, marks=pytest.mark.wide) for name in PAIRS if name not in VALUES),
+    ],
+)
 def test_stepping_equals_forward_while_rows_change_places_and_sentences_leave(
     model_of: ModelOf, foresee: Foresee, any_family: str
 ) -> None:
@@ -190,22 +198,24 @@ def up_and_down(length: int) -> float:
     return {1: 1.0, 2: 1.3, 3: 2.5, 4: 0.7}[length]
 
 
+EXHAUSTIVE: list[dict[str, Any]] = [
+    {"penalty": Wu(0.0)},
+    {"penalty": Wu(0.6), "aligned": True},
+    {"penalty": Wu(1.0)},
+    {"penalty": up_and_down},
+    {"penalty": Shifted(1.0, 3.0)},
+    {"penalty": Wu(1.0), "coverage": 0.4},
+    {"penalty": Shifted(0.6), "coverage": 3.0, "aligned": True},
+    {"no_repeat": 1, "min_length": 2, "coverage": 0.2},
+    {"no_repeat": 2, "min_length": 1, "penalty": up_and_down},
+]
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"penalty": Wu(0.0)},
-        {"penalty": Wu(0.6), "aligned": True},
-        {"penalty": Wu(1.0)},
-        {"penalty": up_and_down},
-        {"penalty": Shifted(1.0, 3.0)},
-        {"penalty": Wu(1.0), "coverage": 0.4},
-        {"penalty": Shifted(0.6), "coverage": 3.0, "aligned": True},
-        {"no_repeat": 1, "min_length": 2, "coverage": 0.2},
-        {"no_repeat": 2, "min_length": 1, "penalty": up_and_down},
-    ],
-    ids=lambda options: "-".join(options),  # the same in every process: a function's own words hold its address
+    ("options", "seed"),
+    in_turn(EXHAUSTIVE, [1, 2, 3]),
+    ids=lambda given: "-".join(given) if isinstance(given, dict) else str(given),  # the same in every process
 )
-@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_wide_enough_beam_equals_brute_force(
     model_of: ModelOf, foresee: Foresee, families: list[str], options: dict[str, Any], seed: int
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from tests.language_models import EVEN_PROMPTS, LANGUAGE_MODELS, WORDS, language_model
+from tests.shared.covering import in_turn
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN
@@ -56,14 +57,14 @@ def follow(model: LanguageModel, state: State, histories: list[list[list[int]]],
         histories = [[list(rows[parent]) for parent in mine] for rows, mine in zip(histories, parents, strict=True)]
 
 
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(("family", "beams"), in_turn(LANGUAGE_MODELS, [1, 3]))
 def test_stepping_after_a_prompt_equals_forward_while_rows_change_and_sentences_leave(family: str, beams: int) -> None:
     model, prompts = language_model(family), prompts_of(family)
     state = model.decoder.start(None, beams, prompt=Packed.of(prompts))
     follow(model, state, [[list(prompt) for _ in range(beams)] for prompt in prompts], steps=20)
 
 
-@pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize(("family", "beams"), in_turn(LANGUAGE_MODELS, [2, 1]))
 def test_stepping_from_nothing_equals_forward(family: str, beams: int) -> None:
     model = language_model(family)
     state = model.decoder.start(None, beams, prompt=Packed.of([[], [], []]))

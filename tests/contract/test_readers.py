@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.contract.families import PAIRED, classifier_of, masked_of
+from tests.contract.families import CLASSIFIERS, PAIRED, classifier_of, masked_of
+from tests.shared.covering import one_in
 from torch import Tensor, nn
 
 from heedful.config.recipe import Recipe
@@ -106,6 +107,7 @@ def without_gradient(model: nn.Module, batch: Any, objective: Objective[Any]) ->
     return [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
 
 
+@pytest.mark.parametrize("classifier", one_in(3, CLASSIFIERS))
 def test_a_classifier_overfits_one_batch(classifier: str) -> None:
     torch.manual_seed(2)
     model = build_classifier(classifier_of(classifier, 0.0), WORDS, CLASSES)
@@ -319,6 +321,7 @@ def check_runs(make: Make, name: str, folder: Path) -> Path:
     return whole
 
 
+@pytest.mark.parametrize("classifier", one_in(4, CLASSIFIERS))
 def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_read_as_it_was(
     make: Make, tmp_path: Path, classifier: str
 ) -> None:

@@ -11,6 +11,7 @@ import torch
 from pydantic import TypeAdapter
 from rich.console import Console
 from tests.reading_models import BERT, RECURRENT, TRANSFORMER, reader_recipe, write_reports
+from tests.shared.covering import one_in
 from torch import nn
 
 from heedful.config.model.token_heads import ReaderModel
@@ -116,6 +117,7 @@ def test_the_loss_is_the_mean_of_both_ends_by_hand() -> None:
     assert float(sums.likelihood) == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.parametrize("encoder", one_in(2, ENCODERS))
 def test_a_reader_trained_in_two_halves_has_the_bits_of_a_whole_run_and_answers_as_before(
     encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from rich.console import Console
 from tests.contract.families import TAGGERS, tagger_of
+from tests.shared.covering import one_in
 from tests.shared.taggers import LABELS, tagged_sentences, write_conll
 
 from heedful.config.recipe import Recipe
@@ -62,10 +63,11 @@ def exact_network(name: str) -> WordClassifier:
     return model
 
 
-def objective_of(name: str) -> WordLabels:
+def objective_of(name: str) -> WordLabels | LabelSequences:
     return LabelSequences() if tagger_of(name, 0.0).crf else WordLabels(0.0)
 
 
+@pytest.mark.parametrize("tagger", one_in(2, TAGGERS))
 def test_a_tagger_overfits_one_batch(tagger: str) -> None:
     model, objective, batch = network_of(tagger), objective_of(tagger), batch_of()
     init_xavier(model)
@@ -162,6 +164,7 @@ def state(folder: Path) -> list[bytes]:
     return [(folder / "checkpoints/step-00000002" / file).read_bytes() for file in files]
 
 
+@pytest.mark.parametrize("tagger", one_in(3, TAGGERS))
 def test_a_tagger_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_read_as_it_was(
     home: Path, tagger: str
 ) -> None:

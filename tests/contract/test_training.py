@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.contract.families import ALL, FAMILIES, config_of, open_branches
+from tests.contract.families import ALL, FAMILIES, VALUES, config_of, open_branches
+from tests.shared.covering import one_in
 
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
@@ -37,6 +38,7 @@ def one_batch() -> PairBatch:
     return batch_of([([4, 5, 6, 7], [8, 9, 10]), ([7, 4], [11]), ([6, 6, 5], [12, 13, 8, 9])])
 
 
+@pytest.mark.parametrize("any_family", [*one_in(2, FAMILIES), *one_in(3, VALUES)])
 def test_overfits_one_batch(any_family: str) -> None:
     torch.manual_seed(2)
     model, batch, objective = build_model(config_of(any_family, 0.0), WORDS, WORDS), one_batch(), NextToken(0.0)
@@ -102,7 +104,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 @pytest.mark.parametrize(
-    "any_family", [*FAMILIES, *(pytest.param(name, marks=pytest.mark.wide) for name in ALL if name not in FAMILIES)]
+    "any_family",
+    [*one_in(3, FAMILIES), *(pytest.param(name, marks=pytest.mark.wide) for name in ALL if name not in FAMILIES)],
 )
 def test_a_run_in_two_halves_ends_with_the_bits_of_a_whole_one_and_is_read_as_it_was(
     make: Make, tmp_path: Path, any_family: str

@@ -1,6 +1,6 @@
 """Few combinations of options that cover many: for laws that hold for all of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -46,4 +46,15 @@ def in_turn(first: Sequence[Any], second: Sequence[Any]) -> list[ParameterSet]:
         pytest.param(one, other, marks=() if place == number % len(second) else pytest.mark.wide)
         for number, one in enumerate(first)
         for place, other in enumerate(second)
+    ]
+
+
+def one_in(number: int, values: Iterable[Any], first: int = 0) -> list[ParameterSet]:
+    """All values, for `pytest.mark.parametrize`: one in so many, from `first` on, is in every run, the rest are wide.
+
+    For laws that other tests check of every value as well, in another form.
+    """
+    return [
+        pytest.param(value, marks=() if place % number == first else pytest.mark.wide)
+        for place, value in enumerate(values)
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from tests.shared.covering import in_turn
 from torch import Tensor
 
 from heedful.nn.decoding.step_attention import (
@@ -103,13 +104,10 @@ def test_a_step_writes_its_keys_and_values_at_its_positions_and_nothing_else(att
     assert torch.equal(cache.nan_to_num(7.0), expected.nan_to_num(7.0))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize(("beams", "heads", "width"), SHAPES)
-def test_the_kernel_of_the_past_agrees_with_its_reference(
-    beams: int, heads: int, width: int, dtype: torch.dtype
-) -> None:
+@pytest.mark.parametrize(("shape", "dtype"), in_turn(SHAPES, [torch.float32, torch.bfloat16]))
+def test_the_kernel_of_the_past_agrees_with_its_reference(shape: tuple[int, int, int], dtype: torch.dtype) -> None:
     """At the start, within a block of positions, over several blocks, at the end of the room and beyond it."""
-    given = past([0, 2, 128, 149, 150, 171], 150, beams, heads, width, dtype)
+    given = past([0, 2, 128, 149, 150, 171], 150, *shape, dtype)
     by_kernel, by_reference = given.arguments(), given.arguments()
     y_RHD = attend_past_kernel(*by_kernel)
     torch.testing.assert_close(y_RHD, attend_past_reference(*by_reference), atol=WITHIN[dtype], rtol=WITHIN[dtype])

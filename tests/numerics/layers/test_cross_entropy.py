@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.shared.covering import in_turn
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -80,8 +81,7 @@ def test_the_loss_is_the_divergence_from_the_smoothed_labels_plus_their_entropy(
     assert float(found_likelihood) == pytest.approx(likelihood, abs=1e-11)
 
 
-@pytest.mark.parametrize("biased", [True, False], ids=["bias", "no bias"])
-@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize(("smoothing", "biased"), in_turn(SMOOTHINGS, [True, False]))
 def test_gradients_are_those_of_finite_differences(smoothing: float, biased: bool) -> None:
     x, weight, bias, labels = batch(biased)
     inputs = (x, weight) if bias is None else (x, weight, bias)

@@ -6,6 +6,7 @@ from tests.unit.decode.slots.small_searches import assert_the_same, in_slots, mo
 
 from heedful.decode.settings import SearchSettings
 from heedful.models.transformer.decoder import TransformerDecoder
+from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.layers.positions import Sinusoidal, WordPositions
 from heedful.packed import Packed
 
@@ -31,7 +32,9 @@ def test_a_number_of_words_has_the_vector_of_that_position() -> None:
 
 
 def test_positions_and_words_have_half_of_the_width_each() -> None:
-    embedding = model_of(word_positions=True).encoder.embedding
+    encoder = model_of(word_positions=True).encoder
+    assert isinstance(encoder, TransformerEncoder)
+    embedding = encoder.embedding
     with torch.no_grad():
         embedding.weight.zero_()
     tokens = Packed.of([[3, 4, 3, 4]]).to(embedding.weight.device)  # of which the threes end words

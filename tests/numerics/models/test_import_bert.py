@@ -139,8 +139,8 @@ def with_masks(texts: Sequence[str], masks: int) -> Iterator[str]:
 @pytest.mark.parametrize("masks", [1, 2])
 def test_masks_are_filled_with_the_candidates_of_transformers_in_their_order(pair: Pair, masks: int) -> None:
     asked = pipeline("fill-mask", model=masked_model(pair), tokenizer=pair.tokenizer, device="cpu", top_k=30)
-    texts = [text for text in with_masks(pair.texts(60), masks) if text.count("[MASK]") == masks]
-    assert len(texts) > 20
+    texts = [text for text in with_masks(pair.texts(25), masks) if text.count("[MASK]") == masks]
+    assert len(texts) > 8
     for text, found in zip(texts, pair.ours.fill(texts, top=20), strict=True):
         expected = asked(text)
         assert len(found.masks) == masks

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 import torch
+from tests.shared.covering import one_in
 from torch import Tensor, nn
 
 from heedful.config.model.recurrent import RecurrentModel
@@ -33,8 +34,10 @@ DEEP: Options = {"layers": 2, "decoder_layers": 3}
 EQUAL: Options = {"bidirectional": False}  # the memory is as wide as the decoder's states
 
 
-def named(options: Sequence[Options]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("options", options, ids=lambda given: "-".join(map(str, given.values())))
+def named(options: Sequence[Options], number: int = 1, first: int = 0) -> pytest.MarkDecorator:
+    """All options by their values; one in so many of them in every run, the rest in the wide sweep."""
+    chosen = one_in(number, options, first)
+    return pytest.mark.parametrize("options", chosen, ids=lambda given: "-".join(map(str, given.values())))
 
 
 def model_of(options: Options, dtype: torch.dtype = torch.float64, **more: Any) -> EncoderDecoder:

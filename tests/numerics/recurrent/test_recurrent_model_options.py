@@ -230,7 +230,8 @@ def test_dropout_acts_only_in_training(options: Options, variational: bool) -> N
         {"wiring": "luong", "cell": "lstm"},
         {"wiring": "sutskever", "cell": "lstm", "bidirectional": False, "reverse_source": True},
         {"wiring": "cho", "cell": "gru"},
-    ]
+    ],
+    2,
 )
 def test_one_batch_can_be_memorized(options: Options) -> None:
     torch.manual_seed(5)

@@ -100,14 +100,14 @@ EVERY: list[Options] = [
 ]
 
 
-@named(EVERY)
+@named(EVERY, 2)
 def test_a_neighbour_in_the_batch_changes_nothing(options: Options) -> None:
     """Neither scores nor gradients."""
     model = model_of(options).eval()
     assert_same(model, scores_of(model, PAIRS), [scores_of(model, [pair])[0] for pair in PAIRS])
 
 
-@named(EVERY)
+@named(EVERY, 2, first=1)
 @torch.no_grad()
 def test_stepping_equals_forward_whatever_rows_are_reordered_and_narrowed(options: Options) -> None:
     model = model_of(options).eval()

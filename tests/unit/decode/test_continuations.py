@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.language_models import LANGUAGE_MODELS, language_model
+from tests.shared.covering import in_turn, one_in
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -63,6 +64,7 @@ def close(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> bo
     )
 
 
+@pytest.mark.parametrize("family", one_in(2, LANGUAGE_MODELS))
 def test_greedy_search_takes_the_best_token_at_every_step(family: str) -> None:
     model, prompts = language_model(family), prompts_of(family)
     found = search(model, prompt_queries(prompts, 7), SearchSettings(beam=1), 4096)
@@ -89,6 +91,7 @@ def test_a_wide_enough_beam_equals_brute_force(family: str) -> None:
         assert all(best.complete for best in hypotheses)
 
 
+@pytest.mark.parametrize("family", one_in(2, LANGUAGE_MODELS, first=1))
 def test_samples_are_texts_of_the_model_whatever_their_neighbours(family: str) -> None:
     model, prompts = language_model(family), prompts_of(family)
     settings = SearchSettings(beam=1, sampling=Sampling(samples=3, seed=5))
@@ -110,15 +113,17 @@ def test_an_ensemble_of_one_language_model_twice_equals_the_model(beam: int) -> 
 # --- slots ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", ["post-sinusoidal", "pre-learned", "rope"])
 @pytest.mark.parametrize(
-    "settings",
-    [
-        SearchSettings(beam=1),
-        SearchSettings(beam=3, nbest=2),
-        SearchSettings(beam=2, min_length=3),
-        SearchSettings(beam=1, sampling=Sampling(0.9, top_p=0.95, seed=4)),
-    ],
+    ("settings", "family"),
+    in_turn(
+        [
+            SearchSettings(beam=1),
+            SearchSettings(beam=3, nbest=2),
+            SearchSettings(beam=2, min_length=3),
+            SearchSettings(beam=1, sampling=Sampling(0.9, top_p=0.95, seed=4)),
+        ],
+        ["post-sinusoidal", "pre-learned", "rope"],
+    ),
     ids=str,
 )
 @pytest.mark.parametrize("batch_tokens", [1, pytest.param(64, marks=pytest.mark.wide), 4096])

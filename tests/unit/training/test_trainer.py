@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.shared.covering import in_turn
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam
@@ -145,8 +146,7 @@ def test_an_update_is_the_mean_loss_over_target_tokens_clipped_by_its_norm() -> 
         assert torch.allclose(moments[index]["exp_avg"], 0.1 * parameter.grad, rtol=1e-5, atol=1e-10)
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-@pytest.mark.parametrize("killed_at", [1, 7, 13])
+@pytest.mark.parametrize(("killed_at", "accumulate"), in_turn([1, 7, 13], [1, 3]))
 def test_killed_and_resumed_equals_undisturbed_bit_by_bit(accumulate: int, killed_at: int, tmp_path: Path) -> None:
     settings = replace(SETTINGS, steps=16, accumulate=accumulate, clip_norm=1.0)
     undisturbed = trainer(Watcher(), settings)

@@ -50,6 +50,8 @@ class Terms:
 
     def find(self, text: str) -> list[str]:
         """Return the translations of the terms in a text, in its order; the longest terms first take their places."""
+        if not self._targets:
+            return []
         text = one_space(text)
         edges = [place for place in range(len(text) + 1) if at_boundary(text, place)]
         found = [

@@ -77,8 +77,9 @@ def search_with_words(
     """
     settings = request.settings
     bound = [query for query in queries if query.number in automata]
+    longest = scorer.longest if bound else None
     for query in bound:
-        check_room(query, automata[query.number], scorer.longest)
+        check_room(query, automata[query.number], longest)
     first = queries if settings.sampling is None else [query for query in queries if query.number not in automata]
     report = _Report(progress, len(queries) - len(bound))
     results = search(scorer, first, settings, request.batch_tokens, report) if first else []

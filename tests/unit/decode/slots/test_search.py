@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.shared.covering import in_turn
 from tests.unit.decode.slots.small_searches import assert_the_same, in_slots, model_of, queries_of, search, sources_of
 
 from heedful.data.tokenize.tokenizer import UNKNOWN
@@ -17,25 +18,22 @@ from heedful.decode.slots import search as slot_search
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.transformer.slots import SlotDecoder, SlotShape
 
+OPTIONS: list[dict[str, Any]] = [
+    {"beam": 1},
+    {"beam": 1, "min_length": 4},
+    {"beam": 2},
+    {"beam": 4},
+    {"beam": 4, "nbest": 3},
+    {"beam": 5, "penalty": Wu(2.0)},
+    {"beam": 3, "penalty": Shifted(1.0), "min_length": 3},
+    {"beam": 3, "never": (7, 8, 9, 10)},
+    {"beam": 4, "max_extra": 1, "nbest": 4},
+    {"beam": 1, "sampling": Sampling(seed=3)},
+    {"beam": 1, "sampling": Sampling(0.7, top_k=9, top_p=0.9, min_p=0.05), "min_length": 3},
+]
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam": 1},
-        {"beam": 1, "min_length": 4},
-        {"beam": 2},
-        {"beam": 4},
-        {"beam": 4, "nbest": 3},
-        {"beam": 5, "penalty": Wu(2.0)},
-        {"beam": 3, "penalty": Shifted(1.0), "min_length": 3},
-        {"beam": 3, "never": (7, 8, 9, 10)},
-        {"beam": 4, "max_extra": 1, "nbest": 4},
-        {"beam": 1, "sampling": Sampling(seed=3)},
-        {"beam": 1, "sampling": Sampling(0.7, top_k=9, top_p=0.9, min_p=0.05), "min_length": 3},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("norm", ["pre", "post"])
+
+@pytest.mark.parametrize(("options", "norm"), in_turn(OPTIONS, ["pre", "post"]), ids=str)
 def test_finds_what_the_reference_finds(norm: str, options: dict[str, Any]) -> None:
     settings = SearchSettings(**{"max_extra": 6} | options)
     model, sources = model_of(norm=norm), sources_of(12)
