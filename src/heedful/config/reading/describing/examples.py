@@ -175,7 +175,6 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Train.average": "{ last = 5 }",
     "Train.moving_average": "0.999",
     "Distillation.teacher": '"runs/big"',
-    "Train.r_drop": "5.0",
     "Train.start_from": '"runs/general"',
     "Train.validation": '{ every = 1000, metric = "bleu", patience = 5 }',
 }
