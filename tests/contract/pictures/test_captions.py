@@ -34,6 +34,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "convolutions, luong": (CONVOLUTIONS, {"family": "recurrent", "width": 10, "wiring": "luong"}),
     "vit, bahdanau": (VIT, {"family": "recurrent", "width": 10, "distribution": "sparsemax"}),
     "convolutions, sutskever": (CONVOLUTIONS, {"family": "recurrent", "width": 10, "wiring": "sutskever"}),
+    "convolutions, reinforce": (CONVOLUTIONS, {"family": "recurrent", "width": 10, "choice": "reinforce"}),
     "vit, cho": (VIT, {"family": "recurrent", "width": 10, "wiring": "cho", "cell": "lstm"}),
 }
 AUGMENTATION = {"shift": 3, "rotation": 10.0, "crop": 0.8}
@@ -107,6 +108,14 @@ def test_a_run_that_was_stopped_resumes_bit_identically_with_augmentation(traine
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
 
 
+def test_a_run_that_learns_by_reward_resumes_with_its_baseline(tmp_path: Path) -> None:
+    for name, steps in (("whole", 4), ("parts", 2)):
+        _quietly(recipe_of("convolutions, reinforce", steps), tmp_path / name)
+    _quietly(recipe_of("convolutions, reinforce", 4), tmp_path / "parts", resume=True)
+    whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+
+
 def test_neighbours_of_other_sizes_do_not_change_a_caption(model: Captioner) -> None:
     small, large = _two_sizes()
     together = model.caption_detailed([small, large, small], beam=2)
@@ -125,6 +134,17 @@ def test_a_search_step_by_step_scores_a_caption_as_a_pass_over_all_of_it(model: 
             continue
         of_all = caption_likelihood(model, [pixels], [[best.text]])
         assert of_all.total == pytest.approx(-best.log_probability, abs=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_writes_the_captions_of_a_cpu(model: Captioner) -> None:
+    pictures = [*_two_sizes()]
+    for beam in (2, 1):
+        on_gpu = model.to("cuda", "float32").caption_detailed(pictures, beam=beam)
+        on_cpu = model.to("cpu", "float32").caption_detailed(pictures, beam=beam)
+        for (one, *_), (other, *_) in zip(on_cpu, on_gpu, strict=True):
+            assert one.tokens == other.tokens
+            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-3)
 
 
 def test_each_piece_has_a_patch_of_the_picture(model: Captioner) -> None:

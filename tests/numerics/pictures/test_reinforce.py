@@ -22,7 +22,7 @@ from heedful.nn.layers.pictures.augmentation import Augmentation
 from heedful.packed import Layout, Packed, Pictures
 from heedful.tasks.pictures.caption.reinforce import RewardedCaptions, collect_draws, reinforced, rewards
 
-WIRINGS = {
+WIRINGS: dict[str, dict[str, Any]] = {
     "luong": {"wiring": "luong"},
     "bahdanau": {"wiring": "bahdanau"},
     "without input feeding": {"wiring": "luong", "input_feeding": False},

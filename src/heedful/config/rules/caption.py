@@ -32,11 +32,12 @@ def _check(recipe: Tables) -> None:
         raise ValueError("`train.augmentation.mixup` mixes classes, which captions are not: leave it out")
     if recipe.evaluate.detokenize:
         raise ValueError("`evaluate.detokenize` applies to translators only: leave it out")
-    if model.decoder.choice == "reinforce" and recipe.train.r_drop is not None:
-        raise ValueError(
-            '`train.r_drop` compares two passes, but `model.decoder.choice = "reinforce"` draws other patches in each: '
-            "leave one of them out"
-        )
+    for key in ("r_drop", "distill"):
+        if model.decoder.choice == "reinforce" and getattr(recipe.train, key) is not None:
+            raise ValueError(
+                f'`train.{key}` compares two passes, but `model.decoder.choice = "reinforce"` draws other patches in '
+                "each: leave one of them out"
+            )
     if recipe.decode.mbr:
         raise ValueError("`decode.mbr` applies to translators only: leave it out")
     for split in SPLITS:

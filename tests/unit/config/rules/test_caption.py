@@ -141,12 +141,12 @@ def test_only_recurrent_decoders_of_captioners_learn_by_reward(model: dict[str, 
         recipe_from_json({"data": {"train": [train]}, "model": model}, "it")
 
 
-def test_two_passes_over_drawn_patches_are_refused() -> None:
+@pytest.mark.parametrize(("key", "value"), [("r_drop", 1.0), ("distill", {"teacher": "runs/teacher"})])
+def test_two_passes_over_drawn_patches_are_refused(key: str, value: object) -> None:
     table = {"family": "captioner", "decoder": {**RECURRENT, "choice": "reinforce"}}
-    values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {"r_drop": 1.0}}
-    with pytest.raises(
-        UserError, match=r"`train\.r_drop` compares two passes, but `model\.decoder\.choice = \"reinforce"
-    ):
+    values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {key: value}}
+    why = f'`train.{key}` compares two passes, but `model.decoder.choice = "reinforce"` draws other patches in each: leave'
+    with pytest.raises(UserError, match=re.escape(why)):
         recipe_from_json(values, "it")
 
 
