@@ -145,7 +145,7 @@ def test_only_recurrent_decoders_of_captioners_learn_by_reward(model: dict[str, 
 def test_two_passes_over_drawn_patches_are_refused(key: str, value: object) -> None:
     table = {"family": "captioner", "decoder": {**RECURRENT, "choice": "reinforce"}}
     values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {key: value}}
-    why = f'`train.{key}` compares two passes, but `model.decoder.choice = "reinforce"` draws other patches in each: leave'
+    why = f'`train.{key}` compares two passes, but `model.decoder.choice = "reinforce"` draws other patches in each'
     with pytest.raises(UserError, match=re.escape(why)):
         recipe_from_json(values, "it")
 
