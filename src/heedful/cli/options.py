@@ -154,12 +154,13 @@ MbrUtilityOption = Annotated[
 ]
 MbrTemperatureOption = Annotated[
     float | None,
-    typer.Option("--mbr-temperature", help="Temperature of these samples.", rich_help_panel=_DECODING),
+    typer.Option("--mbr-temperature", min=0.01, help="Temperature of these samples.", rich_help_panel=_DECODING),
 ]
 MbrMinPOption = Annotated[
     float | None,
     typer.Option(
         "--mbr-min-p",
+        min=0,
         help="Sample tokens with at least this fraction of the greatest probability.",
         rich_help_panel=_DECODING,
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveFloat
+from pydantic import BeforeValidator, Field, NonNegativeFloat
 
 from heedful.config.section import BatchTokens, Section, as_tuple
 
@@ -45,7 +45,7 @@ class Decode(Section):
     """Minimum Bayes risk decoding: number of samples, of which the one closest to all others is chosen; 0 searches."""
     mbr_utility: Literal["chrf", "bleu"] = "chrf"
     """How close two samples are: chrF or BLEU of one with the other as the reference."""
-    mbr_temperature: PositiveFloat = 1.0
+    mbr_temperature: Annotated[float, Field(ge=0.01, le=100)] = 1.0
     """Temperature of these samples; below 1 favours likely tokens."""
     mbr_min_p: Annotated[float, Field(ge=0, le=1)] = 0.02
     """Minimum probability of a sampled token, as a fraction of that of the most likely one; 0 allows all."""

@@ -1,11 +1,11 @@
 """Initial weights."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -14,6 +14,7 @@ from heedful.nn.layers.positions import Learned
 from heedful.nn.recurrent.stack import RecurrentStack, init_recurrent
 
 _ATTENTION_GAIN: Final = 2**-0.5
+Fill = Callable[[Tensor, float], object]  # fills a matrix with initial values, times a gain
 
 
 @torch.no_grad()
@@ -25,29 +26,35 @@ def init_xavier(model: nn.Module) -> None:
     without it, post-norm models with high learning rates do not learn to attend (Multi30k with a rate of 0.005: 13 BLEU
     without it, 39 with it). Recurrent stacks are initialized by `init_recurrent`; alignments initialize themselves.
     """
+    init_linear(model, nn.init.xavier_uniform_, _ATTENTION_GAIN)
+
+
+@torch.no_grad()
+def init_linear(model: nn.Module, fill: Fill, attention_gain: float = 1.0) -> None:
+    """Fill the matrices of linear maps one by one, those that are stacked too; biases are 0."""
     for module in model.modules():
         match module:
             case nn.Linear():
-                _uniform(module, [module.out_features])
+                _fill(module, [module.out_features], fill)
             case Learned():
                 nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
     for module in model.modules():
         match module:
             case SelfAttention():
-                _uniform(module.project, module.rows, _ATTENTION_GAIN)
+                _fill(module.project, module.rows, fill, attention_gain)
             case CrossAttention():
-                _uniform(module.project_query, [module.project_query.out_features], _ATTENTION_GAIN)
-                _uniform(module.project_memory, module.rows, _ATTENTION_GAIN)
+                _fill(module.project_query, [module.project_query.out_features], fill, attention_gain)
+                _fill(module.project_memory, module.rows, fill, attention_gain)
             case SwiGLU():
-                _uniform(module.into, [module.into.out_features // 2] * 2)
+                _fill(module.into, [module.into.out_features // 2] * 2, fill)
             case RecurrentStack():
                 init_recurrent(module)
 
 
-def _uniform(linear: nn.Linear, rows: Sequence[int], gain: float = 1.0) -> None:
+def _fill(linear: nn.Linear, rows: Sequence[int], fill: Fill, gain: float = 1.0) -> None:
     """Initialize the matrices that are stacked in a linear map, with these numbers of rows."""
     for matrix in linear.weight.split(list(rows)):
-        nn.init.xavier_uniform_(matrix, gain)
+        fill(matrix, gain)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
 
@@ -72,14 +79,17 @@ def init_scaled(model: nn.Module, layers: int, deviation: float = 0.02) -> None:
 
 
 @torch.no_grad()
-def init_normal(model: nn.Module, deviation: float = 0.02) -> None:
+def init_normal(model: nn.Module, deviation: float = 0.02, truncated: bool = True) -> None:
     """Initialize matrices and embeddings to N(0, deviation^2), biases to 0 and norms to 1.
 
-    The normal distribution is truncated at two deviations, as in the released code of Devlin et al. 2019. Alignments
-    initialize themselves.
+    The normal distribution is truncated at two deviations, as in the released code of Devlin et al. 2019, or not.
+    Alignments initialize themselves.
     """
     for parameter in _matrices(model):
-        nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
+        if truncated:
+            nn.init.trunc_normal_(parameter, std=deviation, a=-2 * deviation, b=2 * deviation)
+        else:
+            nn.init.normal_(parameter, std=deviation)
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)

@@ -19,6 +19,7 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
 from heedful.errors import UserError, counted
+from heedful.models.build.initialization import initialize
 from heedful.models.networks import Network, set_precision
 from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.runs.fine_tuning import read_start
@@ -62,7 +63,9 @@ class Job:
         if device.index is not None:  # "cuda:1"
             torch.cuda.set_device(device)
         torch.manual_seed(seed_for(recipe.train.seed, "weights"))
-        model = cast(Network, build_own_or_usual(recipe, prepared.vocabularies).to(device))
+        model = cast(Network, build_own_or_usual(recipe, prepared.vocabularies))
+        initialize(model, recipe.train.initialization)
+        model = model.to(device)
         freeze(model, recipe.train.freeze)
         scales = layer_scales(model, recipe.train.layer_decay)
         optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)

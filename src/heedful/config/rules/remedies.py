@@ -20,6 +20,8 @@ def check_remedies(recipe: Tables, rules: TaskRules) -> None:
         _check_r_drop(recipe)
     if recipe.train.distill is not None:
         _check_distillation(recipe)
+    if recipe.train.initialization is not None:
+        _check_initialization(recipe)
     if recipe.train.bpe_dropout:
         _check_bpe_dropout(recipe, rules)
 
@@ -45,6 +47,17 @@ def _check_r_drop(recipe: Tables) -> None:
             "`train.r_drop` compares two passes with different dropout, but the model has none: set `model.dropout`, "
             "or leave it out"
         )
+
+
+def _check_initialization(recipe: Tables) -> None:
+    name, norm = recipe.train.initialization, getattr(recipe.model, "norm", "")
+    if norm == "tfixup" and name != "xavier":
+        raise ValueError(
+            f'`train.initialization = "{name}"` contradicts `model.norm = "tfixup"`, whose initial weights are scaled '
+            'from "xavier": leave one of them out'
+        )
+    if recipe.train.start_from:
+        raise ValueError("`train.initialization` draws weights that `train.start_from` replaces: leave one of them out")
 
 
 def _check_distillation(recipe: Tables) -> None:

@@ -25,6 +25,8 @@ from heedful.config.train.schedules import (
 # The description completes the loader's message about a value that does not match: "... but must be <description>".
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
 
+InitializationName = Literal["xavier", "he", "orthogonal", "bert", "gpt2"]
+
 
 class Validation(Section):
     """When and by which metric the model is evaluated on `data.valid`, and when training stops early."""
@@ -126,6 +128,12 @@ class Train(Section):
     """Factor alpha of R-Drop (Liang et al. 2021): the divergence between two passes with different dropout.
 
     An update takes about twice as long; 5 for translators and 1 for classifiers there. By default there is one pass.
+    """
+    initialization: InitializationName | None = None
+    """Distribution of the initial weights; by default that of the family.
+
+    xavier: uniform (Glorot and Bengio 2010); he: uniform, for ReLUs (He et al. 2015); orthogonal (Saxe et al. 2014);
+    bert: N(0, 0.02²), truncated; gpt2: N(0, 0.02²), smaller where residual sums are written.
     """
     distill: Distillation | None = None
     """Teacher whose probabilities the model learns besides the data; by default there is none."""

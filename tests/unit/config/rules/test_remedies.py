@@ -3,6 +3,8 @@
 import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, complaint, load
 
+from heedful.config.rules.remedies import check_remedies
+
 R_DROP = "[train]\nr_drop = 5"
 
 
@@ -43,6 +45,20 @@ def test_bpe_dropout_needs_merges_and_texts_that_are_read_whole() -> None:
             f"`train.bpe_dropout` cuts whole texts anew in every epoch, but {who} reads parts of them that are "
             "prepared once: leave it out."
         )
+
+
+def test_initial_weights_that_would_be_replaced_or_scaled_for_others_are_refused() -> None:
+    assert load("transformer", PAIR, rest='[train]\ninitialization = "gpt2"').train.initialization == "gpt2"
+    fixed = 'norm = "tfixup"'
+    assert load("transformer", PAIR, model=fixed, rest='[train]\ninitialization = "xavier"').train.initialization
+    assert complaint("transformer", PAIR, model=fixed, rest='[train]\ninitialization = "bert"') == (
+        '`train.initialization = "bert"` contradicts `model.norm = "tfixup"`, whose initial weights are scaled from '
+        '"xavier": leave one of them out.'
+    )
+    recipe = load("transformer", PAIR, rest='[train]\ninitialization = "he"')
+    started = recipe.model_copy(update={"train": recipe.train.model_copy(update={"start_from": "runs/a"})})
+    with pytest.raises(ValueError, match=r"^`train\.initialization` draws weights that `train\.start_from` replaces"):
+        check_remedies(started, started.rules)
 
 
 def test_a_teacher_is_compared_by_single_predictions_from_the_same_tokens() -> None:

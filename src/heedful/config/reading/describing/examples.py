@@ -161,6 +161,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Train.schedule": '{ kind = "inverse_sqrt", lr = 0.0005, warmup = 4000 }',
     "Train.warmup": '{ kind = "untuned_linear" }',
     "Train.r_drop": "5.0",
+    "Train.initialization": '"gpt2"',
     "Train.distill": '{ teacher = "runs/big", weight = 0.5 }',
     "Train.label_smoothing": "0.1",
     "Train.class_weights": '"balanced"',
