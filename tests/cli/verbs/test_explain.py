@@ -34,7 +34,7 @@ def test_a_page_is_written_and_named(
 def test_json_has_every_weight_of_each_text(reversing_folder: Path, reversing: Translator, capsys: Capture) -> None:
     assert explain(reversing_folder, "--json", "--top", "2", "--text", "ant bee", "--text", "cat dog") == 0
     lines = capsys.readouterr().out.splitlines()
-    expected = [reversing.explain(text, top=2).to_json() for text in ("ant bee", "cat dog")]
+    expected = [reversing.explain(text, top=2, gradients=True).to_json() for text in ("ant bee", "cat dog")]
     assert [json.loads(line) for line in lines] == json.loads(json.dumps(expected))
 
 

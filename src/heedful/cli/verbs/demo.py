@@ -87,7 +87,7 @@ def _write_page(model: "Translator", folder: Path) -> Path:
     from heedful.explain.page import explorer_page
 
     page = folder / PAGE
-    write_bytes(page, explorer_page([model.explain(text) for text in EXAMPLES], folder.name).encode())
+    write_bytes(page, explorer_page([model.explain(text, gradients=True) for text in EXAMPLES], folder.name).encode())
     return page
 
 

@@ -32,6 +32,10 @@ def command(
     top: Annotated[
         int, typer.Option("--top", metavar="N", min=0, help="Number of runners-up of each predicted token.")
     ] = 5,
+    gradients: Annotated[
+        bool,
+        typer.Option("--gradients/--no-gradients", help="Also show how much each token would change a prediction."),
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per text instead of a page: all weights, exactly.")
     ] = False,
@@ -67,7 +71,7 @@ def command(
 
         loaded = load(model, device)
     with messages.busy("explaining"):
-        found = [_explain(loaded, line, where, target, to, top) for line, where in lines]
+        found = [_explain(loaded, line, where, target, to, top, gradients) for line, where in lines]
     if as_json:
         with line_writer(output) as write:
             for one in found:
@@ -99,7 +103,9 @@ def _lines(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, 
     return found
 
 
-def _explain(model: Any, line: str, where: str, target: str | None, to: str | None, top: int) -> "Explanation":
+def _explain(
+    model: Any, line: str, where: str, target: str | None, to: str | None, top: int, gradients: bool
+) -> "Explanation":
     """Explain one text by a model of any task."""
     task = model.recipe.rules.name
     if not hasattr(model, "explain"):
@@ -113,10 +119,10 @@ def _explain(model: Any, line: str, where: str, target: str | None, to: str | No
     found: Explanation
     match task:
         case "translate":
-            found = model.explain(line, target, top=top, to=to)
+            found = model.explain(line, target, top=top, to=to, gradients=gradients)
         case "classify":
             read = text_of_line(line, model.paired, where)
-            found = model.explain(read.text, read.second)
+            found = model.explain(read.text, read.second, gradients=gradients)
         case _:
-            found = model.explain(line, top=top)
+            found = model.explain(line, top=top, gradients=gradients)
     return found

@@ -11,6 +11,7 @@ const NAMES = {
   cross: ["Source", "Each token of the output reads the source while it is predicted."],
   words: ["Words", "Each sentence is a weighted sum of its words."],
   pool: ["Pool", "The vector that is classified is a weighted sum of these."],
+  gradient: ["Gradients", "Not attention: how much each token would change the prediction, |gradient · embedding| as shares. Compare it with the weights."],
 };
 
 /** The part of the page about attention: its state, and what is drawn from it. */
@@ -47,6 +48,7 @@ export class AttentionView {
   get title() {
     const { layer, head } = this.state;
     const which = head === "mean" ? "mean over heads" : head === "rollout" ? "rollout" : `head ${Number(head) + 1}`;
+    if (this.attention.kind === "gradient") return "Gradient times input";
     return `${NAMES[this.attention.kind][0]} attention, layer ${layer + 1}, ${which}`;
   }
 

@@ -1,6 +1,7 @@
 """A trained classifier: text in, classes with their probabilities out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Self, overload
@@ -31,7 +32,8 @@ from heedful.tasks.shared.classes.classification import Classification as Classi
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.capture import capture_weights
-from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
+from heedful.tasks.shared.explaining.gradients import explain_by_gradients
 from heedful.tasks.shared.explaining.texts import explain_reading, name_inputs, only_used, refuse_blank
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
@@ -155,8 +157,11 @@ class TextClassifier(Embeds[Classifier]):
             return pool_weights(self.network, batch.to(self.device).text, self.vocabularies["text"].pieces)
 
     @torch.no_grad()
-    def explain(self, text: str, second: str | None = None) -> Explanation:
-        """Return the weights with which the model read a text or a pair, and the probability of every class."""
+    def explain(self, text: str, second: str | None = None, *, gradients: bool = False) -> Explanation:
+        """Return the weights with which the model read a text or a pair, and the probability of every class.
+
+        With `gradients`, also return how much each token would change the most likely class.
+        """
         refuse_blank(check_text(text, "`text`"))
         self._check_seconds([text], None if second is None else [second])
         for name, content in (("`text`", text), ("`second`", second or "")):
@@ -165,8 +170,12 @@ class TextClassifier(Embeds[Classifier]):
         with evaluation_mode(self.network), capture_weights(self.network) as captured:
             scores_BC = self.network(batch.text)
         (found,) = self.classified(scores_BC.float().cpu())
-        attentions = explain_reading(captured)
-        sequences = only_used(name_inputs(self.vocabularies["text"], batch.text), attentions)
+        best, attentions = int(scores_BC[0].argmax()), explain_reading(captured)
+        if gradients:
+            run = partial(self.network, batch.text)
+            attentions += (*explain_by_gradients(self.network, run, [best], "output", "text"),)
+        named = name_inputs(self.vocabularies["text"], batch.text)
+        sequences = only_used(named | {"output": TokenSequence.named([self.labels[best]])}, attentions)
         recipe, output = self.recipe, ", ".join(found.labels)
         return Explanation(
             recipe.rules.name, recipe.model.family, text, output, sequences, attentions, classes=found.probabilities

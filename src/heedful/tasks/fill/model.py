@@ -30,6 +30,7 @@ from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.capture import capture_weights
 from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
+from heedful.tasks.shared.explaining.gradients import explain_by_gradients
 from heedful.tasks.shared.explaining.predictions import explain_tokens
 from heedful.tasks.shared.explaining.texts import explain_reading, refuse_blank
 from heedful.tasks.shared.placement import Placement
@@ -137,8 +138,11 @@ class MaskFiller(Embeds[MaskedModel]):
         return evaluate_masked(self.bundle, JsonlTexts.model_validate(spool(data, FILL, name)), "")
 
     @torch.no_grad()
-    def explain(self, text: str, second: str | None = None, *, top: int = 5) -> Explanation:
-        """Return the weights with which the model read a text or a pair, and its candidates for every mask, if any."""
+    def explain(self, text: str, second: str | None = None, *, top: int = 5, gradients: bool = False) -> Explanation:
+        """Return the weights with which the model read a text or a pair, and its candidates for every mask, if any.
+
+        With `gradients`, also return how much each token would change the best candidate of each mask.
+        """
         refuse_blank(check_text(text, "`text`"))
         written = (text,) if second is None else (text, check_text(second, "`second`"))
         if second is not None:
@@ -146,18 +150,26 @@ class MaskFiller(Embeds[MaskedModel]):
         (question,) = self._questions([written], ["`text`"], masks=False)
         packed, places_P = self._packed([question])
         packed, places_P = packed.to(self.device), places_P.to(self.device)
+
+        def scores() -> Tensor:
+            return self.network.head.output(self.network.masked(self.network(packed), places_P))
+
         with evaluation_mode(self.network), capture_weights(self.network) as captured:
-            states_PE = self.network.masked(self.network(packed), places_P)
-            logits_PV = self.network.head.output(states_PE)
+            logits_PV = scores()
         tokenizer, indices = self.vocabularies["text"], places_P.tolist()
+        sequences, attentions = {"text": TokenSequence.of(tokenizer, question.tokens)}, explain_reading(captured)
+        if gradients and indices:
+            best = (logits_PV[:, tokenizer.markers :].argmax(dim=1) + tokenizer.markers).tolist()
+            attentions += (*explain_by_gradients(self.network, scores, best, "output", "text"),)
+            sequences["output"] = TokenSequence.named(tokenizer.pieces(best))
         found = explain_tokens(logits_PV, [None] * len(indices), tokenizer, top, indices, tokenizer.markers)
         return Explanation(
             self.recipe.rules.name,
             self.recipe.model.family,
             text,
             self._answers([question], 1)[0].text if indices else "",
-            {"text": TokenSequence.of(tokenizer, question.tokens)},
-            explain_reading(captured),
+            sequences,
+            attentions,
             "text",
             found,
         )

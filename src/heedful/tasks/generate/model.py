@@ -190,10 +190,10 @@ class TextGenerator(Embeds[LanguageModel]):
         """
         return evaluate_language(self.bundle, JsonlTexts.model_validate(spool(data, GENERATE, name)), "", stride)
 
-    def explain(self, text: str, *, top: int = 5) -> Explanation:
+    def explain(self, text: str, *, top: int = 5, gradients: bool = False) -> Explanation:
         """Return the weights with which the model read a text, and how probable each of its tokens was.
 
-        Each token has `top` runners-up.
+        Each token has `top` runners-up. With `gradients`, also return how much each token would change the next ones.
         """
         refuse_blank(check_text(text, "`text`"))
         tokens, recipe = [BEGIN, *self._tokens(text, "`text`")], self.recipe
@@ -202,7 +202,7 @@ class TextGenerator(Embeds[LanguageModel]):
                 f"The text has {len(tokens) - 1:,} tokens, but the model sees at most {self.window:,} "
                 "(`data.max_length`): shorten it."
             )
-        found = explain_running_text(self.network, self.vocabularies, tokens, top)
+        found = explain_running_text(self.network, self.vocabularies, tokens, top, gradients)
         return Explanation(
             recipe.rules.name,
             recipe.model.family,

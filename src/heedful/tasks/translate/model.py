@@ -35,7 +35,7 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
-from heedful.tasks.translate.explaining import explain_translation
+from heedful.tasks.translate.explaining import ExplainOptions, explain_translation
 from heedful.tasks.translate.reranking import Reranked, rerank_one
 from heedful.tasks.translate.scoring import PairScore, refuse_long_side, score_tokens
 from heedful.tasks.translate.translation import BLANK
@@ -240,8 +240,9 @@ class Translator(LoadedModel[EncoderDecoder]):
         """
         return rerank_one(self, source, candidates, scores, weight=weight, length_penalty=length_penalty, to=to)
 
+    @show_options(ExplainOptions)
     def explain(
-        self, text: str, target: str | None = None, *, top: int = 5, **options: Unpack[SearchOptions]
+        self, text: str, target: str | None = None, *, top: int = 5, **options: Unpack[ExplainOptions]
     ) -> Explanation:
         """Return all weights and token probabilities of the best translation, or of a given one: see `Explanation`.
 

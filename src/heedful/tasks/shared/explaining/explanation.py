@@ -13,8 +13,8 @@ from heedful.errors import UserError
 
 Array = NDArray[np.float32]
 # Self-attention of an encoder; causal self-attention; attention over the encoder's memory; the weights of words in
-# their sentence or text, and those of sentences in their document.
-AttentionKind = Literal["encoder", "decoder", "cross", "words", "pool"]
+# their sentence or text, and those of sentences in their document. `gradient` is not attention: see `gradients`.
+AttentionKind = Literal["encoder", "decoder", "cross", "words", "pool", "gradient"]
 
 
 class ShowsPieces(Protocol):

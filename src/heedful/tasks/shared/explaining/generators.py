@@ -20,6 +20,7 @@ from heedful.tasks.shared.explaining.explanation import (
     TokenPrediction,
     TokenSequence,
 )
+from heedful.tasks.shared.explaining.gradients import explain_by_gradients
 from heedful.tasks.shared.explaining.predictions import explain_tokens
 
 
@@ -41,10 +42,12 @@ def explain_pair(
     target: Sequence[int],
     complete: bool,
     top: int,
+    gradients: bool = False,
 ) -> GeneratedText:
     """Explain a target for a source, both without markers; `</s>` follows the target if it is `complete`.
 
-    Sequences: `source` with `</s>`; `target`, what the decoder reads, from `<s>` on; `output`, what it predicts.
+    With `gradients`, they are computed too. Sequences: `source` with `</s>`; `target`, what the decoder reads, from
+    `<s>` on; `output`, what it predicts.
     """
     read, written = [*source, END], [BEGIN, *target, END] if complete else [BEGIN, *target]
     device = next(network.parameters()).device
@@ -63,6 +66,12 @@ def explain_pair(
         *captured.explain("decoder", "target", "target"),
         *captured.explain("cross", "output", "source"),
     )
+    if gradients:
+
+        def scores() -> Tensor:
+            return _decode(network, network.encoder(Packed.of([read]).to(device)), inputs)
+
+        attentions += (*explain_by_gradients(network, scores, written[1:], "output", "source"),)
     return GeneratedText(
         sequences, attentions, explain_tokens(logits, written[1:], vocabularies["target"], top), alignment
     )
@@ -70,19 +79,23 @@ def explain_pair(
 
 @torch.no_grad()
 def explain_running_text(
-    network: LanguageModel, vocabularies: Vocabularies, tokens: Sequence[int], top: int
+    network: LanguageModel, vocabularies: Vocabularies, tokens: Sequence[int], top: int, gradients: bool = False
 ) -> GeneratedText:
     """Explain how a language model predicts each token but the first, given the tokens before it.
 
-    Sequences: `text`, what the decoder reads; `output`, what it predicts.
+    With `gradients`, they are computed too. Sequences: `text`, what the decoder reads; `output`, what it predicts.
     """
     device = next(network.parameters()).device
     with evaluation_mode(network), capture_weights(network) as captured:
         logits: Tensor = network(Packed.of([list(tokens[:-1])]).to(device))
     tokenizer = vocabularies["text"]
     sequences = {"text": TokenSequence.of(tokenizer, tokens[:-1]), "output": TokenSequence.of(tokenizer, tokens[1:])}
-    attentions = tuple(captured.explain("decoder", "text", "text"))
-    return GeneratedText(sequences, attentions, explain_tokens(logits, tokens[1:], tokenizer, top))
+    attentions = captured.explain("decoder", "text", "text")
+    if gradients:
+        attentions += explain_by_gradients(
+            network, lambda: network(Packed.of([list(tokens[:-1])]).to(device)), tokens[1:], "output", "text"
+        )
+    return GeneratedText(sequences, tuple(attentions), explain_tokens(logits, tokens[1:], tokenizer, top))
 
 
 def _decode(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Tensor:
