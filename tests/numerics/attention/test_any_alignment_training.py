@@ -182,6 +182,11 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "choice": ({}, {"choice": "hard"}),
     "temperature": ({"choice": "gumbel"}, {"choice": "gumbel", "temperature": 0.3}),
     "features": ({"alignment": "kernel"}, {"alignment": "kernel", "features": 8}),
+    "feature_map": ({"alignment": "kernel"}, {"alignment": "kernel", "feature_map": "relu"}),
+    "score_scale": ({"alignment": "general"}, {"alignment": "general", "score_scale": True}),
+    "score_activation": ({"alignment": "deep"}, {"alignment": "deep", "score_activation": "tanh"}),
+    "score_depth": ({"alignment": "deep"}, {"alignment": "deep", "score_depth": 3}),
+    "gate": ({"distribution": "de_attention"}, {"distribution": "de_attention", "gate": "doubled"}),
     "area": ({"alignment": "area"}, {"alignment": "area", "area": 3}),
     "max_places": ({"alignment": "location"}, {"alignment": "location", "max_places": 12}),
 }  # fmt: skip

@@ -26,6 +26,23 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
         'in `model`, `positions = "relative"` adds to the scores of all pairs of positions, which `attention_radius` '
         'does not compute: use `positions = "rope"` or "sinusoidal".'
     ),
+    "score_scale = true": (
+        'in `model`, `score_scale` belongs to the alignments "general", "biased_general" and "activated_general": '
+        "leave it out, or choose that."
+    ),
+    "score_depth = 3\nalignment = 'additive'": (
+        'in `model`, `score_depth` belongs to the alignment "deep": leave it out, or choose that.'
+    ),
+    "score_activation = 'relu'": (
+        'in `model`, `score_activation` belongs to the alignments "activated_general" and "deep": leave it out, or '
+        "choose that."
+    ),
+    "feature_map = 'relu'": (
+        'in `model`, `feature_map` belongs to the alignment "kernel": leave it out, or choose that.'
+    ),
+    "gate = 'doubled'": (
+        'in `model`, `gate` belongs to the distribution "de_attention": leave it out, or choose that.'
+    ),
 }
 
 

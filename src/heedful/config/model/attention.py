@@ -4,6 +4,7 @@ Invalid combinations are refused here, before anything is built: the requirement
 stated next to it in `nn` too, and a test compares the two.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, PositiveFloat
@@ -50,6 +51,23 @@ NOT_REWARDED: Final = (
 )
 
 
+_WITH_MATRIX: Final = ("general", "biased_general", "activated_general")
+# Keys of single alignments and distributions: what they need, as a test and in words.
+_NEEDS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
+    "feature_map": (lambda alignment, _: alignment == "kernel", 'the alignment "kernel"'),
+    "score_scale": (
+        lambda alignment, _: alignment in _WITH_MATRIX,
+        'the alignments "general", "biased_general" and "activated_general"',
+    ),
+    "score_activation": (
+        lambda alignment, _: alignment in ("activated_general", "deep"),
+        'the alignments "activated_general" and "deep"',
+    ),
+    "score_depth": (lambda alignment, _: alignment == "deep", 'the alignment "deep"'),
+    "gate": (lambda _, distribution: distribution == "de_attention", 'the distribution "de_attention"'),
+}
+
+
 class Weighting(Section):
     """How attention turns scores into weights and chooses values, wherever it is."""
 
@@ -70,8 +88,22 @@ class Weighting(Section):
     """Temperature of the choice "gumbel"."""
     features: Annotated[int, Field(ge=1, le=100_000)] = 256
     """Number of random features of the alignment "kernel"."""
+    feature_map: Literal["exp", "relu"] = "exp"
+    """Features of the alignment "kernel": exp, which approximates a softmax, or relu (Choromanski et al. 2021, 4.2)."""
     area: Annotated[int, Field(ge=1, le=100)] = 3
     """Maximum number of adjacent positions of the alignment "area"."""
+    score_scale: bool = False
+    """Whether the alignments with a matrix divide by the root of the key's width: q . W k / sqrt(D).
+
+    They are "general", "biased_general" and "activated_general". Scores are the same at the start, but Adam's updates
+    of W change them less, which helps in Transformers with high learning rates.
+    """
+    score_activation: Literal["tanh", "relu", "sigmoid"] | None = None
+    """Activation of "activated_general", by default tanh, or inside of "deep", by default the ReLU."""
+    score_depth: Annotated[int, Field(ge=2, le=100)] = 4
+    """Number of layers of the alignment "deep", its output included."""
+    gate: Literal["centred", "doubled"] = "centred"
+    """Gate of the distribution "de_attention": sigmoid(n - mean n), or 2 sigmoid(n) (Tay et al. 2019)."""
 
     def check_weighting(self, alignment: str) -> None:
         """Refuse a distribution or a choice that this alignment cannot have, or that do not fit together."""
@@ -84,6 +116,10 @@ class Weighting(Section):
                 f'"{"softmax" if key == "distribution" else "soft"}", but is "{getattr(self, key)}"; use '
                 '`alignment = "scaled_dot"` to keep it'
             )
+        for key, (fits, what) in _NEEDS.items():
+            unusual = getattr(self, key) != type(self).model_fields[key].default
+            if unusual and not fits(alignment, self.distribution):
+                raise ValueError(f"`{key}` belongs to {what}: leave it out, or choose that")
         if self.choice != "soft" and self.distribution in (*NEEDS_DISTANCE, "sigmoid"):
             raise ValueError(
                 f'`choice = "{self.choice}"` samples one position by weights that sum to 1, but those of '

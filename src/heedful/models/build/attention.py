@@ -16,8 +16,13 @@ def build_alignment(
     config: Weighting, name: AlignmentName, query_width: int, key_width: int, heads: int = 1, seed: int = 0
 ) -> Alignment:
     """Return the alignment of all heads. `seed` draws random features, which a file of weights does not hold."""
+    activation = {} if config.score_activation is None else {"activation": config.score_activation}
     options: dict[str, dict[str, Any]] = {
-        "kernel": {"features": config.features, "seed": seed},
+        "general": {"scaled": config.score_scale},
+        "biased_general": {"scaled": config.score_scale},
+        "activated_general": {"scaled": config.score_scale, **activation},
+        "deep": {"depth": config.score_depth, **activation},
+        "kernel": {"features": config.features, "seed": seed, "feature_map": config.feature_map},
         "area": {"largest": config.area},
         "location": {"max_length": config.max_places if isinstance(config, Attending) else None},
     }
@@ -29,7 +34,7 @@ def build_distribution(config: Weighting, key_width: int, heads: int = 1) -> Cal
     options: dict[str, dict[str, Any]] = {
         "entmax": {"alpha": config.alpha},
         "learned_entmax": {"heads": heads},
-        "de_attention": {"distance_factor": key_width**-0.5},
+        "de_attention": {"distance_factor": key_width**-0.5, "centred": config.gate == "centred"},
     }
     made = DISTRIBUTIONS[config.distribution].make(**options.get(config.distribution, {}))
     match config.choice:

@@ -2,6 +2,10 @@
 
 The matrix of a bilinear form is initialized so that vectors of unit variance have scores of unit variance: `tanh` is
 not saturated, and the scores of `General` have the variance of the scaled dot product.
+
+With `scaled`, products with the matrix are divided by sqrt(D), D the width of keys, and its entries are larger by that
+factor. Scores at the start are the same. Adam changes each entry by about the learning rate, however small it is: with
+entries of 1/D and D = 64, a rate of 0.005 is a third of an entry; divided, the same update changes scores by 1/8 of that.
 """
 
 import math
@@ -69,11 +73,12 @@ class ScaledDot(Alignment):
 
 
 class General(Alignment):
-    """score(q, k) = q . W k      Luong et al. 2015, 3.1"""
+    """score(q, k) = q . W k, or over sqrt(D)      Luong et al. 2015, 3.1"""
 
-    def __init__(self, query_width: int, key_width: int, heads: int) -> None:
+    def __init__(self, query_width: int, key_width: int, heads: int, scaled: bool = False) -> None:
         super().__init__(query_width, key_width, heads)
-        self.weight = uniform_parameter(1 / (query_width * key_width), heads, query_width, key_width)
+        self.factor, variance = _scale(query_width, key_width, scaled)
+        self.weight = uniform_parameter(variance, heads, query_width, key_width)
 
     def prepare(
         self,
@@ -86,33 +91,42 @@ class General(Alignment):
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Multiply queries with W k."""
-        return q_BHQD @ candidates.keys.mT
+        return q_BHQD * self.factor @ candidates.keys.mT
 
 
 class BiasedGeneral(Alignment):
-    """score(q, k) = k . (W q + b)      Sordoni et al. 2016"""
+    """score(q, k) = k . (W q + b), or over sqrt(D)      Sordoni et al. 2016"""
 
-    def __init__(self, query_width: int, key_width: int, heads: int) -> None:
+    def __init__(self, query_width: int, key_width: int, heads: int, scaled: bool = False) -> None:
         super().__init__(query_width, key_width, heads)
-        self.weight = uniform_parameter(1 / (query_width * key_width), heads, key_width, query_width)
+        self.factor, variance = _scale(query_width, key_width, scaled)
+        self.weight = uniform_parameter(variance, heads, key_width, query_width)
         self.bias = nn.Parameter(torch.zeros(heads, 1, key_width))
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Multiply W q + b with keys."""
-        return (project(q_BHQD, self.weight) + self.bias.to(q_BHQD.dtype)) @ candidates.keys.mT
+        return (project(q_BHQD, self.weight) + self.bias.to(q_BHQD.dtype)) * self.factor @ candidates.keys.mT
 
 
 class ActivatedGeneral(General):
-    """score(q, k) = act(q . W k + b)      Ma et al. 2017, with tanh"""
+    """score(q, k) = act(q . W k + b), or with q . W k over sqrt(D)      Ma et al. 2017, with tanh"""
 
-    def __init__(self, query_width: int, key_width: int, heads: int, activation: str = "tanh") -> None:
-        super().__init__(query_width, key_width, heads)
+    def __init__(
+        self, query_width: int, key_width: int, heads: int, activation: str = "tanh", scaled: bool = False
+    ) -> None:
+        super().__init__(query_width, key_width, heads, scaled)
         self.activation = ACTIVATIONS[activation]
         self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Multiply queries with W k, and apply the activation."""
         return self.activation(super().forward(q_BHQD, candidates) + self.bias.to(q_BHQD.dtype))
+
+
+def _scale(query_width: int, key_width: int, scaled: bool) -> tuple[float, float]:
+    """Return the factor of products with a matrix, and the variance of its entries at the start."""
+    variance = 1 / (query_width * key_width)
+    return (key_width**-0.5, variance * key_width) if scaled else (1.0, variance)
 
 
 def _direction(x: Float[Tensor, "*any D"]) -> Float[Tensor, "*any D"]:

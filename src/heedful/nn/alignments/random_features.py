@@ -5,7 +5,7 @@ attention with a softmax without scores: `linear_attention` over all keys, `caus
 """
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Final, Literal
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,8 @@ from torch import Tensor
 
 from heedful.nn.alignments.base import Alignment, Candidates, project
 
+_LEAST: Final = 1e-3  # added to the features of a ReLU, so that no query is without keys
+
 
 class Kernel(Alignment):
     """score(q, k) = log(phi(q) . phi(k)),  phi_m(x) = exp(w_m . x' - |x'|^2 / 2) / sqrt(M),  x' = x / D^(1/4)
@@ -21,13 +23,24 @@ class Kernel(Alignment):
     Lemma 1 of the paper: with w ~ N(0, I) the expectation of the product is exp(q . k / sqrt(D)); mutually orthogonal
     directions w_m reduce its variance. Because of the logarithm, a softmax over scores is the kernel's own
     normalisation. The M `features` of each head are drawn once, from `seed`, so that they are the same for a recipe.
+
+    With the feature map "relu", phi_m(x) = (max(0, w_m . x') + 0.001) / sqrt(M): another kernel, not a softmax (4.2).
     """
 
     equal_widths: ClassVar[bool] = True
     directions: Tensor
 
-    def __init__(self, query_width: int, key_width: int, heads: int, features: int = 256, seed: int = 0) -> None:
+    def __init__(
+        self,
+        query_width: int,
+        key_width: int,
+        heads: int,
+        features: int = 256,
+        seed: int = 0,
+        feature_map: Literal["exp", "relu"] = "exp",
+    ) -> None:
         super().__init__(query_width, key_width, heads)
+        self.feature_map = feature_map
         generator = torch.Generator("cpu").manual_seed(seed)
         drawn = [orthogonal_directions(features, query_width, generator) for _ in range(heads)]
         self.register_buffer("directions", torch.stack(drawn).to(torch.get_default_dtype()))
@@ -52,8 +65,11 @@ class Kernel(Alignment):
     def log_features(self, x_BHLD: Float[Tensor, "B H L D"]) -> Float[Tensor, "B H L M"]:
         """Return log phi(x), in float32 or wider: an absolute error in a logarithm is a relative error of phi."""
         scaled = x_BHLD.to(torch.promote_types(x_BHLD.dtype, self.directions.dtype)) * x_BHLD.shape[-1] ** -0.25
+        normaliser = math.log(self.directions.shape[1]) / 2
+        if self.feature_map == "relu":
+            return (project(scaled, self.directions).relu() + _LEAST).log() - normaliser
         halves = scaled.square().sum(-1, keepdim=True) / 2
-        return project(scaled, self.directions) - halves - math.log(self.directions.shape[1]) / 2
+        return project(scaled, self.directions) - halves - normaliser
 
     def query_features(self, q_BHQD: Float[Tensor, "B H Q D"]) -> Float[Tensor, "B H Q M"]:
         """Return phi(q) times a factor per query, which cancels in linear attention."""
