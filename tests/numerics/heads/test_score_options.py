@@ -22,8 +22,8 @@ def test_a_scaled_matrix_gives_the_scores_of_a_smaller_one(name: str) -> None:
     scaled, plain = (make_alignment(name, WIDTH, WIDTH, HEADS, scaled=given) for given in (True, False))
     plain.load_state_dict(scaled.state_dict())
     with torch.no_grad():
-        for parameter in (plain.weight, plain.bias if name == "biased_general" else torch.zeros(())):
-            parameter.div_(math.sqrt(WIDTH))
+        for key in ("weight", "bias") if name == "biased_general" else ("weight",):
+            plain.get_parameter(key).div_(math.sqrt(WIDTH))
     q, keys, values = torch.randn(3, 1, HEADS, 50, WIDTH)
     found = scaled(q, scaled.prepare(keys, values))
     torch.testing.assert_close(found, plain(q, plain.prepare(keys, values)))

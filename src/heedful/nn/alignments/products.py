@@ -5,7 +5,7 @@ not saturated, and the scores of `General` have the variance of the scaled dot p
 
 With `scaled`, products with the matrix are divided by sqrt(D), D the width of keys, and its entries are larger by that
 factor. Scores at the start are the same. Adam changes each entry by about the learning rate, however small it is: with
-entries of 1/D and D = 64, a rate of 0.005 is a third of an entry; divided, the same update changes scores by 1/8 of that.
+entries of 1/D and D = 64, a rate of 0.005 is a third of an entry; divided, the same update changes scores by an eighth.
 """
 
 import math
