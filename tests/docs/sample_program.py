@@ -108,6 +108,7 @@ def use(folder: Path) -> None:
         | heedful.TextClassifier
         | heedful.PictureClassifier
         | heedful.PictureAnswerer
+        | heedful.Captioner
         | heedful.Tagger
         | heedful.MaskFiller
         | heedful.TextGenerator

@@ -56,6 +56,13 @@ def answer(model: Path, *arguments: str | Path) -> int:
     return run(["answer", str(model), "--device", "cpu", *map(str, arguments)])
 
 
+def test_models_are_compared_by_the_questions_of_their_test_set(model: Path, capsys: Capture) -> None:
+    assert run(["compare", str(model), str(model), "--samples", "100", "--device", "cpu"]) == 0
+    shown = capsys.readouterr().out
+    assert "\n2 questions of " in shown
+    assert "No real difference: +0.00 accuracy (95% interval +0.00 to +0.00), p = 1.000" in shown
+
+
 def test_questions_about_a_picture_give_one_line_each(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

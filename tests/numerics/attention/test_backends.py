@@ -239,7 +239,7 @@ def compare_with_loop(
 def loop(
     q_NHD: Tensor,
     k_MHD: Tensor,
-    v_MHD: Tensor,
+    v_MHU: Tensor,
     queries: Layout,
     keys: Layout,
     causal: bool,
@@ -247,7 +247,7 @@ def loop(
     bias_BHLL: Tensor | None = None,
 ) -> Tensor:
     """The definition: for each sentence, head and query, a softmax over the keys that it may see; always float64."""
-    q, k, v = (x.to(CPU, torch.float64) for x in (q_NHD, k_MHD, v_MHD))
+    q, k, v = (x.to(CPU, torch.float64) for x in (q_NHD, k_MHD, v_MHU))
     rows = []
     for sentence in range(queries.sentences):
         query_start, query_end = queries.offsets[sentence : sentence + 2].tolist()

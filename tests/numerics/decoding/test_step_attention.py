@@ -36,7 +36,7 @@ class Past:
     ancestors_SKP: Tensor
     positions_S: Tensor
 
-    def arguments(self) -> tuple[Tensor, ...]:
+    def arguments(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         """The arguments, with a cache that the call may write."""
         return self.q_RHD, self.k_RHD, self.v_RHD, self.cache_2SPKHD.clone(), self.ancestors_SKP, self.positions_S
 

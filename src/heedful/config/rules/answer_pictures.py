@@ -45,6 +45,7 @@ ANSWER_PICTURES: Final = TaskRules(
     'and `answer`, or `builtin = "scenes"` with `questions`',
     vocabularies=("text",),
     own_tokenizers=False,
+    compared_by=("accuracy", "f1"),
     labels=True,
     pictures=True,
     start_keys=("pictures",),

@@ -7,6 +7,12 @@ from typing import Final, assert_never
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, FiledPairs, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.picture_questions import (
+    BuiltinPictureQuestions,
+    CsvPictureQuestions,
+    JsonlPictureQuestions,
+    TsvPictureQuestions,
+)
 from heedful.config.corpora.pictures import (
     BuiltinPictures,
     CsvPictures,
@@ -97,6 +103,8 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
             raise TypeError(f"{corpus.title} has texts, not pairs")
         case JsonlQuestions() | SquadQuestions() | BuiltinQuestions():
             raise TypeError(f"{corpus.title} has questions, not pairs")
+        case TsvPictureQuestions() | CsvPictureQuestions() | JsonlPictureQuestions() | BuiltinPictureQuestions():
+            raise TypeError(f"{corpus.title} has questions about pictures, not pairs")
         case (
             FolderPictures()
             | TsvPictures()

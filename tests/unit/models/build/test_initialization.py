@@ -98,5 +98,7 @@ def test_recurrence_stays_orthogonal_whatever_the_name(name: Any) -> None:
     stacks = [module for module in model.modules() if isinstance(module, RecurrentStack)]
     assert stacks
     for stack in stacks:
-        matrix = stack.layers[0].weight_hh_l0.detach().chunk(4)[0]  # type: ignore[union-attr]
+        weight = stack.layers[0].weight_hh_l0
+        assert isinstance(weight, torch.Tensor)
+        matrix = weight.detach().chunk(4)[0]
         torch.testing.assert_close(matrix @ matrix.T, torch.eye(len(matrix)), atol=1e-5, rtol=0)

@@ -158,7 +158,7 @@ class PictureAnswerer(LoadedModel[Network]):
         picture, *texts = row
         question, answer, *kind = (check_text(text, where) for text in texts)
         return AskedPicture(
-            self._picture(picture, where), (make_picture_question(question, answer, *kind, where=where),)
+            self._picture(picture, where), (make_picture_question(question, answer, "".join(kind), where),)
         )
 
 

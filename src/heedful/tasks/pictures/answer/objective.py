@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from heedful.nn.layers.pictures.augmentation import Augmentation
+from heedful.nn.losses.predictions import ClassPrediction
 from heedful.packed import IGNORED
-from heedful.training.objectives import ClassPrediction, OneLabel
+from heedful.training.objectives import OneLabel
 
 
 class PictureAnswers(OneLabel):
