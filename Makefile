@@ -6,10 +6,13 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo test test-all test-learn check lint types map reference bench clean
+.PHONY: demo demo-vision test test-all test-learn check lint types map reference bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
+
+demo-vision: .venv/core
+	$(BIN)/heedful demo --pictures
 
 # What a newcomer runs. Types are checked while the tests run, and reported after them.
 test: .venv/dev lint

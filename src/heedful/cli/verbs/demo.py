@@ -8,6 +8,7 @@ import typer
 
 from heedful.cli import messages
 from heedful.cli.options import SetOption
+from heedful.cli.picture_demo import demonstrate_pictures
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
@@ -32,12 +33,22 @@ Next, with your own files, one sentence per line, the same number of lines in bo
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Run folder.")] = Path("runs/demo"),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FOLDER", help="Run folder; by default runs/demo, or runs/demo-pictures."),
+    ] = None,
+    pictures: Annotated[
+        bool, typer.Option("--pictures", help="Train a classifier of pictures instead, and show what it says of some.")
+    ] = False,
     set_: SetOption = None,
 ) -> None:
     """Train a small English-Spanish translator, evaluate it on unseen combinations of words, and try it out."""
     if any(override.startswith(("data", "task", "model.family")) for override in set_ or ()):
         raise UserError("--set: the demo has sentences and a task of its own: use `heedful train` for others.")
+    out = out or Path("runs/demo-pictures" if pictures else "runs/demo")
+    if pictures:
+        demonstrate_pictures(out, set_ or ())
+        return
     recipe = load_recipe(RECIPE, set_ or ())
     with messages.busy("loading PyTorch"):
         from heedful.runs.run import CHECKPOINTS

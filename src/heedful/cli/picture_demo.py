@@ -1,0 +1,97 @@
+"""The demo of pictures: train a classifier of pictures in minutes, evaluate it, and show what it says of some."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from heedful.cli import messages
+from heedful.cli.reports.terminal_pictures import beside_each_other, picture_lines
+from heedful.config.reading.load import load_recipe
+from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
+from heedful.data.builtin.scenes_drawing import draw_scene
+from heedful.errors import Stopped
+from heedful.files import output_folder
+
+if TYPE_CHECKING:
+    from heedful.tasks.pictures.classify.model import PictureClassifier
+
+RECIPE: Final = "demo-scenes"
+_SHOWN: Final = 3  # pictures in a row
+_ROWS: Final = 2
+_SIZE: Final = 24  # pixels of a picture on the screen, on each side
+_NEXT: Final = """
+Next:
+    heedful classify {folder} {picture}     the class of a picture file
+    heedful recipes copy {recipe} my.toml      then name your pictures in [data]: train = {{ pictures = "photos" }}
+    heedful train recipes/scenes-answers.toml --out runs/answers      answers questions about pictures, on a GPU
+"""
+
+
+def demonstrate_pictures(out: Path, overrides: Sequence[str]) -> None:
+    """Train, evaluate and show."""
+    recipe = load_recipe(RECIPE, overrides)
+    with messages.busy("loading PyTorch"):
+        from heedful.runs.run import CHECKPOINTS
+        from heedful.runs.training_run import train
+        from heedful.tasks.pictures.classify.model import PictureClassifier
+
+    print(
+        "Heedful trains a small convolutional network from scratch to count the things in a picture.\n"
+        "The pictures are drawn: circles, squares, triangles, diamonds, stars and crosses in eight colours.\n"
+        "Every test picture has a pair of shape and colour that never occurs in training.\n",
+        flush=True,
+    )
+    try:
+        train(recipe, out, resume=(output_folder(out) / CHECKPOINTS).exists())
+    except Stopped as stopped:
+        raise Stopped(
+            "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128
+        ) from stopped
+    model = PictureClassifier.load(out)
+    count = recipe.data.test[0].count  # type: ignore[union-attr]  # the demo's own recipe names a generator
+    tested = list(scenes("test", count))
+    found = model.evaluate([(draw_scene(scene), _number(scene)) for scene in tested])
+    print(
+        f"\nTest pictures: {found.result.right_texts:,} of {count:,} right ({found.result.accuracy:.1%}); "
+        f"{found.per_second:,.0f} pictures/s\n"
+    )
+    _show(model, tested[: _SHOWN * _ROWS])
+    print(_NEXT.format(folder=out, picture=_write_picture(out, tested[0]), recipe=RECIPE))
+
+
+def _number(scene: Scene) -> str:
+    return NUMBERS[len(scene.things)]
+
+
+def _show(model: "PictureClassifier", shown: Sequence[Scene]) -> None:
+    """Show pictures, if the terminal has colours, with what the model says of each and what is right."""
+    said = model.classify([draw_scene(scene) for scene in shown])
+    assert isinstance(said, list)
+    told = [
+        f"{found.label} ({found.probabilities[found.label]:.0%}), {_number(scene)} is right"
+        for found, scene in zip(said, shown, strict=True)
+    ]
+    for first in range(0, len(shown), _SHOWN):
+        row, words = shown[first : first + _SHOWN], told[first : first + _SHOWN]
+        if _in_colour():
+            for line in beside_each_other([picture_lines(draw_scene(scene), _SIZE) for scene in row], _SIZE):
+                print(f"  {line}")
+            print("  " + "   ".join(word.ljust(_SIZE) for word in words).rstrip() + "\n")
+        else:
+            for scene, word in zip(row, words, strict=True):
+                print(f"  {scene.sentence}\n      {word}")
+
+
+def _in_colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def _write_picture(out: Path, scene: Scene) -> Path:
+    """Write a picture file, so that there is one to try."""
+    from PIL import Image
+
+    path = output_folder(out) / "scene.png"
+    Image.fromarray(draw_scene(scene)).save(path)
+    return path
