@@ -218,7 +218,7 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "features = 0": "`model.features` is 0, but must be a whole number of at least 1.",
     "area = 0": "`model.area` is 0, but must be a whole number of at least 1.",
     "max_places = 0": "`model.max_places` is 0, but must be a whole number of at least 1.",
-    "choice = 'softly'": '`model.choice` is "softly", but must be "soft", "hard" or "gumbel".',
+    "choice = 'softly'": '`model.choice` is "softly", but must be "soft", "hard", "gumbel" or "reinforce".',
     "backend = 'flash'": '`model.backend` is "flash", but must be "auto", "fused" or "explicit".',
     RECURRENT + "tie = 'decoder'\nembedding = 256": (
         'in `model`, `tie` must be "none" where embeddings (256) are not as wide as states (512), but is "decoder": '
