@@ -45,6 +45,23 @@ def test_a_given_translation_is_explained(reversing_folder: Path, capsys: Captur
     assert [one["piece"] for one in found["predictions"]] == ["ant", "bee", "</s>"]
 
 
+def test_a_text_is_also_explained_without_a_head(reversing_folder: Path, capsys: Capture) -> None:
+    heads = ("--silence", "cross:1:1", "--silence", "cross:1:2")
+    assert explain(reversing_folder, "--json", "--text", "ant bee cat", *heads) == 0
+    before, after = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (before["change"], after["change"]) == ("", "without cross layer 1 head 1, cross layer 1 head 2")
+    assert before["output"] == "cat bee ant"
+    assert after["output"] != before["output"]  # it does not see the source
+    for wrong, message in (
+        ("cross:1", "--silence cross:1: give a kind (encoder, decoder, cross), a layer and a head, counted from 1"),
+        ("cross:1:9", "There is no head 9 in layer 1 of `cross`: the model has 1 layer of 2 heads."),
+    ):
+        assert explain(reversing_folder, "--json", "--text", "ant", "--silence", wrong) == 2
+        assert message in capsys.readouterr().err
+    assert explain(reversing_folder, "--svg", "--text", "ant", "--silence", "cross:1:1") == 2
+    assert "--svg draws one explanation, and --silence adds another: leave out one of them." in capsys.readouterr().err
+
+
 def test_svg_is_a_picture(reversing_folder: Path, capsys: Capture) -> None:
     assert explain(reversing_folder, "--svg", "--text", "ant bee") == 0
     assert ElementTree.fromstring(capsys.readouterr().out).tag.endswith("svg")

@@ -1,6 +1,7 @@
 """`heedful explain MODEL TEXT...`: a page that shows what a model attended to."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from heedful.tasks.shared.explaining.explanation import Explanation
 
 PAGE: Final = Path("explain.html")
+KINDS: Final = ("encoder", "decoder", "cross")
 _MOST: Final = 100  # texts of a page
 
 
@@ -36,6 +38,14 @@ def command(
         bool,
         typer.Option("--gradients/--no-gradients", help="Also show how much each token would change a prediction."),
     ] = True,
+    silence: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--silence",
+            metavar="KIND:LAYER:HEAD",
+            help="What if: also explain each text without a head, such as cross:1:2, counted from 1; repeatable.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per text instead of a page: all weights, exactly.")
     ] = False,
@@ -61,7 +71,10 @@ def command(
     if page and output is None:
         output = PAGE
     check_output(output)
+    heads = [_head(one) for one in silence or ()]
     lines = _lines(inputs, text)
+    if as_svg and heads:
+        raise UserError("--svg draws one explanation, and --silence adds another: leave out one of them.")
     if as_svg and len(lines) > 1:
         raise UserError(f"--svg draws one text, but there are {len(lines):,}: give one, or leave out --svg.")
     if target is not None and len(lines) > 1:
@@ -69,9 +82,15 @@ def command(
     with messages.busy(f"loading {model}"):
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        loaded = load(model, device)
+        loaded = load(model, "cpu" if heads else device)
     with messages.busy("explaining"):
         found = [_explain(loaded, line, where, target, to, top, gradients) for line, where in lines]
+    if heads:
+        change = "without " + ", ".join(f"{kind} layer {layer + 1} head {head + 1}" for kind, layer, head in heads)
+        with loaded.silenced(*heads):
+            changed = [_explain(loaded, line, where, target, to, top, gradients) for line, where in lines]
+        pairs = zip(found, changed, strict=True)
+        found = [one for before, after in pairs for one in (before, replace(after, change=change))]
     if as_json:
         with line_writer(output) as write:
             for one in found:
@@ -86,6 +105,17 @@ def command(
     if output is not None and output != Path("-"):
         size = output.stat().st_size
         messages.note(f"{output} ({size / 1000:,.0f} kB): open it in a browser.")
+
+
+def _head(given: str) -> Any:
+    """Return the kind, layer and head of an option, counted from 0."""
+    kind, *numbers = given.split(":")
+    if kind not in KINDS or len(numbers) != 2 or not all(number.isdecimal() and int(number) > 0 for number in numbers):
+        raise UserError(
+            f"--silence {given}: give a kind ({', '.join(KINDS)}), a layer and a head, counted from 1, such as "
+            "cross:1:2."
+        )
+    return kind, int(numbers[0]) - 1, int(numbers[1]) - 1
 
 
 def _lines(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import { AttentionView } from "./attention.js";
 import { onTheme } from "./colours.js";
-import { bars, element, saveButton } from "./elements.js";
+import { bars, element, saveButton, shortened } from "./elements.js";
 import { drawHeatmap, heatmapSvg, layOut } from "./heatmap.js";
 import { linksSvg, liven } from "./links.js";
 import { predictionView } from "./predictions.js";
@@ -40,6 +40,7 @@ function resultPart(item) {
   const [given, found] = LABELS[item.task] ?? ["Text", "Result"];
   const list = element("dl", { class: "pair" }, element("dt", {}, given), element("dd", {}, item.text));
   if (item.output && found) list.append(element("dt", {}, found), element("dd", { id: "output" }, item.output));
+  if (item.change) list.append(element("dt", {}, "What if"), element("dd", { id: "change" }, item.change));
   const classes = Object.entries(item.classes).sort((one, other) => other[1] - one[1]);
   const part = element("div", {}, list);
   if (classes.length) part.append(element("section", { "aria-labelledby": "classes-title" },
@@ -95,7 +96,7 @@ function redraw() {
 
 if (data.items.length > 1) {
   const select = element("select", { id: "texts", onchange: (event) => show(Number(event.target.value)) },
-    data.items.map((item, index) => element("option", { value: index }, item.text.length > 90 ? `${item.text.slice(0, 89)}…` : item.text)));
+    data.items.map((item, index) => element("option", { value: index }, shortened(item.text, 90) + (item.change ? ` (${item.change})` : ""))));
   document.querySelector("header.page").append(element("div", { class: "picker" }, element("label", { for: "texts" }, "Text"), select));
 }
 onTheme(redraw);

@@ -1,6 +1,7 @@
 """The base class of loaded models of all tasks."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, Self
 
 import torch
@@ -8,8 +9,10 @@ from torch import nn
 
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.errors import UserError
 from heedful.models.bundle import Bundle, NetworkType
 from heedful.models.networks import precision_of
+from heedful.tasks.shared.explaining.silencing import Head, silence_heads
 from heedful.tasks.shared.placement import Placement
 
 
@@ -61,6 +64,18 @@ class LoadedModel(Generic[NetworkType]):
         for network in self._all_networks():
             placement.put(network)
         return self
+
+    @contextmanager
+    def silenced(self, *heads: Head) -> Iterator[Self]:
+        """Use the model as if some heads contributed nothing: (kind, layer, head), as in `Explanation`, from 0.
+
+        All methods inside the block see it, in an ensemble those of the first model:
+        `with model.silenced(("cross", 0, 1)): model.translate("a dog runs")`.
+        """
+        if self.device.type != "cpu":
+            raise UserError("Heads are silenced on a CPU alone: load the model with the device `cpu`.")
+        with silence_heads(self.network, heads):
+            yield self
 
     def _all_networks(self) -> Sequence[nn.Module]:
         return (self.network,)

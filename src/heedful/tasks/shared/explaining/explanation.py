@@ -140,6 +140,7 @@ class Explanation:
     predictions: tuple[TokenPrediction, ...] = ()
     classes: Mapping[str, float] = field(default_factory=dict)  # probability of each class
     alignment: Array | None = None  # output token x source token, as `translate --alignments` sees it
+    change: str = ""  # what was changed in the model, in words
 
     def attention(self, kind: AttentionKind) -> AttentionWeights:
         """Return the weights of one kind of attention."""
@@ -188,4 +189,5 @@ class Explanation:
             ],
             "classes": dict(self.classes),
             "alignment": None if self.alignment is None else self.alignment.tolist(),
+            "change": self.change,
         }
