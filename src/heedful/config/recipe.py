@@ -15,6 +15,7 @@ from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import pair_model
 from heedful.config.tables import Tables
 from heedful.config.tasks import find_rules, from_outside
+from heedful.config.tokenizer import AnyTokenizer
 
 
 class Recipe(Tables):
@@ -42,6 +43,13 @@ class Recipe(Tables):
         """Label smoothing of the recipe, by default that of its task."""
         said = self.train.label_smoothing
         return self.rules.label_smoothing if said is None else said
+
+    def with_tokenizer(self, tokenizer: AnyTokenizer) -> "Recipe":
+        """Return the recipe with another [tokenizer] table, that of a model whose vocabulary it has."""
+        made = self.model_copy(update={"tokenizer": tokenizer})
+        made._follow_vocabularies()
+        check_recipe(made, made.rules)
+        return made
 
     @model_validator(mode="after")
     def _fit_together(self, info: ValidationInfo) -> Self:

@@ -32,7 +32,7 @@ from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Objective
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.remedies.build import with_remedies
-from heedful.training.remedies.distillation import Teacher, read_teacher, teacher_vocabularies
+from heedful.training.remedies.distillation import Teacher, as_student, read_teacher
 from heedful.training.seeding import seed_for
 
 _MOST_THREADS: Final = 4096
@@ -70,6 +70,8 @@ class Job:
         scales = layer_scales(model, recipe.train.layer_decay)
         optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
         teacher = read_teacher(recipe, prepared.vocabularies, device)
+        if teacher is not None:
+            progress.say(f"Learning from {teacher.folder} too: its probabilities and its vocabulary")
         network = None if teacher is None else teacher.network
         objective = with_remedies(task.objective(recipe, prepared), recipe.train, network)
         feed = redraw_rows(task.feed(recipe, prepared), recipe, prepared.vocabularies)
@@ -161,7 +163,9 @@ def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -
     """Prepare a job at its first step: with initial weights, or with those of the model that the recipe starts from."""
     own = handed_over()
     if not recipe.train.start_from:
-        return Job.prepare(recipe, own.vocabularies(recipe) or teacher_vocabularies(recipe), progress, task)
+        given = own.vocabularies(recipe)
+        student, taught = (recipe, None) if given is not None else as_student(recipe)
+        return Job.prepare(student, given or taught, progress, task)
     if own.network is not None or own.tokenizer is not None:
         which = "tokenizer" if own.network is None else "network"
         raise UserError(f"`{which}` cannot be combined with `train.start_from`, which has its own: leave one out.")

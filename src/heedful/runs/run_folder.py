@@ -116,8 +116,15 @@ def clear(run: Path) -> None:
 
 
 def resumed_recipe(run: Path, recipe: Recipe) -> Recipe:
-    """Return the recipe of a run that is resumed: keys that it leaves to `start_from` are in the run's own recipe."""
-    return adapt(recipe, read_recipe(run, recipe.given_rules)) if recipe.train.start_from else recipe
+    """Return the recipe of a run that is resumed: keys that it leaves to `start_from` are in the run's own recipe.
+
+    So is the [tokenizer] table that it leaves to a teacher.
+    """
+    if recipe.train.start_from:
+        return adapt(recipe, read_recipe(run, recipe.given_rules))
+    if recipe.train.distill is not None and "tokenizer" not in recipe.model_fields_set:
+        return recipe.with_tokenizer(read_recipe(run, recipe.given_rules).tokenizer)
+    return recipe
 
 
 def _refuse_other_recipe(run: Path, recipe: Recipe) -> None:

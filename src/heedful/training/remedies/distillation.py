@@ -65,18 +65,20 @@ class Distilled(PredictiveObjective[Any, Any]):
 class Teacher:
     """A trained model that another learns from."""
 
+    folder: Path
     recipe: Recipe
     network: nn.Module
     fingerprint: str  # of its weights
 
 
-def teacher_vocabularies(recipe: Recipe) -> Vocabularies | None:
-    """Return the vocabularies of a recipe's teacher, which the student has as well; None without a teacher.
+def as_student(recipe: Recipe) -> tuple[Recipe, Vocabularies | None]:
+    """Return the recipe with the tokenizer of its teacher, and the teacher's vocabularies, which the student has too.
 
-    A [tokenizer] table that is not the teacher's is refused.
+    Without a teacher, the recipe stays as it is, and has no vocabularies yet. A [tokenizer] table that is not the
+    teacher's is refused.
     """
     if recipe.train.distill is None:
-        return None
+        return recipe, None
     folder = _folder(recipe.train.distill)
     theirs, vocabularies = read_description(folder)
     if "tokenizer" in recipe.model_fields_set and recipe.tokenizer != theirs.tokenizer:
@@ -84,7 +86,10 @@ def teacher_vocabularies(recipe: Recipe) -> Vocabularies | None:
             f"[tokenizer] differs from that of the teacher {folder}, but a student has its teacher's vocabulary: leave "
             "the table out, or translate the training data with the teacher (`heedful translate`)."
         )
-    return vocabularies
+    try:
+        return recipe.with_tokenizer(theirs.tokenizer), vocabularies
+    except ValueError as error:
+        raise UserError(f"With the vocabulary of the teacher {folder}, {error}.") from error
 
 
 def read_teacher(recipe: Recipe, vocabularies: Vocabularies, device: torch.device) -> Teacher | None:
@@ -106,7 +111,7 @@ def read_teacher(recipe: Recipe, vocabularies: Vocabularies, device: torch.devic
             "classes."
         )
     fingerprint = hashlib.sha256(read_bytes(folder / WEIGHTS)).hexdigest()
-    return Teacher(bundle.recipe, bundle.model.to(device), fingerprint)
+    return Teacher(folder, bundle.recipe, bundle.model.to(device), fingerprint)
 
 
 def _folder(settings: Distillation) -> Path:
