@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from PIL import Image
 from torch import Tensor
 
 from heedful.arguments import check_path, check_several, check_text
@@ -50,13 +51,21 @@ class PictureClassifier(LoadedModel[Classifier]):
         """Names of the classes, in the order of the network's scores."""
         return self.vocabularies.labels
 
+    @overload
+    def classify(self, pictures: str | PathLike[str] | Image.Image) -> Classification: ...  # type: ignore[overload-overlap]
+    @overload
+    def classify(  # type: ignore[overload-overlap]
+        self, pictures: np.ndarray[Any, Any]
+    ) -> Classification | list[Classification]: ...
+    @overload
+    def classify(self, pictures: Iterable[AnyPicture]) -> list[Classification]: ...
     def classify(self, pictures: AnyPicture | Iterable[AnyPicture]) -> Classification | list[Classification]:
         """Classify pictures, or one picture: the path of a file, an array of pixels, or an image of Pillow.
 
         An array is height x width, or height x width x 3, of bytes from 0 to 255; a longer one holds several pictures.
         """
         if is_one_picture(pictures):
-            return self.classify([pictures])[0]  # type: ignore[index,list-item]
+            return self.classify([pictures])[0]  # type: ignore[list-item]
         return list(self.stream(pictures))  # type: ignore[arg-type]
 
     def stream(self, pictures: Iterable[AnyPicture]) -> Iterator[Classification]:
