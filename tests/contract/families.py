@@ -192,6 +192,7 @@ CLASSIFIERS: dict[str, Options] = {
         "pool": "max",
     },
     "bag": {"encoder": {"family": "bag", "width": 8, "buckets": 50}},
+    "bag-rarity": {"encoder": {"family": "bag", "width": 8, "buckets": 50, "weighting": "rarity"}},
     "bag-trigrams-attention": {
         "encoder": {"family": "bag", "width": 8, "ngrams": 3, "buckets": 50},
         "pool": "attention",

@@ -11,6 +11,7 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from heedful.config.checks import check_recipe
 from heedful.config.model.mixed import PairModel
+from heedful.config.rules.defaults import FollowedDefaults
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import pair_model
 from heedful.config.tables import Tables
@@ -22,6 +23,17 @@ class Recipe(Tables):
     """Tables that fit together, and the rules of their task."""
 
     _given: TaskRules | None = PrivateAttr(default=None)  # rules of a task that is not in the table of tasks
+
+    _followed: FollowedDefaults | None = PrivateAttr(default=None)  # defaults that were resolved from its run
+
+    @property
+    def followed(self) -> FollowedDefaults | None:
+        """The keys that follow the run, where they were resolved."""
+        return self._followed
+
+    def follow(self, followed: FollowedDefaults) -> None:
+        """Record which keys follow the run."""
+        self._followed = followed
 
     @property
     def rules(self) -> TaskRules:

@@ -61,6 +61,7 @@ def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) 
         **({"labels": vocabularies.labels} if vocabularies.labels else {}),
         **({"network": own.network_name} if own.network else {}),
         **({"metrics": {name: rules.metrics[name] for name in rules.own_metrics}} if rules.own_metrics else {}),
+        **({"defaults": recipe.followed.to_json()} if recipe.followed else {}),
         "recipe": recipe_to_json(recipe),
     }
     formerly = [identity for identity in _identities(folder) if identity != _identity(config)]

@@ -24,7 +24,7 @@ from heedful.models.networks import Network, set_precision
 from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress
-from heedful.tasks.protocol import Task
+from heedful.tasks.protocol import SetsWeights, Task
 from heedful.tasks.shared.loaded_model import describe_size
 from heedful.tasks.table import find_task
 from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
@@ -165,7 +165,10 @@ def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -
     if not recipe.train.start_from:
         given = own.vocabularies(recipe)
         student, taught = (recipe, None) if given is not None else as_student(recipe)
-        return Job.prepare(student, given or taught, progress, task)
+        job = Job.prepare(student, given or taught, progress, task)
+        if isinstance(job.task, SetsWeights):
+            job.task.set_weights(job.model, job.recipe, job.prepared)
+        return job
     if own.network is not None or own.tokenizer is not None:
         which = "tokenizer" if own.network is None else "network"
         raise UserError(f"`{which}` cannot be combined with `train.start_from`, which has its own: leave one out.")

@@ -17,6 +17,7 @@ from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts
 from heedful.runs import training_run
 from heedful.runs.callbacks import Callback
 from heedful.runs.result import Run
+from heedful.runs.run_folder import recipe_of_run
 from heedful.tasks.protocol import Task
 
 
@@ -67,6 +68,7 @@ def train(
     as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora or own_metrics)
     resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
     refuse_lost_rows(resolved.data)
+    resolved = recipe_of_run(folder, resolved, resume)
     shown = Console(file=StringIO(), quiet=True) if quiet else console
     named = str(recipe) if isinstance(recipe, str | PathLike) and not (overrides or corpora) else None
     trained = training_run.train(

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
+from heedful.data.prepare.following import told
 from heedful.errors import UserError, memory_faults
 from heedful.files import output_folder
 from heedful.metrics.own_metrics import Metrics
@@ -58,7 +59,7 @@ def train(
             position = job.resume(checkpoint, progress)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
         else:
-            for line in warnings():
+            for line in (*warnings(), *filter(None, [told(resolved)])):
                 progress.say(line)
             job = first_job(resolved, progress, task)
             with memory_faults(memory_advice(job.recipe)):

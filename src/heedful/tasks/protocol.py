@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 import torch
+from torch import nn
 
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
@@ -33,6 +34,15 @@ class ShowsProgress(Protocol):
     """A validator that shows how much of its work is done, by a function that the run sets."""
 
     show: ShowProgress
+
+
+@runtime_checkable
+class SetsWeights(Protocol):
+    """A task some of whose networks begin with weights that are computed from the data."""
+
+    def set_weights(self, network: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
+        """Change the initial weights of a network, without any random choice."""
+        ...
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from heedful.config.corpora.any import SPLITS
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.formats.lines import check_exists, locate, read_lines
+from heedful.data.prepare.following import with_followed_defaults
 from heedful.errors import UserError, counted
 from heedful.files import expand_user
 
@@ -40,12 +41,13 @@ def check(recipe: RecipeArgument, overrides: SetOption = None) -> None:
 def show(recipe: RecipeArgument, overrides: SetOption = None) -> None:
     """Show a recipe as TOML, with its base and its overrides; keys that it does not set are comments.
 
-    What does not apply to the recipe's task is left out. If it starts from an existing model, what it takes over from
-    that model is shown too.
+    Defaults that follow the run, from its task, its length and the size of its corpus, are marked. What does not apply
+    to the recipe's task is left out. If it starts from an existing model, what it takes over from that model is shown
+    too.
     """
     from heedful.config.reading.describing.commented import commented_toml
 
-    shown, missing = _with_start(load_recipe(recipe, overrides or []))
+    shown, missing = _with_start(with_followed_defaults(load_recipe(recipe, overrides or [])))
     print(commented_toml(shown, _TAKEN_OVER if missing else ()), end="")
     if missing:
         print(

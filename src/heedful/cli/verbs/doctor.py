@@ -9,6 +9,7 @@ from heedful.cli.messages import is_quiet
 from heedful.cli.options import OutputOption, RecipeArgument, SetOption
 from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
+from heedful.data.prepare.following import with_followed_defaults
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def command(
 ) -> None:
     """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time."""
     check_output(output)
-    resolved = load_recipe(recipe, set_ or ())  # before torch is imported, so that mistakes show at once
+    resolved = with_followed_defaults(
+        load_recipe(recipe, set_ or ())
+    )  # before torch is imported, so that mistakes show at once
     from heedful.cli.reports.doctor import json_of, text_of
     from heedful.lab.doctor import examine
 

@@ -11,6 +11,7 @@ from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
+from heedful.data.prepare.following import with_followed_defaults
 from heedful.errors import UserError, memory_faults
 from heedful.files import is_unicode, output_folder
 from heedful.training.signals import StopRequest
@@ -44,7 +45,7 @@ def command(
     if as_json and not dry_run:
         raise UserError("--json is for the estimate of --dry-run: a run writes its figures to metrics.jsonl.")
     if dry_run:
-        _print_forecast(resolved, as_json)
+        _print_forecast(with_followed_defaults(resolved), as_json)
         return
     run = output_folder(Path("runs") / Path(recipe).stem if out is None else out)
     if not is_unicode(str(run)):
@@ -52,8 +53,10 @@ def command(
     with StopRequest():  # torch takes seconds to import
         with messages.busy("loading PyTorch"):
             from heedful.cli.reports.doctor import tell_warnings
+            from heedful.runs.run_folder import recipe_of_run
             from heedful.runs.training_run import train
 
+        resolved = recipe_of_run(run, resolved, resume)
         if not resume:
             tell_warnings(resolved, recipe)
         train(resolved, run, resume=resume, console=_console())

@@ -138,6 +138,12 @@ class BagEncoderTable(Section):
     """Maximum length of n-grams in tokens: words with the tokenizer "word", letters with "char", or pieces of words."""
     buckets: VocabularySize = 65536
     """Number of vectors of n-grams of two or more tokens, which share them by a hash."""
+    weighting: Literal["equal", "rarity"] = "equal"
+    """Weights of n-grams: all the same, or learned ones that begin with their rarity in the training texts (tf-idf).
+
+    With "rarity" the vectors, too, begin with what the training texts say: the solution of logistic regression. This
+    needs a `width` of at least the number of classes, and the pool "mean".
+    """
     dropout: Share = 0.0
     """Dropout of the values of vectors."""
     dropout_words: Share = 0.0

@@ -1,7 +1,7 @@
 """From a recipe's [model] table to a network that reads one sequence: classifiers, taggers, readers, masked models."""
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,8 @@ from heedful.nn.layers.embedding import Embedding, make_table
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import POOLS, Pool
+
+_SMALL: Final = 0.02
 
 
 def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:
@@ -131,7 +133,10 @@ def _bag(config: BagEncoderTable, weight: nn.Parameter) -> NgramBag:
     hashed = None
     if config.ngrams > 1:
         hashed = Embedding(nn.Parameter(torch.zeros(config.buckets, config.width)), None, **dropouts)
-    return NgramBag(Embedding(weight, None, **dropouts), hashed, config.ngrams)
+    bag = NgramBag(Embedding(weight, None, **dropouts), hashed, config.ngrams, config.weighting == "rarity")
+    if bag.weights is not None:
+        weight.data.mul_(_SMALL)  # values besides those of a regression
+    return bag
 
 
 def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:

@@ -1,11 +1,15 @@
 """N-grams of tokens, hashed into the rows of a table."""
 
+from collections.abc import Sequence
 from typing import Final
 
+import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Embedding
+from heedful.nn.per_sentence import copy_to_tokens, sum_per_sentence
 from heedful.packed import Layout, Packed
 
 # Part of the format of models: with other numbers, an n-gram would have the vector of another one.
@@ -19,16 +23,23 @@ class NgramBag(nn.Module):
     The vector of a token is the sum of those of the n-grams that end at it. Their mean over a text is fastText's bag of
     n-grams: the order of words matters within n-grams alone. H is zero at first, so that n-grams which never occur in
     training add nothing.
+
+    With weights a of n-grams, the mean over a text is sum_j b_j W_j / |b|, b_j = (1 + log c_j) a_j, where c_j is how
+    often the n-gram j occurs in it: tf-idf, if a is the logarithm of an n-gram's rarity (Salton and Buckley 1988).
     """
 
-    def __init__(self, embedding: Embedding, hashed: Embedding | None, longest: int) -> None:
+    def __init__(self, embedding: Embedding, hashed: Embedding | None, longest: int, weighted: bool = False) -> None:
         super().__init__()
         self.embedding, self.hashed, self.longest = embedding, hashed, longest
         if hashed is not None:
             nn.init.zeros_(hashed.weight)
+        rows = len(embedding.weight) + (0 if hashed is None else len(hashed.weight))
+        self.weights = nn.Parameter(torch.ones(rows)) if weighted else None
 
     def forward(self, text: Packed) -> Packed:
         """Return one vector per token."""
+        if self.weights is not None:
+            return text.with_values(self._weighted(text, self.weights))
         tokens_N, layout = text.values, text.layout
         x_NE: Tensor = self.embedding(tokens_N, layout, added_NE=text.added)
         if self.hashed is not None:
@@ -36,6 +47,58 @@ class NgramBag(nn.Module):
                 y_NE: Tensor = self.hashed(rows_N, layout)
                 x_NE = x_NE + _whole(y_NE, layout, length)
         return text.with_values(x_NE)
+
+    def _weighted(self, text: Packed, weights: Tensor) -> Float[Tensor, "N E"]:
+        """Return vectors whose mean over a text has the weights of its n-grams, and the length of one."""
+        layout, rows = text.layout, self.rows(text)
+        _, inverse, counts = torch.unique(torch.cat(self._places(text, rows)), return_inverse=True, return_counts=True)
+        often = counts[inverse].to(weights.dtype).split(layout.tokens)
+        x_NE: Tensor | float = 0.0
+        squares_N1: Tensor | float = 0.0
+        for length, (rows_N, count_N) in enumerate(zip(rows, often, strict=True), start=1):
+            table = self.embedding if length == 1 or self.hashed is None else self.hashed
+            first = 0 if length == 1 else len(self.embedding.weight)
+            damped_N1 = ((1 + count_N.log()) * F.embedding(rows_N, weights.unsqueeze(1)).squeeze(1)).unsqueeze(1)
+            damped_N1 = _whole(damped_N1, layout, length)
+            x_NE = x_NE + table(rows_N - first, layout) * (damped_N1 / count_N.unsqueeze(1)).to(table.precision)
+            squares_N1 = squares_N1 + damped_N1.square() / count_N.unsqueeze(1)
+        assert isinstance(x_NE, Tensor)
+        assert isinstance(squares_N1, Tensor)
+        size_B1 = sum_per_sentence(squares_N1, layout).clamp(min=1e-12).sqrt()
+        return x_NE * copy_to_tokens(layout.lengths.unsqueeze(1) / size_B1, layout).to(x_NE.dtype)
+
+    def rows(self, text: Packed) -> list[Int[Tensor, "N"]]:
+        """Return for each length the rows of the n-grams that end at each token, those of hashed ones after tokens'."""
+        tokens, hashed = len(self.embedding.weight), self.hashed
+        ngrams = [] if hashed is None else hash_ngrams(text.values, self.longest, len(hashed.weight))
+        return [text.values, *(rows_N + tokens for rows_N in ngrams)]
+
+    @torch.no_grad()
+    def count_texts(self, text: Packed) -> Int[Tensor, "J"]:
+        """Return in how many texts each row occurs."""
+        assert self.weights is not None, "n-grams without weights"
+        size, places = len(self.weights), torch.cat(self._places(text, self.rows(text))).unique()
+        return torch.bincount(places[places >= 0] % size, minlength=size)
+
+    @torch.no_grad()
+    def features(self, text: Packed) -> tuple[Int[Tensor, "V"], Int[Tensor, "V"], Float[Tensor, "V"]]:
+        """Return the texts, rows and weights of all n-grams of texts, in the order of texts: b_j / |b|."""
+        assert self.weights is not None, "n-grams without weights"
+        places, counts = torch.cat(self._places(text, self.rows(text))).unique(return_counts=True)
+        counts, places = counts[places >= 0], places[places >= 0]
+        sentences, rows = places // len(self.weights), places % len(self.weights)
+        values = (1 + counts.to(self.weights.dtype).log()) * self.weights[rows]
+        squares_B = values.new_zeros(text.layout.sentences).index_add(0, sentences, values.square())
+        return sentences, rows, values / squares_B.clamp(min=1e-12).sqrt()[sentences]
+
+    def _places(self, text: Packed, rows: Sequence[Int[Tensor, "N"]]) -> list[Int[Tensor, "N"]]:
+        """Return a number for each row of each text; -1 where an n-gram would begin before its text."""
+        layout, size = text.layout, len(self.embedding.weight) + (0 if self.hashed is None else len(self.hashed.weight))
+        first_N = layout.scatter // max(layout.bound, 1) * size
+        return [
+            (first_N + rows_N).masked_fill(layout.positions < length - 1, -1)
+            for length, rows_N in enumerate(rows, start=1)
+        ]
 
 
 def hash_ngrams(tokens_N: Int[Tensor, "N"], longest: int, buckets: int) -> list[Int[Tensor, "N"]]:

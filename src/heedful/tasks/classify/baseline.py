@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -24,34 +23,11 @@ from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
 from heedful.nn.layers.ngrams import hash_ngrams
 from heedful.packed import Layout
+from heedful.tasks.classify.regression import Features, minimise
 
 MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances
 _MOST_TOKENS: Final = 1_000  # of a text
 _BUCKETS: Final = 2**18
-_INVERSE_STRENGTH: Final = 10.0  # of the L2 penalty, as scikit-learn's C
-_ITERATIONS: Final = 50
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """A sparse matrix X of texts x features: its values in the order of rows."""
-
-    rows: int
-    text: Int[Tensor, "V"]  # row of each value
-    feature: Int[Tensor, "V"]  # column of each value
-    value: Float[Tensor, "V"]
-
-    def times(self, weights_JC: Float[Tensor, "J C"]) -> Float[Tensor, "B C"]:
-        """Return X W."""
-        if not len(self.value):
-            return weights_JC.new_zeros(self.rows, weights_JC.shape[1])
-        starts = torch.searchsorted(self.text, torch.arange(self.rows))
-        return F.embedding_bag(self.feature, weights_JC, starts, mode="sum", per_sample_weights=self.value)
-
-    def transposed(self, columns: int) -> "Features":
-        """Return X^T."""
-        order = self.feature.argsort(stable=True)
-        return Features(columns, self.feature[order], self.text[order], self.value[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,24 +50,7 @@ class NgramRegression:
         rarity = (np.log((1 + len(texts)) / (1 + counts)) + 1).astype(np.float32)
         start = cls(known, rarity, torch.zeros(len(known), classes), torch.zeros(classes))
         x, true_BC = start.features(texts), torch.from_numpy(mark_classes(labels, classes)).float()
-        turned = x.transposed(len(known))
-        penalty = 1 / (_INVERSE_STRENGTH * len(texts))
-        parameters = [start.weights_JC, start.bias_C]
-        optimizer = torch.optim.LBFGS(
-            parameters, max_iter=_ITERATIONS, history_size=6, line_search_fn="strong_wolfe", tolerance_grad=1e-5
-        )
-
-        def loss() -> float:
-            with torch.no_grad():
-                scores_BC = x.times(start.weights_JC) + start.bias_C
-                guess_BC = scores_BC.sigmoid() if several else scores_BC.softmax(1)
-                errors_BC = (guess_BC - true_BC) / len(texts)
-                start.weights_JC.grad = turned.times(errors_BC) + penalty * start.weights_JC
-                start.bias_C.grad = errors_BC.sum(0)
-                mean = class_loss(scores_BC, true_BC.numpy().astype(bool), several)
-                return mean + penalty / 2 * float(start.weights_JC.square().sum())
-
-        optimizer.step(loss)
+        minimise(x, true_BC, start.weights_JC, start.bias_C, several)
         return start
 
     def features(self, texts: Sequence[NDArray[np.int64]]) -> Features:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
@@ -25,7 +26,9 @@ from heedful.data.prepare.texts import prepare_texts
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
+from heedful.nn.layers.ngrams import NgramBag
 from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
+from heedful.tasks.classify.first_weights import set_first_weights
 from heedful.tasks.classify.model import TextClassifier, read_classifier
 from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
@@ -55,6 +58,14 @@ class ClassifyTask:
         )
         say(listed_classes(prepared))
         return prepared
+
+    def set_weights(self, network: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
+        """Begin a bag of n-grams with rarities and the solution of a regression, if the recipe says so."""
+        encoder = getattr(network, "encoder", None)
+        if isinstance(network, Classifier) and isinstance(encoder, NgramBag) and encoder.weights is not None:
+            collator = collator_of(recipe, len(prepared.vocabularies.labels))
+            several = classifier_model(recipe).labels == "several"
+            set_first_weights(network, encoder, collator, prepared.train, several)
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
         """Make the objective that training minimises."""

@@ -1,11 +1,14 @@
 """Bags of n-grams: their definition, token by token, and what they must not depend on."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.ngrams import NgramBag, hash_ngrams
+from heedful.nn.layers.pooling import MeanPool
 from heedful.packed import Packed
 
 BUCKETS, WIDTH = 11, 4
@@ -61,3 +64,40 @@ def test_n_grams_that_were_never_trained_add_nothing() -> None:
     assert torch.equal(
         model(Packed.of(TEXTS)).values, model.embedding(Packed.of(TEXTS).values, Packed.of(TEXTS).layout)
     )
+
+
+def tf_idf(model: NgramBag, text: list[int]) -> Tensor:
+    """The vector of a text by its definition, n-gram by n-gram."""
+    assert model.hashed is not None
+    assert model.weights is not None
+    rows = list(text)
+    for length in range(2, model.longest + 1):
+        rows += [10 + row_of(text[end - length : end]) for end in range(length, len(text) + 1)]
+    table = torch.cat([model.embedding.weight, model.hashed.weight])
+    weights = {row: (1 + math.log(rows.count(row))) * float(model.weights[row]) for row in rows}
+    length_of_all = math.sqrt(sum(weight**2 for weight in weights.values()))
+    return torch.stack([weight / length_of_all * table[row] for row, weight in weights.items()]).sum(0)
+
+
+@pytest.mark.parametrize("longest", [2, 3])
+@torch.no_grad()
+def test_with_weights_the_mean_of_a_text_is_that_of_tf_idf(longest: int) -> None:
+    torch.manual_seed(1)
+    model = NgramBag(_embedding(10), _embedding(BUCKETS), longest, weighted=True)
+    assert model.hashed is not None
+    assert model.weights is not None
+    nn.init.normal_(model.hashed.weight)
+    nn.init.uniform_(model.weights, 0.5, 2)
+    text = Packed.of(TEXTS)
+    vectors = MeanPool()(model(text).values, text.layout)
+    assert torch.allclose(vectors, torch.stack([tf_idf(model, each) for each in TEXTS]), atol=1e-5)
+
+
+def test_n_grams_are_counted_once_per_text() -> None:
+    model = NgramBag(_embedding(10), _embedding(BUCKETS), 2, weighted=True)
+    counts = model.count_texts(Packed.of(TEXTS))
+    expected = torch.zeros(10 + BUCKETS, dtype=torch.int64)
+    for text in TEXTS:
+        for row in {*text, *(10 + row_of(text[end - 2 : end]) for end in range(2, len(text) + 1))}:
+            expected[row] += 1
+    assert torch.equal(counts, expected)

@@ -12,6 +12,7 @@ from heedful.data.token_store import TokenStore
 from heedful.runs.run import RunObserver
 from heedful.tasks.classify import baseline
 from heedful.tasks.classify.baseline import Baseline, NgramRegression
+from heedful.tasks.classify.regression import choose_strength
 from heedful.training.checkpoints import Position
 
 GOOD, BAD, SHARED = 10, 20, 30
@@ -53,7 +54,8 @@ def test_its_weights_minimise_the_loss_with_an_l2_penalty(several: bool) -> None
         if several
         else F.cross_entropy(scores, true, reduction="sum")
     )
-    (loss / 40 + weights.square().sum() / (2 * 10 * 40)).backward()
+    strength = choose_strength(model.features(rows), true, len(model.known), several)
+    (loss / 40 + weights.square().sum() / (2 * strength * 40)).backward()
     assert weights.grad is not None
     assert bias.grad is not None
     assert weights.grad.abs().max() < 1e-4

@@ -1,6 +1,6 @@
 """`heedful config show`: a resolved recipe as TOML, with the keys that it does not set as comments."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from heedful.config.corpora.corpus import Corpus
@@ -20,7 +20,23 @@ def commented_toml(recipe: Recipe, taken_over: Collection[str] = ()) -> str:
     What does not apply to the recipe's task is left out. `taken_over` are keys and tables whose defaults are not those
     of the schema, as they come from a model that is not at hand.
     """
-    return "\n\n".join(_table(recipe, "", recipe.rules, taken_over)) + "\n"
+    lines = "\n\n".join(_table(recipe, "", recipe.rules, taken_over)).split("\n")
+    return "\n".join(_with_origins(lines, recipe)) + "\n"
+
+
+def _with_origins(lines: Sequence[str], recipe: Recipe) -> Iterator[str]:
+    """Mark the keys that follow the run."""
+    followed, table = recipe.followed, ""
+    for line in lines:
+        table = line.strip("[]") if line.startswith("[") else table
+        key, is_key, _ = line.partition(" = ")
+        path = f"{table}.{key}" if table else key
+        own = (
+            followed is not None
+            and is_key
+            and any(path == each or path.startswith(f"{each}.") for each in followed.keys)
+        )
+        yield f"{line}  # default for {followed.corpus or 'this run'}" if followed and own else line
 
 
 def _table(section: Section, name: str, rules: TaskRules, taken_over: Collection[str]) -> list[str]:

@@ -1,0 +1,82 @@
+"""First weights of a bag of n-grams from its training texts: rarities, and the solution of logistic regression."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.data.batches.texts import AnyTextCollator, TextBatch
+from heedful.data.epochs.plan import spread
+from heedful.data.token_store import TokenStore
+from heedful.metrics.classification import mark_classes
+from heedful.models.networks import Classifier
+from heedful.nn.layers.ngrams import NgramBag
+from heedful.nn.layers.pooling import MeanPool
+from heedful.packed import Packed
+from heedful.tasks.classify.regression import Features, minimise
+
+_MOST_TEXTS: Final = 20_000  # of more, this number at equal distances is read
+_TOGETHER: Final = 256
+
+
+def set_first_weights(
+    network: Classifier, bag: NgramBag, collator: AnyTextCollator, stores: Sequence[TokenStore], several: bool
+) -> None:
+    """Set the weights of n-grams to their rarity and, where they can hold it, vectors to a regression's solution."""
+    batches = list(_batches(collator, stores))
+    _set_rarity(bag, batches)
+    width, classes = network.output.in_features, network.output.out_features
+    if isinstance(network.pooled.pool, MeanPool) and classes <= width and len(bag.embedding.weight[0]) == width:
+        _set_solution(network, bag, batches, several)
+
+
+def _batches(collator: AnyTextCollator, stores: Sequence[TokenStore]) -> Iterator[TextBatch]:
+    rows = spread(_MOST_TEXTS, sum(map(len, stores)))
+    for some in np.array_split(rows, -(-len(rows) // _TOGETHER)):
+        yield collator.batch(stores, some)
+
+
+def _packed(batch: TextBatch) -> Packed:
+    assert isinstance(batch.text, Packed), "a bag reads plain texts"
+    return batch.text
+
+
+@torch.no_grad()
+def _set_rarity(bag: NgramBag, batches: Sequence[TextBatch]) -> None:
+    """Set the weights of n-grams to log((1 + texts) / (1 + texts with the n-gram)) + 1; 0 without such a text."""
+    assert bag.weights is not None, "a bag without weights"
+    texts, device = sum(batch.sentences for batch in batches), bag.weights.device
+    counts_J = torch.zeros(len(bag.weights), device=device)
+    for batch in batches:
+        counts_J += bag.count_texts(_packed(batch).to(device))
+    rarity_J = ((1 + texts) / (1 + counts_J)).log() + 1
+    bag.weights.copy_(rarity_J.masked_fill(counts_J == 0, 0))
+
+
+@torch.no_grad()
+def _set_solution(network: Classifier, bag: NgramBag, batches: Sequence[TextBatch], several: bool) -> None:
+    """Let the first values of vectors be the scores of classes: output = [1 0], and vectors = [W 0]."""
+    classes, device = network.output.out_features, network.output.weight.device
+    parts = [[part.cpu() for part in bag.features(_packed(batch).to(device))] for batch in batches]
+    starts = np.cumsum([0, *(batch.sentences for batch in batches)])
+    text = torch.cat([part[0] + int(start) for part, start in zip(parts, starts[:-1], strict=True)])
+    x = Features(int(starts[-1]), text, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts]))
+    labels = [of_text for batch in batches for of_text in batch.labels_of_rows()]
+    true_BC = torch.from_numpy(mark_classes(labels, classes)).float()
+    assert bag.weights is not None
+    weights_JC, bias_C = torch.zeros(len(bag.weights), classes), torch.zeros(classes)
+    minimise(x, true_BC, weights_JC, bias_C, several)
+    tokens = len(bag.embedding.weight)
+    for table, rows_JC in ((bag.embedding, weights_JC[:tokens]), (bag.hashed, weights_JC[tokens:])):
+        if table is not None:
+            _put(table.weight, rows_JC)
+    _put(network.output.weight, torch.eye(classes))
+    assert network.output.bias is not None
+    network.output.bias.copy_(bias_C)
+
+
+def _put(weight: Tensor, values: Tensor) -> None:
+    """Replace the first columns of a matrix."""
+    weight[:, : values.shape[1]] = values.to(weight)

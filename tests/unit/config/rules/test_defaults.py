@@ -1,0 +1,124 @@
+"""Defaults that follow the run: which keys they decide, and which recipes they leave alone."""
+
+from typing import Any
+
+import pytest
+
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.reading.load import load_recipe
+from heedful.config.reading.shipped_recipes import shipped_recipes
+from heedful.config.recipe import Recipe
+from heedful.config.rules.defaults import LITTLE, RULES, CorpusFacts, decide
+
+TEXTS = {"train": {"tsv": "a.tsv", "label": 1, "text": 2}}
+PAIRS = {"train": {"source": "a.en", "target": "a.de"}}
+FEW, MANY = CorpusFacts(2000, 2000 * 40, 2), CorpusFacts(LITTLE, LITTLE * 40, 2)
+
+
+def recipe(data: dict[str, Any] = TEXTS, **tables: Any) -> Recipe:
+    model = {} if data is PAIRS else {"model": {"family": "classifier"}}
+    return load_recipe({"data": data, **model, **tables})
+
+
+def followed(said: Recipe, facts: CorpusFacts | None = FEW) -> Recipe:
+    return load_recipe(said, dict(decide(said, facts)))
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_shipped_recipes_keep_their_values(name: str) -> None:
+    shipped = load_recipe(name)
+    for facts in (FEW, MANY, None):
+        assert decide(shipped, facts) == {}
+
+
+def test_a_classifier_of_few_texts_is_a_bag_of_n_grams() -> None:
+    made = followed(recipe())
+    assert made.model.encoder.family == "bag"  # type: ignore[union-attr]
+    assert made.data.lowercase
+    assert made.train.schedule.kind == "linear"
+    many = decide(recipe(), MANY)
+    assert "model.encoder" not in many
+
+
+def test_it_has_at_least_as_many_values_as_there_are_classes() -> None:
+    assert decide(recipe(), CorpusFacts(2000, 9, 50))["model.encoder"]["width"] == 50
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"model": {"family": "classifier", "encoder": {"family": "transformer", "preset": "small"}}},
+        {"model": {"family": "classifier", "pool": "max"}},
+        {"data": {"train": {"tsv": "a.tsv", "label": 1, "text": 2, "second": 3}}},
+    ],
+)
+def test_a_network_that_the_recipe_describes_or_that_reads_pairs_is_kept_and_regularised(said: dict[str, Any]) -> None:
+    made = followed(recipe(**said))
+    assert made.model.encoder.family == "transformer"  # type: ignore[union-attr]
+    assert made.model.encoder.dropout == 0.3  # type: ignore[union-attr]
+    assert made.train.schedule.kind == "cosine"
+    assert made.train.schedule.warmup <= made.train.steps / 10
+
+
+def test_no_key_that_the_recipe_sets_is_decided() -> None:
+    said = recipe(
+        data={**TEXTS, "lowercase": False, "batch_tokens": 777, "max_length": 99},
+        tokenizer={"kind": "byte_bpe", "size": 500},
+        train={"steps": 50, "optimizer": {"kind": "sgd"}, "validation": {"every": 7}},
+    )
+    made = followed(said)
+    assert (made.data.lowercase, made.data.batch_tokens, made.data.max_length) == (False, 777, 99)
+    assert made.tokenizer.size == 500
+    assert (made.train.steps, made.train.optimizer.kind, made.train.validation.every) == (50, "sgd", 7)
+
+
+def test_a_recipe_with_a_schedule_or_a_start_is_left_as_it_is() -> None:
+    constant = {"schedule": {"kind": "constant", "lr": 0.1}}
+    assert decide(recipe(train=constant), FEW) == {}
+    assert decide(recipe(train={"start_from": "runs/bert", "steps": 5}), FEW) == {}
+
+
+@pytest.mark.parametrize("steps", [1, 9, 500, 5000, 39_999])
+@pytest.mark.parametrize("data", [TEXTS, PAIRS])
+def test_the_warm_up_never_outlasts_the_run(steps: int, data: dict[str, Any]) -> None:
+    for facts in (FEW, MANY):
+        made = followed(recipe(data, train={"steps": steps}), facts)
+        assert made.train.schedule.warmup <= max(1, steps / 10)
+    noam = followed(recipe(data, train={"steps": steps, "schedule": {"kind": "noam"}}))
+    assert noam.train.schedule.warmup <= max(1, steps / 2)
+
+
+def test_a_shorter_warm_up_keeps_the_maximum_of_the_learning_rate() -> None:
+    for said in ({"steps": 500}, {"steps": 500, "schedule": {"kind": "noam"}}):
+        schedule = followed(recipe(PAIRS, train=said), MANY).train.schedule
+        assert schedule.kind == "noam"
+        assert schedule.warmup == 50
+        assert schedule.factor * schedule.warmup**-0.5 == pytest.approx(4000**-0.5, rel=1e-3)
+    inverse = followed(recipe(PAIRS, train={"steps": 500, "schedule": {"kind": "inverse_sqrt", "lr": 0.1}}))
+    assert inverse.train.schedule.warmup == 50
+
+
+@pytest.mark.parametrize(("rows", "pieces", "layers", "dropout"), [(2000, 1000, 2, 0.4), (10_000, 3000, 3, 0.3)])
+def test_a_translator_of_few_pairs_is_small(rows: int, pieces: int, layers: int, dropout: float) -> None:
+    made = followed(recipe(PAIRS), CorpusFacts(rows, rows * 35))
+    assert made.tokenizer.size == pieces
+    assert isinstance(made.model, TransformerModel)
+    assert (made.model.layers, made.model.dropout) == (layers, dropout)
+    assert 1500 <= made.train.steps <= 8000
+
+
+def test_a_large_corpus_keeps_the_defaults_of_the_tables() -> None:
+    assert decide(recipe(PAIRS), MANY) == {}
+
+
+def test_a_run_in_epochs_has_a_warm_up_of_a_tenth_of_its_updates() -> None:
+    made = followed(recipe(train={"epochs": 3}, model={"family": "classifier", "pool": "mean"}))
+    updates = 3 * 2000 * 12 / made.data.batch_tokens
+    assert made.train.epochs == 3
+    assert made.train.schedule.warmup == pytest.approx(updates / 10, abs=1)
+
+
+def test_every_rule_names_a_key_of_a_recipe() -> None:
+    keys = {rule.key for rule in RULES}
+    assert {key.split(".")[0] for key in keys} <= {"data", "tokenizer", "model", "train"}
+    assert any(decide(recipe(data), FEW).keys() & keys for data in (TEXTS, PAIRS))

@@ -1,0 +1,89 @@
+"""Defaults that follow the run, as a user meets them: counted, told, shown, saved, and kept by a resumed run."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import heedful
+from heedful.cli.main import run as command
+from heedful.config.reading.load import load_recipe
+from heedful.data.prepare.following import count_rows, told, with_followed_defaults, with_values_of
+from heedful.tasks.classify.model import load_classifier
+
+RECIPE = '[data]\ntrain = { tsv = "a.tsv", label = 1, text = 2 }\n[model]\nfamily = "classifier"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
+    rows = [
+        f"{('bad', 'good')[number % 2]}\tthe film was {('dull', 'great')[number % 2]} {number}\n"
+        for number in range(40)
+    ]
+    (tmp_path / "a.tsv").write_text("".join(rows))
+    (tmp_path / "my.toml").write_text(RECIPE)
+    return tmp_path
+
+
+def test_texts_letters_and_classes_are_counted(folder: Path) -> None:
+    facts = count_rows(load_recipe("my.toml"))
+    assert facts is not None
+    assert (facts.rows, facts.classes, facts.more) == (40, 2, False)
+    assert facts.characters == sum(len(line.split("\t")[1]) for line in (folder / "a.tsv").read_text().splitlines())
+
+
+def test_data_that_cannot_be_read_changes_nothing(folder: Path) -> None:
+    (folder / "a.tsv").unlink()
+    said = load_recipe("my.toml")
+    assert with_followed_defaults(said) is said
+
+
+def test_they_are_told_in_one_line(folder: Path) -> None:
+    line = told(with_followed_defaults(load_recipe("my.toml")))
+    assert line is not None
+    assert line.startswith(
+        'defaults for 40 texts: data.max_length = 1024, model.encoder = { family = "bag", width = 16, ngrams = 2, '
+    )
+    assert "train.steps = 20, " in line
+    assert told(load_recipe("my.toml")) is None
+
+
+def test_config_show_marks_them_and_the_result_is_the_same_recipe(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["config", "show", "my.toml"]) == 0
+    printed = capsys.readouterr().out
+    assert 'family = "bag"  # default for 40 texts' in printed
+    assert 'family = "classifier"\n' in printed
+    (folder / "shown.toml").write_text(printed)
+    resolved = with_followed_defaults(load_recipe("my.toml"))
+    assert load_recipe("shown.toml").model_dump() == resolved.model_dump()
+    assert with_followed_defaults(load_recipe("shown.toml")).followed is None
+
+
+def test_a_run_tells_and_saves_them_and_a_resumed_run_keeps_them(folder: Path) -> None:
+    small: dict[str, Any] = {"train.steps": 2, "train.checkpoint_every": 1, "train.device": "cpu"}
+    screen = StringIO()
+    run = heedful.train("my.toml", "run", small, console=Console(file=screen, width=1000))
+    assert "defaults for 40 texts: data.max_length = 1024" in screen.getvalue()
+    config = json.loads((run / "config.json").read_text())
+    assert config["defaults"]["for"] == "40 texts"
+    assert "model.encoder" in config["defaults"]["keys"]
+    assert config["recipe"]["model"]["encoder"]["family"] == "bag"
+    assert load_classifier(run).classify("the film was great 7").label == "good"
+    more = {**small, "train.steps": 3}
+    (folder / "a.tsv").write_text((folder / "a.tsv").read_text())
+    again = heedful.train("my.toml", "run", more, resume=True, quiet=True)
+    assert again.recipe.model == run.recipe.model
+    assert again.recipe.train.schedule == run.recipe.train.schedule
+
+
+def test_a_run_from_before_they_existed_resumes_with_what_it_had(folder: Path) -> None:
+    said = load_recipe("my.toml", {"train.steps": 9})
+    resumed = with_values_of(said, said)  # a run that began with the defaults of the tables
+    assert resumed.model_dump() == said.model_dump()
