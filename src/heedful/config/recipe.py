@@ -5,18 +5,30 @@ bounds. Where a table has a `kind` or a `family`, each value has its own class, 
 is an error.
 """
 
+from dataclasses import dataclass
 from typing import Self
 
 from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from heedful.config.checks import check_recipe
 from heedful.config.model.mixed import PairModel
-from heedful.config.rules.defaults import FollowedDefaults
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.translate import pair_model
 from heedful.config.tables import Tables
 from heedful.config.tasks import find_rules, from_outside
 from heedful.config.tokenizer import AnyTokenizer
+
+
+@dataclass(frozen=True)
+class FollowedDefaults:
+    """The keys of a recipe that follow its run, and the size of its corpus in words."""
+
+    keys: tuple[str, ...]
+    corpus: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return them for a bundle's config."""
+        return {"for": self.corpus, "keys": list(self.keys)}
 
 
 class Recipe(Tables):

@@ -5,10 +5,10 @@ from itertools import islice
 from typing import Any, Final
 
 from heedful.config.corpora.texts import RowTexts
+from heedful.config.reading.defaults import LITTLE, RULES, CorpusFacts, counts_rows, decide
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.toml import shown
-from heedful.config.recipe import Recipe
-from heedful.config.rules.defaults import LITTLE, RULES, CorpusFacts, FollowedDefaults, counts_rows, decide
+from heedful.config.recipe import FollowedDefaults, Recipe
 from heedful.config.section import Section
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from heedful.config.model.transformer import TransformerModel
+from heedful.config.reading.defaults import LITTLE, RULES, CorpusFacts, decide
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.config.recipe import Recipe
-from heedful.config.rules.defaults import LITTLE, RULES, CorpusFacts, decide
 
 TEXTS = {"train": {"tsv": "a.tsv", "label": 1, "text": 2}}
 PAIRS = {"train": {"source": "a.en", "target": "a.de"}}

@@ -38,18 +38,6 @@ class CorpusFacts:
         return f"{self.rows:,}{' or more' if self.more else ''}"
 
 
-@dataclass(frozen=True)
-class FollowedDefaults:
-    """The keys of a recipe that follow its run, and the size of its corpus in words."""
-
-    keys: tuple[str, ...]
-    corpus: str
-
-    def to_json(self) -> dict[str, object]:
-        """Return them for a bundle's config."""
-        return {"for": self.corpus, "keys": list(self.keys)}
-
-
 @dataclass
 class _Case:
     """A recipe, its corpus, and what was decided so far."""
