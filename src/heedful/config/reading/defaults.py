@@ -259,8 +259,9 @@ def _two_digits(value: float) -> float:
 
 
 def follows_the_run(recipe: Tables) -> bool:
-    """Whether keys of a recipe are open that follow its run: it sets no schedule, and starts from no model."""
-    return not recipe.train.start_from and "schedule" not in recipe.train.model_fields_set
+    """Whether keys of a recipe are open that follow its run: it sets no schedule, and takes nothing from a model."""
+    train = recipe.train
+    return not train.start_from and train.distill is None and "schedule" not in train.model_fields_set
 
 
 def counts_rows(recipe: Tables) -> bool:
