@@ -18,6 +18,10 @@ fill a step, which the counts do not know of. Sequences are equally long: the be
 lstm, gru          `RecurrentStack`: one layer, one direction
 self_attention     `SelfAttention`: heads of 64, with its projections
 restricted         `SelfAttention` within a radius of 64 tokens, with its projections
+convolution        `Convolution` of 7 tokens, O(k n d^2)
+separable          `SeparableConvolution` of 7 tokens, O(k n d + n d^2)
+
+A path length is the number of layers, or of steps of a recurrence, that connect the first token with the last.
 attention_alone    the same without projections: q, k and v are given
 
 forward            without a graph, as when a model is used
@@ -52,6 +56,7 @@ from heedful.metrics.recorded_results import RESULTS, machine
 from heedful.nn.attention.backends import automatic
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.restricted import Restricted
+from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 from heedful.packed import Layout
 
@@ -59,8 +64,10 @@ NAME = "layer_cost"
 HEAD_WIDTH = 64
 RECURRENT: tuple[CellKind, ...] = ("lstm", "gru")
 ATTENTION = ("attention_alone", "self_attention")
-LAYERS = (*RECURRENT, *ATTENTION, "restricted")
+CONVOLUTIONS = {"convolution": Convolution, "separable": SeparableConvolution}
+LAYERS = (*RECURRENT, *ATTENTION, "restricted", *CONVOLUTIONS)
 RADIUS = 64
+KERNEL = 7
 GROWTH = (1024, 8192)  # tokens of one sequence
 PASSES = ("forward", "both")
 
@@ -137,12 +144,21 @@ def make_layer(name: str, width: int, length: int, tokens: int, device: torch.de
         backend = Restricted(RADIUS) if name == "restricted" else automatic
         attention = SelfAttention(width, heads, backend=backend).to(device)
         return Layer(lambda: attention(x, layout), with_weights(x, attention))
+    if name in CONVOLUTIONS:
+        convolution = CONVOLUTIONS[name](width, KERNEL).to(device)
+        return Layer(lambda: convolution(x, layout), with_weights(x, convolution))
     stack = RecurrentStack(next(kind for kind in RECURRENT if kind == name), width, width).to(device)
     return Layer(lambda: stack(x, layout)[0], with_weights(x, stack))
 
 
 def with_weights(x: Tensor, module: nn.Module) -> tuple[Tensor, ...]:
     return x, *module.parameters()
+
+
+def path_length(name: str, length: int) -> int:
+    """The layers, or steps of a recurrence, between the first and the last of n tokens."""
+    reach = {"restricted": RADIUS, **dict.fromkeys(CONVOLUTIONS, KERNEL // 2), **dict.fromkeys(RECURRENT, 1)}
+    return -(-(length - 1) // reach[name]) if name in reach else 1
 
 
 # --- times ------------------------------------------------------------------------------------------------------------
@@ -297,6 +313,7 @@ def section_of(curves: Mapping[int, Any], comparisons: Sequence[Comparison], sca
         "threads": torch.get_num_threads(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "tokens": scale.tokens,
+        "path_lengths": {name: {n: path_length(name, n) for n in scale.lengths} for name in LAYERS},
         "milliseconds": curves,  # by width, pass, layer and length
         "crossings": {
             one.key: {"measured": one.measured, "counted": one.counted, "table": one.width} for one in comparisons
@@ -320,7 +337,8 @@ def main() -> None:
     curves = {width: measure(width, scale, device) for width in scale.widths}
     comparisons = [one for width, times in curves.items() for one in compare(width, times)]
     show(comparisons, scale)
-    print()
+    longest = scale.lengths[-1]
+    print(f"\nPath lengths at {longest:,}:", *(f"{name} {path_length(name, longest):,}" for name in LAYERS), sep="  ")
     grown = growth(scale.widths[0], scale, device, (256, 2048) if options.tiny else GROWTH)
     if options.tiny:
         return

@@ -42,6 +42,7 @@ TRANSFORMERS: dict[str, Options] = {
     "tfixup-swiglu": {"norm": "tfixup", "activation": "swiglu", "tie": "decoder"},
     "deepnorm": {"norm": "deepnorm", "norm_kind": "rms", "decoder_layers": 3, "dropout_layers": 0.3},
     "explicit": {"backend": "explicit"},
+    "separable-encoder": {"encoder_layer": "separable", "kernel": 3, "norm": "pre"},
     "uneven-heads-radius": {
         "heads": 3,
         "key_width": 12,

@@ -8,13 +8,14 @@ included) in sentences of s_i and t_i, width E, inner width F, and V target piec
     output             2 m E V
 
 where g = 2, or 3 with SwiGLU. With G heads of keys and values for H heads of queries, the products that project keys
-and values count G / H times. Relative positions up to a distance k add 4 n (2k + 1) E to an encoder block, and
-4 m (2k + 1) E to a decoder block. Where `key_width` or `value_width` is set, products with queries and keys, or with
-values, count in proportion to it. With `attention_radius`, self-attention counts the pairs of tokens within it, on both
-sides, instead of all s_i^2. Attention's 4 E s t is the scores and the weighted sum of all heads; causal
-attention counts as a full square, as in torch's own counter. A training step costs three forward passes: for each
-product of the forward pass, the backward pass computes two, one for the input and one for the weights. Only matrix
-products count: norms, activations and the optimizer do not. Padding and recomputation are not counted either.
+and values count G / H times. Relative positions up to a distance k add 4 n (2k + 1) E to an encoder block, and 4 m (2k
++ 1) E to a decoder block. Where `key_width` or `value_width` is set, products with queries and keys, or with values,
+count in proportion to it. With `attention_radius`, self-attention counts the pairs of tokens within it, on both sides,
+instead of all s_i^2. An encoder of convolutions of k tokens has 2 n k E^2 instead of attention's products, or 2 n E^2
+where they are separable. Attention's 4 E s t is the scores and the weighted sum of all heads; causal attention counts
+as a full square, as in torch's own counter. A training step costs three forward passes: for each product of the forward
+pass, the backward pass computes two, one for the input and one for the weights. Only matrix products count: norms,
+activations and the optimizer do not. Padding and recomputation are not counted either.
 
 A recurrent layer of width W over inputs of width I takes 2 n g W (I + W) in each direction, where g is the number of
 gates: 4 for an LSTM, 3 for a GRU, 1 for others. Its attention over a memory of width M takes 2 n M W for the keys, and
@@ -88,6 +89,11 @@ def _pairs_within(lengths: NDArray[np.float64], radius: int | None) -> float:
 
 
 def _encoder(model: TransformerModel, lengths: _Lengths) -> float:
+    if model.encoder_layer != "attention":
+        whole = model.encoder_layer == "convolution"
+        products = model.kernel * model.width**2 if whole else model.width**2
+        network = _inner_matrices(model) * model.width * model.inner
+        return model.layers * 2 * lengths.source * (products + network)
     heads = _Heads(model)
     projections = model.width * (heads.queries + heads.memory + heads.values)
     block = 2 * lengths.source * (projections + _position_wise(model)) + heads.pair * _pairs_within(

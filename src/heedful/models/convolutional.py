@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.nn.layers.causal_convolution import ConvolutionBlock
+from heedful.nn.layers.convolutions.causal import ConvolutionBlock
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.packed import Packed

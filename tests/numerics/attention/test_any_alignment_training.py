@@ -150,6 +150,8 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "key_width": ({}, {"key_width": 3}),
     "value_width": ({}, {"value_width": 5}),
     "attention_radius": ({}, {"attention_radius": 1}),
+    "encoder_layer": ({}, {"encoder_layer": "separable"}),
+    "kernel": ({"encoder_layer": "convolution"}, {"encoder_layer": "convolution", "kernel": 3}),
     "layers": ({}, {"layers": 2}),
     "decoder_layers": ({}, {"decoder_layers": 2}),
     "inner": ({}, {"inner": 9}),

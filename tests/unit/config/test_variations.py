@@ -26,6 +26,17 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
         'in `model`, `positions = "relative"` adds to the scores of all pairs of positions, which `attention_radius` '
         'does not compute: use `positions = "rope"` or "sinusoidal".'
     ),
+    "kernel = 3": (
+        "in `model`, `kernel` belongs to convolutions: leave it out, or set "
+        '`encoder_layer = "convolution"` or "separable".'
+    ),
+    "encoder_layer = 'separable'\nkernel = 4": (
+        "in `model`, `kernel` must be odd, to have a token in its middle, but is 4."
+    ),
+    "encoder_layer = 'convolution'\nnorm = 'deepnorm'": (
+        'in `model`, `norm = "deepnorm"` has constants for attention, but `encoder_layer` is "convolution": use '
+        '`norm = "pre"` or "rezero".'
+    ),
     "score_scale = true": (
         'in `model`, `score_scale` belongs to the alignments "general", "biased_general" and "activated_general": '
         "leave it out, or choose that."

@@ -18,6 +18,8 @@ CONFIGS: list[dict[str, Any]] = [
     {"positions": "alibi", "norm": "pre"},
     {"positions": "relative", "max_distance": 3},
     {"positions": "relative", "max_distance": 3, "key_width": 6, "value_width": 6},
+    {"encoder_layer": "convolution", "kernel": 3},
+    {"encoder_layer": "separable", "positions": "rope"},
     {"key_width": 5, "value_width": 12, "key_value_heads": 2, "backend": "explicit"},
 ]
 

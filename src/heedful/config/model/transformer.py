@@ -227,6 +227,13 @@ class TransformerModel(TransformerStack):
     """Defaults of the keys that define the shape, and of `dropout`."""
     decoder_layers: Layers | None = None
     """Number of blocks of the decoder; by default `layers`."""
+    encoder_layer: Literal["attention", "convolution", "separable"] = "attention"
+    """What connects the tokens of the source in each block of the encoder (Vaswani et al. 2017, table 1).
+
+    convolution: a matrix for each token around a token; separable: a factor for each column, then one matrix.
+    """
+    kernel: Annotated[int, Field(ge=1, le=1_001)] = 7
+    """Number of tokens that a convolution of the encoder sees, the token itself in their middle; an odd number."""
     tie: Tie = "all"
     """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""
     output_bias: bool = False
@@ -237,6 +244,24 @@ class TransformerModel(TransformerStack):
     The encoder counts the words of the source, and the decoder those that it has written, so that a parser knows which
     word comes next. Next to sinusoidal positions, each of the two has half of the width.
     """
+
+    @model_validator(mode="after")
+    def _convolutions_can_be(self) -> Self:
+        if self.encoder_layer == "attention":
+            if self._unusual("kernel"):
+                raise ValueError(
+                    '`kernel` belongs to convolutions: leave it out, or set `encoder_layer = "convolution"` or '
+                    '"separable"'
+                )
+            return self
+        if self.kernel % 2 == 0:
+            raise ValueError(f"`kernel` must be odd, to have a token in its middle, but is {self.kernel}")
+        if self.norm in ("tfixup", "deepnorm"):
+            raise ValueError(
+                f'`norm = "{self.norm}"` has constants for attention, but `encoder_layer` is "{self.encoder_layer}": '
+                'use `norm = "pre"` or "rezero"'
+            )
+        return self
 
     @model_validator(mode="after")
     def _words_can_be_counted(self) -> Self:

@@ -68,7 +68,8 @@ def scale_initial_weights(model: nn.Module) -> None:
     for block in model.modules():
         if not isinstance(block, EncoderBlock | DecoderBlock):
             continue
-        _scale_attention(block.attention, block.around_attention.gain)
+        if isinstance(block.attention, SelfAttention):
+            _scale_attention(block.attention, block.around_attention.gain)
         if isinstance(block, DecoderBlock) and block.cross is not None and block.around_cross is not None:
             _scale_attention(block.cross, block.around_cross.gain)
         _scale_network(block.network, block.around_network.gain)

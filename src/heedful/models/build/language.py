@@ -18,7 +18,7 @@ from heedful.models.convolutional import ConvolutionalLanguageModel
 from heedful.models.networks import LanguageModel
 from heedful.models.protocols import Decoder
 from heedful.nn.initialization import init_scaled, init_xavier
-from heedful.nn.layers.causal_convolution import ConvolutionBlock
+from heedful.nn.layers.convolutions.causal import ConvolutionBlock
 from heedful.nn.layers.embedding import Embedding, Output, make_table
 
 

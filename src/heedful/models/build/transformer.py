@@ -1,7 +1,7 @@
 """From a recipe's [model] table to the encoder and the decoder of a Transformer."""
 
 from collections.abc import Mapping
-from typing import Final, assert_never
+from typing import Final, assert_never, cast
 
 import torch
 from jaxtyping import Bool
@@ -26,6 +26,7 @@ from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
 from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary
 from heedful.nn.attention.restricted import Restricted
+from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.linear import LayerNorm, RMSNorm
@@ -142,7 +143,7 @@ def _embedding(
 
 
 def _encoder_block(config: TransformerBlocks, seed: int) -> EncoderBlock:
-    attention = _self_attention(config, causal=False, seed=seed)
+    attention = _encoder_layer(config, seed)
     scales = encoder_scales(config)
     return EncoderBlock(
         attention, _network(config), (_residual(config, scales), _residual(config, scales)), config.dropout_layers
@@ -155,6 +156,17 @@ def _decoder_block(config: TransformerBlocks, memory_width: int | None, seed: in
     scales = decoder_scales(config)
     residuals = [_residual(config, scales) for _ in range(2 if cross is None else 3)]
     return DecoderBlock(attention, cross, _network(config), residuals, config.dropout_layers)
+
+
+def _encoder_layer(config: TransformerBlocks, seed: int) -> SelfAttention | Convolution | SeparableConvolution:
+    """Make what connects the tokens of a source."""
+    match config.encoder_layer if isinstance(config, TransformerModel) else "attention":
+        case "convolution":
+            return Convolution(config.width, cast(TransformerModel, config).kernel, config.bias)
+        case "separable":
+            return SeparableConvolution(config.width, cast(TransformerModel, config).kernel, config.bias)
+        case _:
+            return _self_attention(config, causal=False, seed=seed)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from heedful.models.transformer.slots import Slots
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
 from heedful.nn.layers.dropout import LayerDrop
 from heedful.nn.layers.residual import Residual
 from heedful.packed import Layout, Packed
@@ -20,11 +21,14 @@ Memory = tuple[Tensor, Tensor | None]
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention, then a position-wise network, each inside a residual      Vaswani et al. 2017, 3.1"""
+    """Self-attention, then a position-wise network, each inside a residual      Vaswani et al. 2017, 3.1
+
+    A convolution may be in the place of attention.
+    """
 
     def __init__(
         self,
-        attention: SelfAttention,
+        attention: SelfAttention | Convolution | SeparableConvolution,
         network: nn.Module,
         residuals: tuple[Residual, Residual],
         dropout_layers: float = 0.0,

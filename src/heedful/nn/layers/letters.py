@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.nn.layers.convolutions.centred import shifted
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import MaxPool
-from heedful.packed import Layout, Packed
+from heedful.packed import Packed
 
 
 class ConvolutionalLetters(nn.Module):
@@ -35,16 +36,9 @@ class ConvolutionalLetters(nn.Module):
         x_NE = self.embedding(letters.values, layout)
         if not layout.tokens:
             return x_NE.new_zeros(layout.sentences, self.width)
-        seen = [_shifted(x_NE, layout, by) for by in range(-self.reach, self.reach + 1)]
+        seen = [shifted(x_NE, layout, by) for by in range(-self.reach, self.reach + 1)]
         y_NO: Tensor = self.project(torch.cat(seen, dim=1)).tanh()
         return self.pool(y_NO, layout)
-
-
-def _shifted(x_NE: Float[Tensor, "N E"], layout: Layout, by: int) -> Float[Tensor, "N E"]:
-    """Return x(t + by) of each letter; zeros where the word has no such letter."""
-    # In another word, and around the end of the batch, positions differ by something else.
-    inside_N = layout.positions.roll(-by) - layout.positions == by
-    return x_NE.roll(-by, dims=0).masked_fill(~inside_N.unsqueeze(1), 0)
 
 
 class LetterVectors(nn.Module):

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from heedful.nn.layers.causal_convolution import CausalConvolution, ConvolutionBlock
+from heedful.nn.layers.convolutions.causal import CausalConvolution, ConvolutionBlock
 from heedful.packed import Layout
 
 LENGTHS = [4, 1, 0, 6]

@@ -1,0 +1,1 @@
+"""Convolutions over packed sentences: causal ones, and those around each token."""
