@@ -157,8 +157,10 @@ def with_weights(x: Tensor, module: nn.Module) -> tuple[Tensor, ...]:
 
 def path_length(name: str, length: int) -> int:
     """The layers, or steps of a recurrence, between the first and the last of n tokens."""
-    reach = {"restricted": RADIUS, **dict.fromkeys(CONVOLUTIONS, KERNEL // 2), **dict.fromkeys(RECURRENT, 1)}
-    return -(-(length - 1) // reach[name]) if name in reach else 1
+    if name in ATTENTION:
+        return 1
+    reach = 1 if name in RECURRENT else RADIUS if name == "restricted" else KERNEL // 2
+    return -(-(length - 1) // reach)
 
 
 # --- times ------------------------------------------------------------------------------------------------------------

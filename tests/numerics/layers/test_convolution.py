@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import Tensor
 
 from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
 from heedful.packed import Layout
@@ -17,10 +18,10 @@ def test_a_token_sees_its_neighbours_in_its_sentence(
     torch.manual_seed(4)
     layer = kind(WIDTH, kernel).double()
     x = torch.randn(sum(LENGTHS), WIDTH, dtype=torch.float64, requires_grad=True)
-    rows = []
+    rows: list[Tensor] = []
     for sentence in x.split(LENGTHS):
         for t in range(len(sentence)):
-            y = layer.project.bias
+            y: Tensor = layer.project.bias
             for index, j in enumerate(range(-(kernel // 2), kernel // 2 + 1)):
                 if not 0 <= t + j < len(sentence):
                     continue
