@@ -31,7 +31,7 @@ def test_every_tokenizer_and_every_family_is_among_the_old_models() -> None:
         "reader", "tagger",
     }  # fmt: skip
     encoders = {recipe["model"]["encoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "classifier"}
-    assert encoders == {"transformer", "recurrent", "hierarchical", "bert", "language"}
+    assert encoders == {"transformer", "recurrent", "hierarchical", "bert", "language", "bag"}
     decoders = {recipe["model"]["decoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "language"}
     assert decoders == {"transformer", "recurrent"}
 

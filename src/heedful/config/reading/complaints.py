@@ -148,13 +148,13 @@ def _way_out(fault: _Fault) -> str:
     ours = our_key(fault.key)
     if ours and ours != fault.dotted:
         return f". Did you mean `{ours}`?"
-    if nearest(fault.key, keys):
+    elsewhere = paths_of_key(fault.key)
+    if nearest(fault.key, keys) and not elsewhere:
         return "." + suggestion(fault.key, keys)
     kinds = [kind for kind, sibling in fault.place.siblings.items() if fault.key in sibling.model_fields]
     mark = mark_of(fault.place.holder)
     if kinds and mark:
         return f", but of the {mark if len(kinds) == 1 else _SEVERAL[mark]} {', '.join(kinds)}."
-    elsewhere = paths_of_key(fault.key)
     if elsewhere:
         return f". Did you mean {' or '.join(f'`{path}`' for path in elsewhere)}?"
     return "." + suggestion(fault.key, keys)

@@ -23,7 +23,8 @@ from heedful.config.train.table import Average
         (
             "[decode]\nxyz = 1",
             "`decode.xyz` is not a key. Known: beam, length_penalty, length_penalty_kind, length_shift, "
-            "coverage, no_repeat, min_length, max_extra, max_source, batch_tokens.",
+            "coverage, no_repeat, min_length, max_extra, max_source, batch_tokens, mbr, "
+            "mbr_utility, mbr_temperature, mbr_min_p, mbr_seed.",
         ),
         (
             "[train.schedule]\nlr = 0.1",
