@@ -11,7 +11,7 @@ from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
 from heedful.config.tables import Tables
 
-_CUT_BEFORE: Final = ("tag", "fill", "generate", "answer")  # tasks whose windows and words refer to pieces
+_READ_WHOLE: Final = ("translate", "parse", "classify")  # tasks whose batches are whole texts
 
 
 def check_remedies(recipe: Tables, rules: TaskRules) -> None:
@@ -88,12 +88,15 @@ def _check_bpe_dropout(recipe: Tables, rules: TaskRules) -> None:
             f'`train.bpe_dropout` leaves out merges, which `tokenizer.kind = "{tokenizer.kind}"` does not have: use '
             '"bpe" or "byte_bpe", or leave it out'
         )
-    words = isinstance(recipe.model, ClassifierModel) and recipe.model.nested
-    if rules.name in _CUT_BEFORE or words:
-        which = "a hierarchical classifier" if words else rules.learner
+    if isinstance(recipe.model, ClassifierModel) and recipe.model.nested:
         raise ValueError(
-            f"`train.bpe_dropout` cuts whole texts anew in every epoch, but {which} reads parts of them that are "
-            "prepared once: leave it out"
+            "`train.bpe_dropout` cuts whole texts anew in every epoch, but a hierarchical classifier reads sentences "
+            "that are prepared once: leave it out"
+        )
+    if rules.name not in _READ_WHOLE:
+        raise ValueError(
+            f"`train.bpe_dropout` applies to translators, parsers and classifiers of texts, not to {rules.learner}: "
+            "leave it out"
         )
 
 

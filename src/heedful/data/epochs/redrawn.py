@@ -14,7 +14,6 @@ from heedful.data.epochs.plan import Indices
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 
 RowBatch = TypeVar("RowBatch", bound=Movable)
 Stores = Sequence[TokenStore]
@@ -88,8 +87,7 @@ def redraw_rows(feed: TrainingFeed[Any], recipe: Recipe, vocabularies: Vocabular
     share = recipe.train.bpe_dropout
     if not share:
         return feed
-    if not isinstance(feed, RowFeed):
-        raise UserError("`train.bpe_dropout` does not apply to the batches of this task: leave it out.")
+    assert isinstance(feed, RowFeed), "rules of tasks refuse others"
     sides: dict[str, AnyTokenizer | AnySide] = {"target": side_of(recipe.tokenizer, "target")}
     drawings: dict[str, Redrawing] = {}
     for name, tokenizer in vocabularies.tokenizers.items():
