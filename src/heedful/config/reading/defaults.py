@@ -133,6 +133,11 @@ def _power_of_two(value: float, least: int, most: int) -> int:
     return min(most, max(least, 1 << max(0, int(value)).bit_length() - 1 if value >= 1 else least))
 
 
+def _batch(case: _Case, updates: int) -> int:
+    """Return the tokens of a batch, of which an epoch has about `updates`; the longest text fits into it."""
+    return max(int(case.value("data.max_length")) + 1, _power_of_two(case.tokens / updates, 512, 4096))
+
+
 def _length_is_open(case: _Case) -> bool:
     return not case.sets("train.epochs") and (case.classifies or case.translates)
 
@@ -183,7 +188,7 @@ RULES: Final[Sequence[Rule]] = (
     Rule(
         "data.batch_tokens",
         lambda case: case.bag or _little_network(case),
-        lambda case: _power_of_two(case.tokens / 100, 512, 4096),
+        lambda case: _batch(case, updates=100),
     ),
     Rule("train.steps", lambda case: case.bag and _length_is_open(case), lambda case: max(20, case.updates(2))),
     Rule("train.steps", lambda case: _little_network(case) and _length_is_open(case), lambda case: case.updates(20)),
@@ -231,7 +236,7 @@ RULES: Final[Sequence[Rule]] = (
         lambda case: "pre",
     ),
     Rule("model.dropout", _little_translator, lambda case: 0.4 if case.facts.rows < 5000 else 0.3),
-    Rule("data.batch_tokens", _little_translator, lambda case: _power_of_two(case.tokens / 25, 512, 4096)),
+    Rule("data.batch_tokens", _little_translator, lambda case: _batch(case, updates=25)),
     Rule(
         "train.steps",
         lambda case: _little_translator(case) and _length_is_open(case),

@@ -56,7 +56,7 @@ def minimise(
 ) -> None:
     """Minimise the mean loss of X W + b with an L2 penalty on W; `weights_JC` and `bias_C` are changed in place."""
     strength = choose_strength(x, true_BC, len(weights_JC), several)
-    _minimise(x, true_BC, weights_JC, bias_C, several, strength, _ITERATIONS)
+    minimise_with(x, true_BC, weights_JC, bias_C, several, strength, _ITERATIONS)
 
 
 @torch.no_grad()
@@ -71,13 +71,14 @@ def choose_strength(x: Features, true_BC: Float[Tensor, "B C"], features: int, s
     weights_JC, bias_C = torch.zeros(features, true_BC.shape[1]), torch.zeros(true_BC.shape[1])
     losses = {}
     for strength in _INVERSE_STRENGTHS:  # each begins with the solution of a stronger penalty
-        _minimise(known, true_BC[tried & ~held], weights_JC, bias_C, several, strength, _TRIAL_ITERATIONS)
+        minimise_with(known, true_BC[tried & ~held], weights_JC, bias_C, several, strength, _TRIAL_ITERATIONS)
         scores_BC = asked.times(weights_JC) + bias_C
         losses[strength] = class_loss(scores_BC, true_BC[held].bool().numpy(), several)
     return min(losses, key=losses.__getitem__)
 
 
-def _minimise(
+@torch.no_grad()
+def minimise_with(
     x: Features,
     true_BC: Float[Tensor, "B C"],
     weights_JC: Float[Tensor, "J C"],
@@ -86,6 +87,7 @@ def _minimise(
     strength: float,
     iterations: int,
 ) -> None:
+    """Minimise the loss as `minimise` does, with this inverse strength of the penalty."""
     turned, texts = x.transposed(len(weights_JC)), len(true_BC)
     penalty, true = 1 / (strength * texts), true_BC.bool().numpy()
     optimizer = torch.optim.LBFGS(

@@ -122,3 +122,10 @@ def test_every_rule_names_a_key_of_a_recipe() -> None:
     keys = {rule.key for rule in RULES}
     assert {key.split(".")[0] for key in keys} <= {"data", "tokenizer", "model", "train"}
     assert any(decide(recipe(data), FEW).keys() & keys for data in (TEXTS, PAIRS))
+
+
+@pytest.mark.parametrize("data", [TEXTS, PAIRS])
+def test_the_longest_text_fits_into_a_batch(data: dict[str, Any]) -> None:
+    for longest in ({}, {"max_length": 3000}):
+        made = followed(recipe({**data, **longest}) if data is TEXTS else load_recipe({"data": {**data, **longest}}))
+        assert made.data.batch_tokens > made.data.max_length

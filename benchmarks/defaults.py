@@ -1,0 +1,151 @@
+"""The recipe that sets nothing but its data, with little data, against what a careful user would have.
+
+    python -m benchmarks.defaults --data DATA [--parts texts_500,pairs_2000] [--seeds 1,2,3] [--jobs 4]
+    python -m benchmarks.defaults --data DATA --tiny
+
+DATA holds the folders `imdb` (train.tsv.gz, test.tsv.gz: label, rating, review) and `tatoeba` (spa-eng.zip). A seed
+draws the training texts or pairs, and is that of training.
+
+texts_N   N reviews: the accuracy of the default classifier over that of logistic regression on tf-idf of words, or of
+          words and pairs of words, its penalty and its features chosen by cross-validation, on the same test reviews
+pairs_N   N pairs: BLEU of the default translator over that of the best of TUNED, chosen on validation pairs
+
+Records defaults.json: `ratio_500`, `ratio_2000`, `ratio_7000`, `ratio_pairs_2000` and `ratio_pairs_10000` (means over
+seeds); in `details` the scores of each seed. --tiny takes a few texts and steps, to see that it works, and records
+nothing. The parts of texts need no GPU.
+"""
+
+import argparse
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, Final
+
+from benchmarks import cells
+from benchmarks.detailed_results import Detailed, recorded, save
+from benchmarks.tfidf import cross_validated_accuracy
+
+import heedful
+from heedful.data.corpora.formats.lines import locate, read_lines
+from heedful.metrics.recorded_results import machine
+
+NAME: Final = "defaults"
+PARTS: Final = ("texts_500", "texts_2000", "texts_7000", "pairs_2000", "pairs_10000")
+TEST_TEXTS: Final = 5_000
+HELD_PAIRS: Final = 1_000  # for validation, and as many for the test
+TUNED: Final[Mapping[str, Mapping[str, Any]]] = {  # recipes of which the best on validation is the tuned one
+    f"{layers} layers, dropout {dropout}, {size} pieces": {
+        "tokenizer": {"kind": "byte_bpe", "size": size},
+        "model": {
+            "width": 128, "heads": 4, "layers": layers, "inner": 256, "norm": "pre", "dropout": dropout,
+        },
+        "train": {
+            "steps": 3000, "clip_norm": 1.0, "schedule": {"kind": "inverse_sqrt", "lr": 0.004, "warmup": 400},
+            "validation": {"every": 300, "metric": "bleu", "max_sentences": 300},
+        },
+    }
+    for layers, dropout, size in ((2, 0.3, 1000), (2, 0.4, 2000), (4, 0.3, 2000), (4, 0.4, 4000))
+}  # fmt: skip
+
+Rows = list[tuple[str, str]]
+
+
+class Cell(cells.Cell):
+    """A part with a seed."""
+
+    program = NAME
+
+    def measure(self) -> dict[str, Any]:
+        """Train by default, and what it is compared with."""
+        kind, _, count = self.part.partition("_")
+        size = 60 if self.options.tiny else int(count)
+        found = self._texts(size) if kind == "texts" else self._pairs(size)
+        return {**found, "ratio": found["score"] / max(found["other"], 1e-9), "machine": machine()}
+
+    def _texts(self, size: int) -> dict[str, Any]:
+        train, test = reviews(self.options.data, self.seed, size, 50 if self.options.tiny else TEST_TEXTS)
+        recipe = {"model": {"family": "classifier"}, "train": self._settings()}
+        run = heedful.train(recipe, self.folder / "run", self.options.set, train=train, quiet=True)
+        model: Any = run.model
+        score = model.evaluate(test).result.accuracy
+        return {"score": score, "other": cross_validated_accuracy(train, test)}
+
+    def _pairs(self, size: int) -> dict[str, Any]:
+        held = 20 if self.options.tiny else HELD_PAIRS
+        train, valid, test = pairs(self.options.data, self.seed, size, held)
+        scores = {}
+        asked: dict[str, Mapping[str, Any]] = {"default": {}, **TUNED}
+        for name, recipe in [*asked.items()][: 2 if self.options.tiny else None]:
+            table = {**recipe, "train": {**recipe.get("train", {}), **self._settings()}}
+            folder = self.folder / name.replace(" ", "").replace(",", "-")
+            run = heedful.train(table, folder, self.options.set, train=train, valid=valid, quiet=True)
+            model: Any = run.model
+            scores[name] = (_bleu(model, valid), _bleu(model, test))
+        best = max((name for name in scores if name != "default"), key=lambda name: scores[name][0])
+        return {"score": scores["default"][1], "other": scores[best][1], "tuned": best, "scores": scores}
+
+    def _settings(self) -> dict[str, Any]:
+        tiny = {"steps": 3, "device": "cpu", "precision": "float32"} if self.options.tiny else {}
+        return {"seed": self.seed, **tiny}
+
+
+def _bleu(model: Any, rows: Rows) -> float:
+    return next(float(score.value) for score in model.evaluate(rows).scores() if score.name == "bleu")
+
+
+def reviews(data: Path, seed: int, size: int, test: int) -> tuple[Rows, Rows]:
+    """Return training reviews that the seed draws, and test reviews that are always the same, with their labels."""
+
+    def read(name: str, drawn_by: int) -> Rows:
+        rows = [line.split("\t") for line in read_lines(locate(name, str(data / "imdb")))]
+        random.Random(drawn_by).shuffle(rows)
+        return [(row[2], row[0]) for row in rows]
+
+    return read("train.tsv.gz", seed)[:size], read("test.tsv.gz", 0)[:test]
+
+
+def pairs(data: Path, seed: int, size: int, held: int) -> tuple[Rows, Rows, Rows]:
+    """Return pairs for training, validation and test: no English sentence is in two of them."""
+    rows: dict[str, str] = {}
+    for line in read_lines(locate("spa-eng.zip:spa-eng/spa.txt", str(data / "tatoeba"))):
+        english, spanish, *_ = line.split("\t")
+        rows.setdefault(english, spanish)
+    order = sorted(rows)
+    random.Random(0).shuffle(order)
+    kept = order[2 * held :]
+    random.Random(seed).shuffle(kept)
+    parts = (kept[:size], order[:held], order[held : 2 * held])
+    train, valid, test = ([(english, rows[english]) for english in part] for part in parts)
+    return train, valid, test
+
+
+def summarise(
+    options: argparse.Namespace, asked: Sequence[Cell], seeds: Sequence[int], failed: Mapping[str, str]
+) -> dict[str, float]:
+    """Record what is known of all parts; return the figures."""
+    before = Detailed() if options.tiny else recorded(NAME, options.results)
+    figures, details = dict(before.figures), dict(before.details)
+    for part, found in cells.known_by_part(asked).items():
+        figure, values = f"ratio_{part.removeprefix('texts_')}", [one["ratio"] for one in found]
+        figures[figure] = round(mean(values), 4)
+        if len(values) > 1:
+            figures[f"{figure}_sd"] = round(stdev(values), 4)
+        details[part] = [dict(one) for one in found]
+    if not options.tiny:
+        save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
+    return figures
+
+
+def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
+    """Measure every cell that is not known yet; return an exit code."""
+    failed: dict[str, str] = {}
+    asked = [Cell(part, seed, options) for part in parts for seed in seeds]
+    cells.measure_cells(asked, options, failed, lambda: summarise(options, asked, seeds, failed))
+    return cells.show(summarise(options, asked, seeds, failed), failed)
+
+
+if __name__ == "__main__":
+    parser = cells.make_parser(__doc__, NAME, PARTS)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder of `imdb` and `tatoeba`")
+    cells.run_program(parser, PARTS, Cell, run)
