@@ -26,7 +26,8 @@ BERT = f'[model]\nfamily = "bert"\n{TINY}'
 CLASSIFIER = f"""[model]
 family = "classifier"
 encoder = {{ family = "recurrent", width = 8 }}
-{TINY[TINY.index("[train]") :]}"""
+{TINY[TINY.index("[train]") :]}schedule = {{ kind = "constant", lr = 0.001 }}
+"""  # with a schedule, defaults do not follow the size of the corpus
 HIERARCHICAL = CLASSIFIER.replace(
     '"recurrent", width = 8', '"hierarchical", words = { width = 8 }, sentences = { width = 8 }'
 )

@@ -12,6 +12,7 @@ from heedful.models.build.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.encoder import TransformerEncoder
+from heedful.nn.attention.multi_head import SelfAttention
 from heedful.packed import Packed
 
 N, M = 18, 6  # blocks of the encoder and of the decoder
@@ -46,6 +47,7 @@ def built(norm: str, **options: object) -> EncoderDecoder:
 
 def weights_of(block: EncoderBlock | DecoderBlock) -> dict[str, Tensor]:
     """All matrices of a block, one by one."""
+    assert isinstance(block.attention, SelfAttention)
     width = block.attention.output.weight.shape[0]
     q, k, v = block.attention.project.weight.split(width)
     found = {"q": q, "k": k, "v": v, "o": block.attention.output.weight}

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from heedful.config.corpora.corpus import Corpus
-from heedful.config.reading.describing.examples import EXAMPLES, TRAINING_CORPORA
+from heedful.config.reading.describing.examples import COMPANIONS, EXAMPLES, TRAINING_CORPORA
 from heedful.config.reading.describing.meanings import brief_meaning, kind_label, meaning_of
 from heedful.config.reading.outline import (
     MARKS,
@@ -111,11 +111,7 @@ class KeyEntry:
 
     def _near_default(self) -> Any:
         """Return another value than the default that its table takes too; the default if there is none."""
-        needed = {
-            key: tomllib.loads(f"{key} = {replace(self, path=f'{self.table}.{key}').example}")[key]
-            for key, field in self.holder.model_fields.items()
-            if field.is_required() or key == mark_of(self.holder)
-        }
+        needed = tomllib.loads("\n".join(self._beside()))
         for value in _neighbours(self.default, self.field.annotation):
             with suppress(ValidationError):
                 self.holder.model_validate({**needed, self.key: value})
@@ -125,15 +121,19 @@ class KeyEntry:
     @property
     def example_table(self) -> list[str]:
         """Lines of a recipe that set the key: its table, what chooses the kind of it, the keys it must have."""
-        chosen = mark_of(self.holder)
-        keys = [key for key, field in self.holder.model_fields.items() if field.is_required() or key == chosen]
-        lines = [
-            f"{key} = {replace(self, path=f'{self.table}.{key}').example}" for key in dict.fromkeys([*keys, self.key])
-        ]
+        lines = list(dict.fromkeys([*self._beside(), f"{self.key} = {self.example}"]))
         if issubclass(self.holder, Corpus):
             above, _, name = self.table.rpartition(".")
             return [f"[{above}]", f"{name} = {{ {', '.join(lines)} }}"]
         return [f"[{self.table}]", *lines] if self.table else [f"{self.key} = {self.example}"]
+
+    def _beside(self) -> list[str]:
+        """Return the lines that the key's table must have as well."""
+        chosen = mark_of(self.holder)
+        keys = [key for key, field in self.holder.model_fields.items() if field.is_required() or key == chosen]
+        lines = [f"{key} = {replace(self, path=f'{self.table}.{key}').example}" for key in keys if key != self.key]
+        named = (COMPANIONS.get(f"{base.__name__}.{self.key}") for base in self.holder.__mro__)
+        return [*lines, *(f"{key} = {value}" for key, value in filter(None, named))]
 
     @property
     def table(self) -> str:

@@ -9,6 +9,14 @@ TRAINING_CORPORA: Final[Mapping[str, str]] = {  # by task, where it is not `Data
     "generate": '{ text = "train.txt", documents = "file" }',
     "parse": '{ trees = "train.trees" }',
 }
+COMPANIONS: Final[Mapping[str, tuple[str, str]]] = {  # a key that must be set next to another, and its value
+    "Weighting.feature_map": ("alignment", '"kernel"'),
+    "Weighting.score_scale": ("alignment", '"general"'),
+    "Weighting.score_activation": ("alignment", '"deep"'),
+    "Weighting.score_depth": ("alignment", '"deep"'),
+    "Weighting.gate": ("distribution", '"de_attention"'),
+    "TransformerModel.kernel": ("encoder_layer", '"convolution"'),
+}
 EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Tables.task": '"translate"',
     "Tables.data": '{ train = { source = "train.en", target = "train.de" } }',
@@ -100,6 +108,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Tokenized.source": '"en"',
     "Tokenized.target": '"de"',
     "BothSides.target": '{ kind = "word", size = 20000 }',
+    "Weighting.score_activation": '"tanh"',
     "Attending.max_places": "257",
     "TransformerBlocks.key_value_heads": "2",
     "TransformerBlocks.key_width": "64",

@@ -9,7 +9,7 @@ from heedful.errors import UserError
 def test_a_key_that_is_a_name_or_a_table_is_explained_as_both() -> None:
     said = explain("model.pool")
     assert '  value     "first", "mean", "max", "last", "attention", "multi_dimensional" or a table\n' in said
-    assert '    alignment     "additive"  Function from the query and a token to a score.\n' in said
+    assert '    alignment         "additive"  Function from the query and a token to a score.\n' in said
 
 
 def test_a_key_is_explained_with_value_default_tasks_and_an_example() -> None:
