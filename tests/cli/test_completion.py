@@ -23,8 +23,8 @@ def script() -> str:
     [
         (["tra"], {"train", "translate"}),
         (["config", "ch"], {"check"}),
-        (["train", "demo-"], {"demo-en-es"}),
-        (["recipes", "show", "demo-"], {"demo-en-es"}),
+        (["train", "demo-"], {"demo-en-es", "demo-scenes"}),
+        (["recipes", "show", "demo-"], {"demo-en-es", "demo-scenes"}),
         (["translate", "runs/x", "--be"], {"--beam"}),
         (["-q", "train", "--res"], {"--resume"}),
         (["evaluate", "x", "--split", ""], {"valid", "test"}),

@@ -5,7 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from benchmarks.tagging import baseline, check, figures_of
+from benchmarks.tagging import baseline, check, figures_of, write_written
 from benchmarks.tree_columns import main, rows_of, write_columns
 
 from heedful.trees import read_tree
@@ -47,19 +47,26 @@ def test_the_baseline_is_the_usual_label_of_each_word(tmp_path: Path) -> None:
 
 
 def test_figures_are_means_over_seeds() -> None:
-    figures, details = figures_of("chunks", [{"f1": 0.9, "accuracy": 0.95}, {"f1": 0.92, "accuracy": 0.97}])
-    assert figures == {"chunk_f1": 0.91, "chunk_f1_sd": 0.0141}
+    found = [{"f1": 0.9, "f1_written": 0.93, "accuracy": 0.95}, {"f1": 0.92, "f1_written": 0.95, "accuracy": 0.97}]
+    figures, details = figures_of("chunks", found)
+    assert figures == {"chunk_f1": 0.91, "chunk_f1_sd": 0.0141, "chunk_f1_written": 0.94}
     assert len(details["chunks"]) == 2
     assert figures_of("cost", [{"crf_cost": 0.8}])[0] == {"crf_cost": 0.8}
 
 
+def test_sentences_whose_words_the_corpus_withholds_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "test.conll").write_text("a X\nb Y\n\n_ X\n__ Y\n\nc_ Z\n")
+    write_written(tmp_path)
+    assert (tmp_path / "written.conll").read_text() == "a X\nb Y\n\nc_ Z\n"
+
+
 def test_a_part_that_starts_from_bert_asks_for_one() -> None:
-    nothing = Namespace(bert=None, wikitext=None)
+    nothing = Namespace(bert=None, texts=None)
     assert check(nothing, ["speech", "chunks", "cost"]) is None
     assert check(nothing, ["speech_bert"]) == (
-        "--bert or --wikitext: say which BERT speech_bert starts from, or leave the part out of --parts"
+        "--bert or --texts: say which BERT speech_bert starts from, or leave the part out of --parts"
     )
-    assert check(Namespace(bert=Path("bert"), wikitext=None), ["speech_bert"]) is None
+    assert check(Namespace(bert=Path("bert"), texts=None), ["speech_bert"]) is None
 
 
 def test_a_line_that_is_not_a_tree_is_named(tmp_path: Path) -> None:

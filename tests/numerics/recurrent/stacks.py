@@ -11,6 +11,7 @@ from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 WIDE, WIDTH = 5, 4  # of inputs and of states
 ALL: tuple[CellKind, ...] = get_args(CellKind)
 kinds = pytest.mark.parametrize("kind", ALL)
+library_kinds = pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "gru_paper"])  # which torch has
 shapes = pytest.mark.parametrize(
     ("layers", "bidirectional"),
     [(1, False), (1, True), (3, False), (2, True)],

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, shapes, stack_of
+from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_kinds, shapes, stack_of
 from torch import Tensor, nn
 
 from heedful.nn.recurrent.cells import RecurrentState
@@ -57,7 +57,7 @@ def scalar(y: Tensor, last: RecurrentState) -> Tensor:
     return (read * torch.linspace(-1, 1, len(read), dtype=read.dtype)).sum()
 
 
-@kinds
+@library_kinds
 @shapes
 @given(lengths=some_lengths, seed=st.integers(0, 2**16))
 @example(lengths=[1], seed=0)
@@ -92,7 +92,7 @@ def test_a_stack_equals_the_library_sentence_by_sentence(
             assert close(found, known)
 
 
-@kinds
+@library_kinds
 def test_the_loop_of_cells_and_the_library_are_chosen_as_stated(
     kind: CellKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:

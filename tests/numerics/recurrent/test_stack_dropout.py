@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 import torch
-from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, stack_of
+from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_kinds, stack_of
 from torch import Tensor, nn
 
 from heedful.nn.recurrent.cells import RecurrentState, StackedCells, VariationalDropout
@@ -64,7 +64,7 @@ def test_variational_cells_keep_their_masks_from_step_to_step() -> None:
     assert not torch.equal(first, stack.cells(3, x).step(x, state)[0])
 
 
-@kinds
+@library_kinds
 def test_a_variational_stack_equals_a_loop_with_its_masks(kind: CellKind, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every layer's inputs and every state before its product, in both directions; never the leak of a GRU."""
     stack = stack_of(kind, layers=2, bidirectional=True, dropout=0.4, variational=True)

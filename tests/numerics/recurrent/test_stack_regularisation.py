@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 import torch
-from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, stack_of
+from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_kinds, stack_of
 from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Embedding
@@ -22,7 +22,7 @@ def x_of(tokens: int) -> Tensor:
 # --- the last width ---------------------------------------------------------------------------------------------------
 
 
-@kinds
+@library_kinds
 @pytest.mark.parametrize("last", [NARROW, WIDTH + 3])
 def test_a_last_layer_of_another_width_reads_the_layer_below_it(kind: CellKind, last: int) -> None:
     stack = stack_of(kind, layers=3, last_width=last)
