@@ -19,7 +19,7 @@ from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.token_store import TokenStore
-from heedful.models.build.network import build_model
+from heedful.models.build.network import build_model, build_network
 from heedful.models.bundle import read_bundle
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.runs.training_run import train
@@ -119,8 +119,7 @@ def test_a_run_in_two_halves_ends_with_the_bits_of_a_whole_one_and_is_read_as_it
     assert (halves / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     bundle = read_bundle(whole)
     assert bundle.recipe.model == make(any_family, 2).model
-    sizes = bundle.vocabularies["source"].size, bundle.vocabularies["target"].size
-    fresh = build_model(bundle.recipe.pair_model, *sizes)
+    fresh = build_network(bundle.recipe.model, bundle.vocabularies)
     fresh.load_state_dict(bundle.model.state_dict())
     batch = one_batch()
     assert torch.equal(NextToken(0.1)(fresh.eval(), batch).loss, NextToken(0.1)(bundle.model.eval(), batch).loss)

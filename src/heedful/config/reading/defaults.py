@@ -47,16 +47,8 @@ class _Case:
     decided: dict[str, Any] = field(default_factory=dict)
 
     def sets(self, path: str) -> bool:
-        """Whether the recipe sets a key; the dropout of a preset is not set."""
-        table: Any = self.recipe
-        for key in path.split("."):
-            if key not in getattr(table, "model_fields_set", ()):
-                return False
-            preset = TRANSFORMER_PRESETS.get(getattr(table, "preset", None) or "", {})
-            if key == "dropout" and preset.get(key) == table.dropout:
-                return False
-            table = getattr(table, key)
-        return True
+        """Whether the recipe sets a key."""
+        return is_set(self.recipe, path)
 
     def value(self, path: str) -> Any:
         """Return the value of a key: what was decided, or what the recipe has."""
@@ -261,6 +253,19 @@ RULES: Final[Sequence[Rule]] = (
 
 def _two_digits(value: float) -> float:
     return float(f"{value:.2g}")
+
+
+def is_set(recipe: Tables, path: str) -> bool:
+    """Whether a recipe sets a key; the dropout of a preset is not set."""
+    table: Any = recipe
+    for key in path.split("."):
+        if key not in getattr(table, "model_fields_set", ()):
+            return False
+        preset = TRANSFORMER_PRESETS.get(getattr(table, "preset", None) or "", {})
+        if key == "dropout" and preset.get(key) == table.dropout:
+            return False
+        table = getattr(table, key)
+    return True
 
 
 def follows_the_run(recipe: Tables) -> bool:

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from heedful.config.corpora.texts import RowTexts
-from heedful.config.reading.defaults import LITTLE, RULES, CorpusFacts, counts_rows, decide
+from heedful.config.reading.defaults import LITTLE, RULES, CorpusFacts, counts_rows, decide, is_set
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import FollowedDefaults, Recipe
@@ -37,7 +37,7 @@ def with_values_of(recipe: Recipe, run: Recipe) -> Recipe:
     """Return the recipe of a run that is resumed: keys that follow a run have the values that it began with."""
     if recipe.train.start_from:
         return recipe
-    values = {rule.key: _value(run, rule.key) for rule in RULES if not _is_set(recipe, rule.key)}
+    values = {rule.key: _value(run, rule.key) for rule in RULES if not is_set(recipe, rule.key)}
     taken = {key: value for key, value in values.items() if value is not None}
     if recipe.train.schedule.kind == run.train.schedule.kind and "schedule" in recipe.train.model_fields_set:
         own = recipe.train.schedule.model_fields_set
@@ -87,12 +87,3 @@ def _value(recipe: Recipe, key: str, whole: bool = True) -> Any:
     if isinstance(found, Section):
         return found.model_dump(mode="json", exclude_none=True, exclude_unset=not whole)
     return found
-
-
-def _is_set(recipe: Recipe, key: str) -> bool:
-    table: Any = recipe
-    for part in key.split("."):
-        if part not in getattr(table, "model_fields_set", ()):
-            return False
-        table = getattr(table, part)
-    return True

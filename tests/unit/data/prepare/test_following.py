@@ -87,3 +87,14 @@ def test_a_run_from_before_they_existed_resumes_with_what_it_had(folder: Path) -
     said = load_recipe("my.toml", {"train.steps": 9})
     resumed = with_values_of(said, said)  # a run that began with the defaults of the tables
     assert resumed.model_dump() == said.model_dump()
+
+
+def test_a_run_whose_preset_has_another_dropout_resumes_with_its_own(folder: Path) -> None:
+    (folder / "a.en").write_text("a dog\n" * 30)
+    (folder / "translate.toml").write_text(
+        '[data]\ntrain = { source = "a.en", target = "a.en" }\n[model]\npreset = "small"\n[train]\nsteps = 9\n'
+    )
+    said = load_recipe("translate.toml")
+    run = with_followed_defaults(said)
+    assert said.model != run.model
+    assert with_values_of(said, run).model == run.model
