@@ -34,6 +34,7 @@ def test_sentences_of_several_blocks_equal_the_equation(causal: bool, width: int
         torch.testing.assert_close(gradient.double(), reference, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 def test_long_sentences_shared_out_among_programs_equal_the_equation(causal: bool) -> None:
     queries = [3, 300, 129]

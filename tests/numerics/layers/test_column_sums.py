@@ -122,6 +122,7 @@ def test_sums_repeat_bit_for_bit() -> None:
     assert torch.equal(relu_gradient_and_column_sums(dy, y)[1], relu_gradient_and_column_sums(dy, y)[1])
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore")  # what torch's own checks warn of
 def test_the_operators_keep_the_promises_that_compilers_rely_on() -> None:
     dy, y = drawn(5, 12), drawn(5, 12).relu()

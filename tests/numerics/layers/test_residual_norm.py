@@ -231,6 +231,7 @@ def test_a_mask_keeps_its_share_in_every_column_and_row(share: float) -> None:
         assert ((mean - (1 - share)).abs() <= 5 * error + 1 / 65536).all()
 
 
+@pytest.mark.wide
 def test_neighbours_in_a_mask_know_nothing_of_each_other() -> None:
     """Eight columns share a call of Philox, and two of them a 32-bit number."""
     keep = keep_mask(torch.tensor([77], device=DEVICE), 2048, 64, 0.5).double() * 2 - 1
@@ -263,6 +264,7 @@ def test_two_calls_drop_differently() -> None:
 # --- operators --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore")  # what torch's own checks warn of
 def test_the_operators_keep_the_promises_that_compilers_rely_on() -> None:
     x, f, weight, bias = drawn(5, 12), drawn(5, 12), drawn(12), drawn(12)
