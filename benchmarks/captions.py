@@ -23,11 +23,9 @@ it works, and records nothing.
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any, Final
 
 from benchmarks import cells
-from benchmarks.detailed_results import Detailed, recorded, save
 
 from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import load_recipe
@@ -114,32 +112,20 @@ def pointed(scene: Scene, caption: Caption, patch: int) -> list[bool]:
     return hits
 
 
-def summarise(
-    options: argparse.Namespace, asked: Sequence[Cell], seeds: Sequence[int], failed: Mapping[str, str]
-) -> dict[str, float]:
-    """Record what is known of all parts; return the figures."""
-    before = Detailed() if options.tiny else recorded(NAME, options.results)
-    figures, details = dict(before.figures), dict(before.details)
-    for part, found in cells.known_by_part(asked).items():
-        for value, figure in FIGURES[part].items():
-            values = [one[value] for one in found]
-            figures[figure] = round(mean(values), 4)
-            if len(values) > 1:
-                figures[f"{figure}_sd"] = round(stdev(values), 4)
-        details[part] = [dict(one) for one in found]
-    if not options.tiny:
-        save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
+def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the figures of a part."""
+    figures: dict[str, float] = {}
+    for value, figure in FIGURES[part].items():
+        figures |= cells.mean_over_seeds(figure, [one[value] for one in found])
     return figures
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
     """Train and evaluate every cell that is not known yet; return an exit code."""
-    failed: dict[str, str] = {}
     asked = [Cell(part, seed, options) for part in parts for seed in seeds]
     for recipe in {str(PARTS[cell.part][0]): cell.recipe() for cell in asked if cell.found() is None}.values():
         prepare_captions(recipe, print)  # drawn once, and not by every process
-    cells.measure_cells(asked, options, failed, lambda: summarise(options, asked, seeds, failed))
-    return cells.show(summarise(options, asked, seeds, failed), failed)
+    return cells.measure_and_record(NAME, asked, options, seeds, figures_of)
 
 
 if __name__ == "__main__":

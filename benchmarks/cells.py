@@ -11,8 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any, ClassVar, Final, NoReturn
 
+from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.gpu_work import choose_names
 from benchmarks.side_by_side import Task, run_side_by_side
 
@@ -108,6 +110,39 @@ def known_by_part(cells: Iterable[Cell]) -> dict[str, list[dict[str, Any]]]:
         if found is not None:
             known.setdefault(cell.part, []).append({"seed": cell.seed, **found})
     return known
+
+
+def mean_over_seeds(figure: str, values: Sequence[float], digits: int = 4) -> dict[str, float]:
+    """Return the mean of a figure over seeds, and its deviation."""
+    deviation = {f"{figure}_sd": round(stdev(values), digits)} if len(values) > 1 else {}
+    return {figure: round(mean(values), digits), **deviation}
+
+
+def measure_and_record(
+    name: str,
+    cells: Sequence[Cell],
+    options: argparse.Namespace,
+    seeds: Sequence[int],
+    figures_of: Callable[[str, Sequence[Mapping[str, Any]]], Mapping[str, float]],
+) -> int:
+    """Measure the cells that are not ready, and record what is known after each; return the exit code.
+
+    `figures_of` returns the figures of a part from what is known of its seeds. Figures of other parts are kept.
+    """
+    failed: dict[str, str] = {}
+
+    def summarise() -> dict[str, float]:
+        before = Detailed() if options.tiny else recorded(name, options.results)
+        figures, details = dict(before.figures), dict(before.details)
+        for part, found in known_by_part(cells).items():
+            figures |= figures_of(part, found)
+            details[part] = found
+        if not options.tiny:
+            save(name, Detailed(figures, details, dict(failed)), options.results, seeds)
+        return figures
+
+    measure_cells(cells, options, failed, summarise)
+    return show(summarise(), failed)
 
 
 def run_program(

@@ -28,7 +28,7 @@ import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any, Final, Literal
 
 from benchmarks import cells
@@ -229,9 +229,7 @@ def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float
     names = {kind: kind for kind in kinds} if part == PARSE else {f"f1_{part}": "f1"}
     figures: dict[str, float] = {}
     for figure, score in names.items():
-        values = [100 * one[score] for one in found]
-        figures[figure] = round(mean(values), 3)
-        figures |= {f"{figure}_sd": round(stdev(values), 3)} if len(values) > 1 else {}
+        figures |= cells.mean_over_seeds(figure, [100 * one[score] for one in found], digits=3)
     if part == PARSE:
         figures["well_formed"] = min(share for one in found for share in one["well_formed_at"].values())
     return figures

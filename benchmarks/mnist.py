@@ -21,11 +21,9 @@ a few pictures and steps on a CPU, to see that it works, and records nothing.
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any, Final
 
 from benchmarks import cells
-from benchmarks.detailed_results import Detailed, recorded, save
 
 from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import load_recipe
@@ -111,29 +109,15 @@ def _fewer(network: str, count: int) -> list[str]:
     ]
 
 
-def summarise(
-    options: argparse.Namespace, asked: Sequence[Cell], seeds: Sequence[int], failed: Mapping[str, str]
-) -> dict[str, float]:
-    """Record what is known of all parts; return the figures."""
-    before = Detailed() if options.tiny else recorded(NAME, options.results)
-    figures, details = dict(before.figures), dict(before.details)
-    for part, found in cells.known_by_part(asked).items():
-        values, figure = [one["accuracy"] for one in found], FIGURES[part]
-        figures[figure] = round(mean(values), 4)
-        if len(values) > 1:
-            figures[f"{figure}_sd"] = round(stdev(values), 4)
-        details[part] = [dict(one) for one in found]
-    if not options.tiny:
-        save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
-    return figures
+def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the figure of a part."""
+    return cells.mean_over_seeds(FIGURES[part], [one["accuracy"] for one in found])
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
     """Train and evaluate every cell that is not known yet; return an exit code."""
-    failed: dict[str, str] = {}
     asked = [Cell(part, seed, options) for part in parts for seed in seeds]
-    cells.measure_cells(asked, options, failed, lambda: summarise(options, asked, seeds, failed))
-    return cells.show(summarise(options, asked, seeds, failed), failed)
+    return cells.measure_and_record(NAME, asked, options, seeds, figures_of)
 
 
 if __name__ == "__main__":

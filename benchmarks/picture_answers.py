@@ -20,12 +20,11 @@ import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any, Final
 
 import numpy as np
 from benchmarks import cells
-from benchmarks.detailed_results import Detailed, recorded, save
 
 from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import load_recipe
@@ -133,33 +132,21 @@ def _by_kind(scored: PictureAnswerEvaluation) -> dict[str, float]:
     return {kind: round(right / count, 4) for kind, (right, count) in scored.by_kind().items()}
 
 
-def summarise(
-    options: argparse.Namespace, asked: Sequence[Cell], seeds: Sequence[int], failed: Mapping[str, str]
-) -> dict[str, float]:
-    """Record what is known of all seeds; return the figures."""
-    before = Detailed() if options.tiny else recorded(RESULT, options.results)
-    figures, details = dict(before.figures), dict(before.details)
-    for part, found in cells.known_by_part(asked).items():
-        for figure in FIGURES:
-            values = [one[figure] for one in found]
-            figures[figure] = round(mean(values), 4)
-            if len(values) > 1:
-                figures[f"{figure}_sd"] = round(stdev(values), 4)
-        details[part] = [dict(one) for one in found]
-    if not options.tiny:
-        save(RESULT, Detailed(figures, details, dict(failed)), options.results, seeds)
+def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the figures of a part."""
+    figures: dict[str, float] = {}
+    for figure in FIGURES:
+        figures |= cells.mean_over_seeds(figure, [one[figure] for one in found])
     return figures
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
     """Draw the pictures, then train and evaluate every seed that is not known yet; return an exit code."""
-    failed: dict[str, str] = {}
     asked = [Cell(part, seed, options) for part in parts for seed in seeds]
     if any(cell.found() is None for cell in asked):
         recipe = recipe_of(seeds[0], options)
         find_task(recipe).prepare(recipe, None, lambda message: print(message, flush=True))
-    cells.measure_cells(asked, options, failed, lambda: summarise(options, asked, seeds, failed))
-    return cells.show(summarise(options, asked, seeds, failed), failed)
+    return cells.measure_and_record(RESULT, asked, options, seeds, figures_of)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ import argparse
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any, Final
 
 import numpy as np
@@ -134,18 +133,13 @@ def _counts(evaluation: Any) -> list[list[float]]:
     return found
 
 
-def figures_of(key: str, values: Sequence[float]) -> dict[str, float]:
-    """Return the mean of a figure over seeds, and its deviation."""
-    return {key: round(mean(values), 4)} | ({f"{key}_sd": round(stdev(values), 4)} if len(values) > 1 else {})
-
-
 def compared(known: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, float]:
     """Return the figures of the best recipe and of the usual one, and how likely a difference like theirs is."""
     figures: dict[str, float] = {}
     for part, prefix in ((BEST, "bleu"), (BASE, "base")):
         for key, name in (("bleu", prefix), ("bleu_2017", f"{prefix}_2017"), ("bleu_mbr", f"{prefix}_mbr")):
             values = [one[key] for one in known.get(part, ()) if key in one]
-            figures |= figures_of(name, values) if values else {}
+            figures |= cells.mean_over_seeds(name, values) if values else {}
     if all(known.get(part) for part in (BASE, BEST)):
         base, best = (np.array([one["counts"] for one in known[part]], dtype=np.float64) for part in (BASE, BEST))
         figures["p_value"] = randomisation(bleu_of_sums, base, best, SAMPLES)
@@ -172,8 +166,8 @@ def summarise(
         else:
             for part, found in parts.items():
                 short = part.removeprefix("deep_")
-                figures |= figures_of(f"bleu_{short}", [one["bleu"] for one in found])
-                figures |= figures_of(f"perplexity_{short}", [one["perplexity"] for one in found])
+                figures |= cells.mean_over_seeds(f"bleu_{short}", [one["bleu"] for one in found])
+                figures |= cells.mean_over_seeds(f"perplexity_{short}", [one["perplexity"] for one in found])
         details |= {part: [_without_counts(one) for one in found] for part, found in parts.items()}
         shown |= figures
         if not options.tiny:

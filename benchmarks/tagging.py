@@ -25,7 +25,7 @@ import argparse
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any, Final
 
 from benchmarks import cells
@@ -164,10 +164,7 @@ def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> tuple[dict[str,
     if part == COST:
         return {"crf_cost": round(mean(one["crf_cost"] for one in found), 4)}, {part: [dict(one) for one in found]}
     figure, score = FIGURES[part]
-    values = [one[score] for one in found]
-    figures = {figure: round(mean(values), 4)}
-    if len(values) > 1:
-        figures[f"{figure}_sd"] = round(stdev(values), 4)
+    figures = cells.mean_over_seeds(figure, [one[score] for one in found])
     figures[f"{figure}_{WRITTEN}"] = round(mean(one[f"{score}_{WRITTEN}"] for one in found), 4)
     return figures, {part: [dict(one) for one in found]}
 

@@ -1,4 +1,4 @@
-"""The demo of pictures: train a classifier of pictures in minutes, evaluate it, and show what it says of some."""
+"""The demo of pictures, after its training: evaluate the classifier, and show what it says of some pictures."""
 
 import os
 import sys
@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from heedful.cli import messages
 from heedful.cli.reports.terminal_pictures import beside_each_other, picture_lines
-from heedful.config.reading.load import load_recipe
+from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
-from heedful.errors import Stopped
 from heedful.files import output_folder
 
 if TYPE_CHECKING:
     from heedful.tasks.pictures.classify.model import PictureClassifier
 
 RECIPE: Final = "demo-scenes"
+INTRODUCTION: Final = """\
+Heedful trains a small convolutional network from scratch to count the things in a picture.
+The pictures are drawn: circles, squares, triangles, diamonds, stars and crosses in eight colours.
+Every test picture has a pair of shape and colour that never occurs in training.
+"""
 _SHOWN: Final = 3  # pictures in a row
 _ROWS: Final = 2
 _SIZE: Final = 24  # pixels of a picture on the screen, on each side
@@ -29,26 +32,10 @@ Next:
 """
 
 
-def demonstrate_pictures(out: Path, overrides: Sequence[str]) -> None:
-    """Train, evaluate and show."""
-    recipe = load_recipe(RECIPE, overrides)
-    with messages.busy("loading PyTorch"):
-        from heedful.runs.run import CHECKPOINTS
-        from heedful.runs.training_run import train
-        from heedful.tasks.pictures.classify.model import PictureClassifier
+def show_pictures(recipe: Recipe, out: Path) -> None:
+    """Evaluate the trained classifier, and show what it says of some pictures."""
+    from heedful.tasks.pictures.classify.model import PictureClassifier
 
-    print(
-        "Heedful trains a small convolutional network from scratch to count the things in a picture.\n"
-        "The pictures are drawn: circles, squares, triangles, diamonds, stars and crosses in eight colours.\n"
-        "Every test picture has a pair of shape and colour that never occurs in training.\n",
-        flush=True,
-    )
-    try:
-        train(recipe, out, resume=(output_folder(out) / CHECKPOINTS).exists())
-    except Stopped as stopped:
-        raise Stopped(
-            "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128
-        ) from stopped
     model = PictureClassifier.load(out)
     count = recipe.data.test[0].count  # type: ignore[union-attr]  # the demo's own recipe names a generator
     tested = list(scenes("test", count))

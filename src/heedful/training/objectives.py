@@ -1,5 +1,6 @@
 """Training objectives: a loss summed over countable units, which the trainer divides by the units of a whole update."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -73,28 +74,28 @@ class StatefulObjective(Protocol):
         ...
 
 
-class PredictiveObjective(Generic[Inputs, Predicted]):
+class PredictiveObjective(ABC, Generic[Inputs, Predicted]):
     """An objective in two steps, what the network predicts and its loss, so that predictions can be compared."""
 
     def draw(self, batch: Inputs) -> Inputs:
         """Return the batch after the random changes that all predictions to compare have in common."""
         return batch
 
+    @abstractmethod
     def predict(self, model: Any, batch: Inputs) -> Predicted:
         """Run the network."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score(self, predicted: Predicted, batch: Inputs) -> Sums:
         """Sum the loss over the units of a micro-batch."""
-        raise NotImplementedError
 
+    @abstractmethod
     def units(self, batch: Inputs) -> int:
         """Return the number of units in the sums, without waiting for the device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tokens(self, batch: Inputs) -> int:
         """Return the number of tokens by which speed is measured."""
-        raise NotImplementedError
 
     def __call__(self, model: Any, batch: Inputs) -> Sums:
         """Sum the loss over the units of a micro-batch."""

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from heedful.cli import messages
+from heedful.cli import messages, picture_demo
 from heedful.cli.options import SetOption
-from heedful.cli.picture_demo import demonstrate_pictures
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
@@ -19,6 +18,11 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.model import Translator
 
 RECIPE: Final = "demo-en-es"
+INTRODUCTION: Final = """\
+Heedful trains a small Transformer from scratch to translate English into Spanish.
+The sentences are built in: articles, gender and number, adjectives, verbs, questions, numbers, negation.
+The test set has combinations of words that never occur in training.
+"""
 NEXT: Final = """
 Next, with your own files, one sentence per line, the same number of lines in both:
 
@@ -46,27 +50,22 @@ def command(
     if any(override.startswith(("data", "task", "model.family")) for override in set_ or ()):
         raise UserError("--set: the demo has sentences and a task of its own: use `heedful train` for others.")
     out = out or Path("runs/demo-pictures" if pictures else "runs/demo")
-    if pictures:
-        demonstrate_pictures(out, set_ or ())
-        return
-    recipe = load_recipe(RECIPE, set_ or ())
+    recipe = load_recipe(picture_demo.RECIPE if pictures else RECIPE, set_ or ())
     with messages.busy("loading PyTorch"):
         from heedful.runs.run import CHECKPOINTS
         from heedful.runs.training_run import train
         from heedful.tasks.translate.model import load
 
-    print(
-        "Heedful trains a small Transformer from scratch to translate English into Spanish.\n"
-        "The sentences are built in: articles, gender and number, adjectives, verbs, questions, numbers, negation.\n"
-        "The test set has combinations of words that never occur in training.\n",
-        flush=True,
-    )
+    print(picture_demo.INTRODUCTION if pictures else INTRODUCTION, flush=True)
     try:
         train(recipe, out, resume=(output_folder(out) / CHECKPOINTS).exists())
     except Stopped as stopped:
         raise Stopped(
             "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128
         ) from stopped
+    if pictures:
+        picture_demo.show_pictures(recipe, out)
+        return
     model = load(out)
     _evaluate(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
     _show_examples(model)
