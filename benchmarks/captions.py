@@ -14,8 +14,8 @@ hard          the same with hard attention by REINFORCE
 Records captions.json, means over seeds: `exact_match`, the share of captions that are exactly right, of pictures with
 pairs of shape and colour that never occur in training, and `exact_match_seen`, of pictures without; both by the
 Transformer. `exact_match_recurrent` and `exact_match_hard` are of unseen pairs. `pointing` is the share of the words
-"small red star" in exact captions whose attended patch, the one with the greatest weight, has some of that shape in
-it, by soft recurrent attention, which has one weight per patch; `pointing_hard` and `pointing_transformer` too. In
+"small red star" in exact captions of the Transformer whose attended patch, the one with the greatest weight in its last
+layer, has some of that shape in it; `pointing_recurrent` and `pointing_hard` are those of the other two. In
 `details` the values of each seed, with minutes and speed. --tiny takes a few pictures and steps on a CPU, to see that
 it works, and records nothing.
 """
@@ -49,8 +49,12 @@ PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {  # the recipe of eac
     "hard": (RECURRENT, ("model.decoder.choice=reinforce",)),
 }
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {  # for each part the figure of each of its values
-    "transformer": {"unseen": "exact_match", "seen": "exact_match_seen", "pointing": "pointing_transformer"},
-    "recurrent": {"unseen": "exact_match_recurrent", "seen": "exact_match_recurrent_seen", "pointing": "pointing"},
+    "transformer": {"unseen": "exact_match", "seen": "exact_match_seen", "pointing": "pointing"},
+    "recurrent": {
+        "unseen": "exact_match_recurrent",
+        "seen": "exact_match_recurrent_seen",
+        "pointing": "pointing_recurrent",
+    },
     "hard": {"unseen": "exact_match_hard", "seen": "exact_match_hard_seen", "pointing": "pointing_hard"},
 }
 TINY: Final = (

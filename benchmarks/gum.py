@@ -11,8 +11,8 @@ each seed is trained and evaluated in a process of its own, `--jobs` of them sid
 again.
 
 parse     recipes/gum-parse.toml: from scratch; with the constraint of trees, and without it
-silver    recipes/gum-parse-silver.toml: the parsers of all seeds find trees of sentences of WikiText-2 together, on
-          which new parsers are trained with the gold trees
+silver    recipes/gum-parse-silver.toml: the parser of the first seed finds trees of sentences of WikiText-2, on which
+          new parsers are trained with the gold trees
 try_...   other settings than the recipe's, scored on the validation trees; only on request
 
 Records gum.json: `f1`, `f1_unconstrained`, `f1_silver` (means over seeds), with their deviations (`_sd`);
@@ -41,7 +41,6 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.trees import read_trees
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate
@@ -106,11 +105,15 @@ class Cell(cells.Cell):
         return {**self._scored(self._train("gum-parse", TRIED[self.part]), "valid"), "machine": machine()}
 
     def _parse(self) -> dict[str, Any]:
-        made = self._train("gum-parse", [])
+        made = self.train_parser()
         (loose,) = evaluate(made, unconstrained=True).values()
         unconstrained = {f"{score.name}_unconstrained": score.value for score in loose.scores()}
         parser = Parser.load(made)
         return {**self._scored(made), **unconstrained, **written_f1(parser), "well_formed_at": well_formed(parser)}
+
+    def train_parser(self) -> Path:
+        """Train a parser from gold trees alone, and return its folder."""
+        return self._train("gum-parse", [])
 
     def _scored(self, made: Path, split: Literal["valid", "test"] = "test") -> dict[str, Any]:
         (scored,) = evaluate(made, split=split).values()
@@ -196,17 +199,16 @@ def wikitext_sentences(folder: Path) -> Iterator[str]:
                 yield text
 
 
-def write_silver(options: argparse.Namespace, teachers: Sequence[Cell]) -> None:
-    """Write the trees that the parsers of all seeds find together for sentences of WikiText-2, greedily."""
+def write_silver(options: argparse.Namespace, teacher: Cell) -> None:
+    """Write the trees that a parser finds for sentences of WikiText-2, greedily; the parser is trained where needed."""
     path = silver_file(options)
     if path.exists():
         return
-    folders = [cell.run_folder for cell in teachers if cell.found() is not None]
-    if not folders:
-        raise UserError("No parser is ready that could find silver trees: add parse to --parts.")
-    parser = Parser.load(folders[0], ensemble=folders[1:])
+    if teacher.found() is None:
+        teacher.train_parser()
     most = TINY_SILVER if options.tiny else MOST_SILVER
-    found = parser.parse(list(islice(wikitext_sentences(options.wikitext), most)), beam=1)
+    sentences = list(islice(wikitext_sentences(options.wikitext), most))
+    found = Parser.load(teacher.run_folder).parse(sentences, beam=1)
     path.write_text("".join(f"{tree}\n" for tree in found if tree is not None), encoding="utf-8")
 
 
@@ -278,12 +280,12 @@ def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int])
     first = [cell for cell in asked if cell.part != SILVER]
     cells.measure_cells(first, options, failed, lambda: summarise(options, asked, seeds, failed, extra))
     teachers = [Cell(PARSE, seed, options) for seed in seeds]
-    if PARSE in parts and (together := ensemble_f1(teachers)) is not None:
-        extra["f1_ensemble"] = round(100 * together, 3)
     if SILVER in parts:
-        write_silver(options, teachers)
+        write_silver(options, teachers[0])
         rest = [cell for cell in asked if cell.part == SILVER]
         cells.measure_cells(rest, options, failed, lambda: summarise(options, asked, seeds, failed, extra))
+    if PARSE in parts and (together := ensemble_f1(teachers)) is not None:
+        extra["f1_ensemble"] = round(100 * together, 3)
     return cells.show(summarise(options, asked, seeds, failed, extra), failed)
 
 
