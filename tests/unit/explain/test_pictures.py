@@ -8,7 +8,7 @@ import pytest
 
 import heedful
 from heedful.explain.page import explorer_page
-from heedful.explain.pictures import attention_svg, by_words, colour_of
+from heedful.explain.pictures import attention_svg, by_words
 from heedful.tasks.shared.explaining.explanation import AttentionWeights, Explanation, TokenSequence
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,12 +34,6 @@ def test_a_picture_has_every_layer_and_head_and_all_words() -> None:
     values = [float(title.text or "nan") for rect in root.iter(f"{SVG}rect") for title in rect.iter(f"{SVG}title")]
     assert sorted(values)[-3:] == [1, 1, 1]
     assert len(list(root.iter(f"{SVG}circle"))) == 2  # the hard alignment of both words
-
-
-def test_the_scale_grows_darker_with_the_value() -> None:
-    lightness = [sum(int(colour_of(share / 10)[place : place + 2], 16) for place in (1, 3, 5)) for share in range(11)]
-    assert lightness == sorted(lightness, reverse=True)
-    assert len(set(lightness)) == 11
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:

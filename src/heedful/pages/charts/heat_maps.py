@@ -1,0 +1,156 @@
+"""Heat maps: a matrix as coloured cells, with names or numbers along its sides."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.pages.charts.axes import Axis, tick_label, x_axis
+from heedful.pages.charts.colours import MISSING, colour_of, paint
+from heedful.pages.charts.drawing import heading, label, number, picture, text_width
+from heedful.pages.charts.raster import image_of_shares
+
+Values = NDArray[np.floating[Any]]
+_DRAWN_CELLS: Final = 6_000  # more become the pixels of one image
+_LEAST: Final = 0.004  # share of the greatest value that is drawn
+_BAR: Final = 14  # width of the scale at the right
+
+
+def heat_map(
+    values: Values | Sequence[Sequence[float]],
+    *,
+    title: str,
+    x_label: str = "",
+    y_label: str = "",
+    row_names: Sequence[str] | None = None,
+    column_names: Sequence[str] | None = None,
+    dots: Sequence[tuple[int, int]] = (),
+    description: str = "",
+    width: float = 720,
+    height: float | None = None,
+) -> str:
+    """Return a matrix as SVG: its first row at the top. Values below 0 have another hue, and missing ones are grey.
+
+    Names stand along the sides where they are given, numbers elsewhere; `dots` marks cells by (row, column).
+    """
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise ValueError(f"a heat map is of a matrix, but the values have {matrix.ndim} dimensions")
+    rows, columns = matrix.shape
+    shown = matrix[np.isfinite(matrix)]
+    least, most = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0)
+    reach = max(abs(least), abs(most)) or 1.0
+    left = 24 + (18 if y_label else 0) + max(map(text_width, row_names), default=0) if row_names else 76.0
+    top = 48.0 + (0.82 * max(map(text_width, column_names), default=0) if column_names else 0)
+    scale = 30 + max(text_width(tick_label(edge), 11) for edge in (reach, -reach if least < 0 else 0.0)) + _BAR
+    right = width - scale
+    cell = (right - left) / max(columns, 1)
+    if row_names:
+        cell = min(cell, 34.0)
+    below = 16.0 + (0 if column_names else 20) + (20 if x_label else 0)
+    tall = rows * cell if height is None and row_names else (height or 400) - top - below
+    wide, across = cell * columns, tall / max(rows, 1)
+    parts = [
+        heading(title),
+        *cells(matrix, left, top, cell, across, reach),
+        *mark_cells(dots, left, top, cell, across),
+        *name_sides(row_names or (), column_names or (), left, top, cell, across),
+        *_numbers(row_names, column_names, (rows, columns), (left, top, wide, tall), x_label),
+        *_scale(left + wide + 16, top, max(min(tall, 180), 40), least, reach),
+    ]
+    if x_label and column_names:
+        parts.append(label(left + wide / 2, top + tall + 24, x_label, anchor="middle", role="soft", size=12))
+    if y_label:
+        turn = f' transform="rotate(-90 16 {top + tall / 2:.1f})"'
+        parts.append(label(16, top + tall / 2, y_label, anchor="middle", role="soft", size=12, more=turn))
+    said = description or f"{rows} rows x {columns} columns, values from {least:.4g} to {most:.4g}."
+    whole = max(left + wide + scale, 40 + text_width(title, 15))
+    return picture(whole, top + tall + below + 8, title or "Heat map", parts, said)
+
+
+def cells(
+    matrix: Values, left: float, top: float, width: float, height: float, reach: float | None = None
+) -> Iterator[str]:
+    """Yield the cells of a matrix, each this wide and high, and their frame; `reach` has the darkest colour."""
+    rows, columns = matrix.shape
+    if reach is None:
+        reach = max(float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0)), 1e-6)
+    shares = matrix / reach
+    if matrix.size > _DRAWN_CELLS:
+        inner = (
+            f'<image x="{number(left)}" y="{number(top)}" width="{number(columns * width)}" '
+            f'height="{number(rows * height)}" preserveAspectRatio="none" href="{image_of_shares(shares)}"/>'
+        )
+    else:
+        inner = "".join(_rectangles(matrix, shares, left, top, width, height))
+    yield f'<g style="filter:var(--heat-filter,none)">{inner}</g>'
+    yield (
+        f'<rect x="{number(left)}" y="{number(top)}" width="{number(columns * width)}" '
+        f'height="{number(rows * height)}" fill="none" stroke="#d0d5dd" style="stroke:var(--rule,#d0d5dd)"/>'
+    )
+
+
+def _rectangles(matrix: Values, shares: Values, left: float, top: float, width: float, height: float) -> Iterator[str]:
+    for row, column in zip(*np.nonzero(~(np.abs(shares) <= _LEAST)), strict=True):
+        value = float(matrix[row, column])
+        colour = colour_of(float(shares[row, column])) if math.isfinite(value) else MISSING
+        said = f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"
+        yield (
+            f'<rect x="{number(left + column * width)}" y="{number(top + row * height)}" width="{number(width)}" '
+            f'height="{number(height)}" fill="{colour}"><title>{said}</title></rect>'
+        )
+
+
+def name_sides(
+    rows: Sequence[str], columns: Sequence[str], left: float, top: float, width: float, height: float
+) -> Iterator[str]:
+    """Yield the names of rows, at the left of their cells, and those of columns, slanted above them."""
+    for index, name in enumerate(rows):
+        yield label(left - 7, top + (index + 0.5) * height, name, anchor="end", more=' dominant-baseline="central"')
+    for index, name in enumerate(columns):
+        turn = f' transform="translate({number(left + (index + 0.5) * width)} {number(top - 8)}) rotate(-55)"'
+        yield label(0, 0, name, more=turn)
+
+
+def _numbers(
+    row_names: Sequence[str] | None,
+    column_names: Sequence[str] | None,
+    shape: tuple[int, int],
+    box: tuple[float, float, float, float],
+    x_label: str,
+) -> Iterator[str]:
+    """Yield the numbers of rows and columns that have no names, at round ones."""
+    left, top, wide, tall = box
+    if column_names is None and shape[1]:
+        yield x_axis(Axis(0, shape[1], left, left + wide), top + tall, x_label)
+    if row_names is None and shape[0]:
+        axis = Axis(0, shape[0], top, top + tall)
+        for tick in axis.ticks():
+            yield label(left - 8, axis.at(tick) + 4, tick_label(tick), anchor="end", role="soft", size=12)
+
+
+def mark_cells(
+    places: Sequence[tuple[int, int]], left: float, top: float, width: float, height: float
+) -> Iterator[str]:
+    """Yield a dot in each of some cells, by (row, column)."""
+    for row, column in places:
+        x, y = left + (column + 0.5) * width, top + (row + 0.5) * height
+        yield f'<circle cx="{number(x)}" cy="{number(y)}" r="3.4" {paint("doubt")}/>'
+
+
+def _scale(x: float, y: float, height: float, least: float, reach: float) -> Iterator[str]:
+    """Yield the scale: the colours from the greatest value down to 0, or down to the least one."""
+    low = -1.0 if least < 0 else 0.0
+    steps = 40
+    bars = []
+    for index in range(steps):
+        share = 1 - (1 - low) * (index + 0.5) / steps
+        bars.append(
+            f'<rect x="{number(x)}" y="{number(y + index * height / steps)}" width="{_BAR}" '
+            f'height="{number(height / steps + 0.3)}" fill="{colour_of(share)}"/>'
+        )
+    yield f'<g style="filter:var(--heat-filter,none)">{"".join(bars)}</g>'
+    for edge, place in ((reach, y + 9), (low * reach, y + height)):
+        yield label(x + _BAR + 5, place, tick_label(float(f"{edge:.3g}")), role="soft", size=11)

@@ -1,0 +1,157 @@
+"""Line charts: several series over one axis, with bands around them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+from heedful.pages.charts.axes import Axis, tick_label, x_axis, y_axis
+from heedful.pages.charts.colours import dashes, paint, series_role
+from heedful.pages.charts.drawing import escape, heading, label, number, picture, text_width
+from heedful.pages.charts.legend import draw_legend
+
+_MARKED: Final = 40  # points of a series that are marked one by one
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve: its name in the legend, and its points in the order of x. Values that are not finite leave a gap."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: int | None = None  # index of a colour, to share it with another series; by default one of its own
+
+
+@dataclass(frozen=True)
+class Band:
+    """An area between two curves, such as a mean's interval, in the colour of the series with its name."""
+
+    name: str
+    x: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The axes of a chart, within its margins."""
+
+    x: Axis
+    y: Axis
+
+
+def line_chart(
+    series: Sequence[Series],
+    *,
+    title: str,
+    x_label: str = "",
+    y_label: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    bands: Sequence[Band] = (),
+    x_range: tuple[float, float] | None = None,
+    y_range: tuple[float, float] | None = None,
+    description: str = "",
+    width: float = 720,
+    height: float = 360,
+) -> str:
+    """Return a chart of curves as SVG. What a range or a logarithm cannot show is left out."""
+    colours = {one.name: index if one.colour is None else one.colour for index, one in enumerate(series)}
+    legend, below = draw_legend([one.name for one in series], width, partial(_sample, series))
+    y_values = [*(y for one in series for y in one.y), *(y for band in bands for y in (*band.low, *band.high))]
+    bottom, right = height - (52 if x_label else 32), width - 20
+    y = Axis.over(y_range or y_values, bottom, below, log=log_y, round_out=y_range is None)
+    left = 20 + (20 if y_label else 0) + max((text_width(tick_label(tick), 12) for tick in y.ticks()), default=20)
+    x_values = [x for one in series for x in one.x] + [x for band in bands for x in band.x]
+    x = Axis.over(x_range or x_values, left, right, log=log_x)
+    frame = _Frame(x, y)
+    curves = [
+        *(_band(band, frame, colours.get(band.name, 0)) for band in bands),
+        *(_curve(one, frame, index if one.colour is None else one.colour, index) for index, one in enumerate(series)),
+    ]
+    inner = "".join(curves)
+    if x_range or y_range:
+        box = f"{number(left)} {number(below)} {number(right - left)} {number(bottom - below)}"
+        place = 'x="{}" y="{}" width="{}" height="{}"'.format(*box.split())
+        inner = f'<svg {place} viewBox="{box}">{inner}</svg>'
+    if not any(x.shows(a) and y.shows(b) for one in series for a, b in zip(one.x, one.y, strict=True)):
+        inner += label((left + right) / 2, (below + bottom) / 2, "no values", anchor="middle", role="faint")
+    parts = [heading(title), *legend, y_axis(y, left, right, y_label), x_axis(x, bottom, x_label), inner]
+    return picture(width, height, title or "Chart", parts, description or _describe(series, x_label, y_label))
+
+
+def _sample(series: Sequence[Series], index: int, x: float, y: float) -> str:
+    """Return a piece of a curve, for the legend."""
+    own = series[index].colour
+    role = series_role(index if own is None else own)
+    place = f'x1="{number(x)}" y1="{number(y - 4)}" x2="{number(x + 20)}" y2="{number(y - 4)}"'
+    return f'<line {place} stroke-width="2.5"{dashes(index)} {paint(role, "stroke")}/>'
+
+
+def _curve(one: Series, frame: _Frame, colour: int, index: int) -> str:
+    role, drawn = series_role(colour), []
+    for run in _runs(one, frame):
+        path = " ".join(f"{number(x)},{number(y)}" for x, y in _thinned(run))
+        if len(run) > 1:
+            drawn.append(f'<polyline points="{path}"/>')
+        else:
+            drawn.append(f'<circle cx="{number(run[0][0])}" cy="{number(run[0][1])}" r="2.5" {paint(role)}/>')
+    marks = "".join(_marks(one, frame, role)) if len(one.x) <= _MARKED else ""
+    return (
+        f'<g fill="none" stroke-width="2" stroke-linejoin="round"{dashes(index)} {paint(role, "stroke")}>'
+        f"<title>{escape(one.name)}</title>{''.join(drawn)}</g>{marks}"
+    )
+
+
+def _marks(one: Series, frame: _Frame, role: str) -> Iterator[str]:
+    for x, y in zip(one.x, one.y, strict=True):
+        if frame.x.shows(x) and frame.y.shows(y):
+            place = f'cx="{number(frame.x.at(x))}" cy="{number(frame.y.at(y))}"'
+            named = f"{one.name}: {x:.6g}, {y:.6g}" if one.name else f"{x:.6g}, {y:.6g}"
+            yield f'<circle {place} r="3" {paint(role)}><title>{escape(named)}</title></circle>'
+
+
+def _runs(one: Series, frame: _Frame) -> Iterator[list[tuple[float, float]]]:
+    """Yield the coordinates of each stretch of a curve without a gap."""
+    pairs = zip(one.x, one.y, strict=True)
+    for shown, group in groupby(pairs, key=lambda pair: frame.x.shows(pair[0]) and frame.y.shows(pair[1])):
+        if shown:
+            yield [(frame.x.at(x), frame.y.at(y)) for x, y in group]
+
+
+def _thinned(run: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points of a curve that a screen can show: of each column of pixels the ends and the extremes."""
+    if len(run) <= 2000:
+        return run
+    found = []
+    for _, group in groupby(enumerate(run), key=lambda point: int(point[1][0])):
+        column = list(group)
+        keep = {column[0], column[-1], min(column, key=lambda p: p[1][1]), max(column, key=lambda p: p[1][1])}
+        found += [point for _, point in sorted(keep)]
+    return found
+
+
+def _band(band: Band, frame: _Frame, colour: int) -> str:
+    triples = zip(band.x, band.low, band.high, strict=True)
+    shapes = []
+    for shown, group in groupby(triples, key=lambda t: frame.x.shows(t[0]) and all(map(frame.y.shows, t[1:]))):
+        if shown:
+            points = list(group)
+            there = [(frame.x.at(x), frame.y.at(high)) for x, _, high in points]
+            back = [(frame.x.at(x), frame.y.at(low)) for x, low, _ in reversed(points)]
+            path = " ".join(f"{number(x)},{number(y)}" for x, y in [*_thinned(there), *_thinned(back)])
+            shapes.append(f'<polygon points="{path}"/>')
+    return f'<g fill-opacity="0.18" {paint(series_role(colour))}>{"".join(shapes)}</g>'
+
+
+def _describe(series: Sequence[Series], x_label: str, y_label: str) -> str:
+    """Say in words what a chart shows, for those who cannot see it."""
+    said = []
+    for one in series:
+        shown = [(x, y) for x, y in zip(one.x, one.y, strict=True) if Axis(0, 1, 0, 1).shows(y)]
+        if shown:
+            (x0, y0), (x1, y1) = shown[0], shown[-1]
+            said.append(f"{one.name or 'Curve'}: {y0:.4g} at {x0:.6g} to {y1:.4g} at {x1:.6g}")
+    return "; ".join([f"{y_label or 'Values'} over {x_label or 'x'}", *said]) if said else "No values."
