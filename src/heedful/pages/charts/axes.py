@@ -59,12 +59,12 @@ class Axis:
             round_values = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
             return [value for value in round_values if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)]
         stride = _round_step(self.low, self.high)
-        first = math.ceil(self.low / step - 1e-9)
+        first = math.ceil(self.low / stride - 1e-9)
         found = []
         for index in range(first, first + 20):
-            if index * step > self.high + slack:
+            if index * stride > self.high + slack:
                 break
-            found.append(float(f"{index * step:.12g}"))
+            found.append(float(f"{index * stride:.12g}"))
         return found
 
 
