@@ -53,6 +53,12 @@ TRANSFORMERS: dict[str, Options] = {
     "two-embeddings": {"embeddings": 2, "tie": "decoder"},
     "word-positions": {"norm": "pre", "word_positions": True},
     "additive-entmax": {"alignment": "additive", "distribution": "entmax15", "norm": "pre"},
+    "alignment-per-site": {
+        "positions": "relative",
+        "encoder_attention": {"alignment": "additive", "distribution": "sparsemax"},
+        "decoder_attention": {"alignment": "general", "score_scale": True},
+        "cross_attention": {"alignment": "dot", "distribution": "normalised_sigmoid"},
+    },
 }
 RECURRENT: dict[str, Options] = {
     "sutskever-lstm": {

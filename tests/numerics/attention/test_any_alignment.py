@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -30,6 +30,7 @@ from tests.numerics.attention.any_alignment_equations import (
 from torch import Tensor
 
 from heedful.config.model.attention import AlignmentName
+from heedful.config.model.transformer import SITE_KEYS
 from heedful.models.build.network import build_model
 from heedful.nn.attention.any_alignment import (
     AlignedCrossAttention,
@@ -66,6 +67,42 @@ def test_every_attention_equals_its_equations_in_any_batch(options: dict[str, st
     close(decoding(x, layout), torch.cat([Loop(config, decoding, causal=True)(each)[0] for each, _ in sentences]))
     expected = torch.cat([Loop(config, cross)(each, read)[0] for each, read in sentences])
     close(cross(x, layout, memory, memory_layout), expected)
+
+
+SITE_OPTIONS = (
+    {
+        "encoder_attention": {"alignment": "additive"},
+        "decoder_attention": {"alignment": "scaled_dot", "distribution": "sparsemax"},
+        "cross_attention": {"alignment": "general", "distribution": "entmax15"},
+    },
+    {"alignment": "kernel", "cross_attention": {"alignment": "deep", "score_depth": 2}},
+    {"distribution": "de_attention", "decoder_attention": {"distribution": "softmax"}},
+    {"positions": "alibi", "cross_attention": {"alignment": "area"}},
+)
+
+
+@pytest.mark.parametrize("options", SITE_OPTIONS, ids=("all-three", "cross", "decoder", "cross-by-areas"))
+@torch.no_grad()
+def test_every_site_has_the_attention_that_it_names(options: dict[str, Any]) -> None:
+    config = config_of(**options)
+    encoding, decoding, cross = attentions_of(config)
+    x, memory, alone = torch.randn(4, WIDTH), torch.randn(3, MEMORY), Layout.of([4])
+    own = {key: value for key, value in options.items() if key not in SITE_KEYS}
+    # Each written out by hand: the model's keys, then those of the site.
+    first, second = (config_of(**{**own, **options.get(key, {})}) for key in SITE_KEYS[:2])
+    third = config_of(**{**own, **options.get("cross_attention", {}), "positions": "rope"})  # has no positions
+    close(encoding(x, alone), Loop(first, encoding)(x)[0])
+    close(decoding(x, alone), Loop(second, decoding, causal=True)(x)[0])
+    close(cross(x, alone, memory, Layout.of([3])), Loop(third, cross)(x, memory)[0])
+
+
+def test_a_model_whose_sites_all_name_what_is_usual_is_the_usual_model() -> None:
+    usual = config_of(alignment="additive", encoder_attention={}, cross_attention={"distribution": "softmax"})
+    assert [type(each) for each in attentions_of(usual)] == [
+        type(each) for each in attentions_of(config_of(alignment="additive"))
+    ]
+    assert config_of(cross_attention={"choice": "soft"}).fused
+    assert not config_of(cross_attention={"choice": "hard"}).fused
 
 
 @pytest.mark.parametrize("distribution", ["softmax", "de_attention"])

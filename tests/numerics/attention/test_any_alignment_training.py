@@ -190,6 +190,9 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "score_depth": ({"alignment": "deep"}, {"alignment": "deep", "score_depth": 3}),
     "gate": ({"distribution": "de_attention"}, {"distribution": "de_attention", "gate": "doubled"}),
     "area": ({"alignment": "area"}, {"alignment": "area", "area": 3}),
+    "encoder_attention": ({}, {"encoder_attention": {"alignment": "general"}}),
+    "decoder_attention": ({}, {"decoder_attention": {"distribution": "sparsemax"}}),
+    "cross_attention": ({"alignment": "kernel"}, {"alignment": "kernel", "cross_attention": {"features": 8}}),
     "max_places": ({"alignment": "location"}, {"alignment": "location", "max_places": 12}),
 }  # fmt: skip
 

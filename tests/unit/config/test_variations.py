@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, complaints
 
+from heedful.config.model.transformer import TransformerModel
+
 REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "width = 10\nheads = 3\nkey_width = 4": (
         "in `model`, `width` must be a multiple of `heads` (3), but is 10: change it, or set both `key_width` and "
@@ -51,6 +53,37 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "feature_map = 'relu'": (
         'in `model`, `feature_map` belongs to the alignment "kernel": leave it out, or choose that.'
     ),
+    "cross_attention = { alignment = 'kernel', distribution = 'sparsemax' }": (
+        'in `model`, `cross_attention`: `alignment = "kernel"` approximates a softmax with random features: '
+        '`distribution` must be "softmax", but is "sparsemax"; use `alignment = "scaled_dot"` to keep it.'
+    ),
+    "decoder_attention = { score_depth = 3 }": (
+        'in `model`, `decoder_attention`: `score_depth` belongs to the alignment "deep": leave it out, or choose that.'
+    ),
+    "attention_radius = 4\nencoder_attention = { alignment = 'dot' }": (
+        "in `model`, `encoder_attention`: `attention_radius` restricts scaled dot products with a softmax, but "
+        '`alignment = "dot"` is over the whole text: leave `attention_radius` out, or leave `alignment` out.'
+    ),
+    "positions = 'alibi'\nencoder_attention = { alignment = 'area' }": (
+        'in `model`, `encoder_attention`: `positions = "alibi"` adds to the score of each single position, which '
+        '`alignment = "area"` does not have: use `positions = "rope"` or "sinusoidal".'
+    ),
+    "cross_attention = { alignment = 'location' }": (
+        'in `model`, `cross_attention`: `alignment = "location"` scores a fixed number of positions, but sentences '
+        "have any length: set `max_places` to `data.max_length` + 1, or choose another alignment."
+    ),
+    "backend = 'fused'\ncross_attention = { choice = 'hard' }": (
+        'in `model`, `cross_attention`: `backend = "fused"` computes a softmax of scaled dot products over all keys: '
+        '`choice` is "hard", which needs `backend = "auto"`.'
+    ),
+    "encoder_layer = 'separable'\nencoder_attention = { alignment = 'dot' }": (
+        'in `model`, `encoder_layer = "separable"` replaces the self-attention of the encoder: leave '
+        "`encoder_attention` out."
+    ),
+    "family = 'mixed'\nencoder = { family = 'transformer', cross_attention = { alignment = 'dot' } }\n"
+    "decoder = { family = 'recurrent' }": (
+        "in `model`, `encoder.cross_attention` is a site that the encoder does not have: leave it out."
+    ),
     "gate = 'doubled'": (
         'in `model`, `gate` belongs to the distribution "de_attention": leave it out, or choose that.'
     ),
@@ -63,3 +96,14 @@ def test_what_cannot_be_is_one_line_with_a_way_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert complaints(f"{DATA}[model]\n{model}") == [f"my.toml: {line}"]
+
+
+def test_a_site_keeps_what_it_sets_and_nothing_else_when_saved() -> None:
+    said = {"alignment": "general", "cross_attention": {"alignment": "location", "max_places": 9}}
+    model = TransformerModel.model_validate(said)
+    read = TransformerModel.model_validate(model.model_dump())
+    assert read.cross_attention is not None
+    assert read.cross_attention.model_fields_set == {"alignment", "max_places"}
+    assert read.at("cross") == model.at("cross")
+    assert (read.at("encoder").alignment, read.at("cross").alignment) == ("general", "location")
+    assert read.longest == (9, "cross_attention.max_places")

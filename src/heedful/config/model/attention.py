@@ -5,7 +5,7 @@ stated next to it in `nn` too, and a test compares the two.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, PositiveFloat
 
@@ -20,6 +20,9 @@ AlignmentName = Literal[
 DistributionName = Literal[
     "softmax", "sigmoid", "normalised_sigmoid", "sparsemax", "entmax15", "entmax", "learned_entmax", "de_attention"
 ]
+
+
+Site = Literal["encoder", "decoder", "cross"]  # where a Transformer attends
 
 
 Tie = Literal["all", "decoder", "none"]
@@ -141,3 +144,22 @@ class Attending(Weighting):
                 f'`alignment = "{alignment}"` scores a fixed number of positions, but sentences have any length: '
                 "set `max_places` to `data.max_length` + 1, or choose another alignment"
             )
+
+
+class SiteAttention(Attending):
+    """Attention at one site of a Transformer; the keys that it leaves out are those of the whole model."""
+
+    alignment: AlignmentName | None = None
+    """Score of a query and a key at this site."""
+
+    def over(self, model: Attending, alignment: str) -> dict[str, Any]:
+        """Return the values of all keys of attention at this site of a model with this alignment.
+
+        Keys of single alignments and distributions are not taken from a model that has others.
+        """
+        said = {key: getattr(self, key) for key in self.model_fields_set if getattr(self, key) is not None}
+        whole = {key: getattr(model, key) for key in Attending.model_fields} | {"alignment": alignment} | said
+        for key, (fits, _) in _NEEDS.items():
+            if key not in said and not fits(whole["alignment"], whole["distribution"]):
+                whole[key] = Attending.model_fields[key].default
+        return whole

@@ -115,7 +115,7 @@ class CaptionerModel(Section):
                 raise ValueError(
                     f'`decoder.window = "{decoder.window}"` moves along a sentence, not over patches: leave it out'
                 )
-        aligned_by = decoder.aligned_by if isinstance(decoder, RecurrentModel) else decoder.alignment
+        aligned_by = decoder.aligned_by if isinstance(decoder, RecurrentModel) else decoder.at("cross").alignment
         if aligned_by in (*FIXED_LENGTH, *SEVERAL_PLACES):
             raise ValueError(
                 f'`decoder.alignment = "{aligned_by}"` scores places in a sentence, not patches: choose another'
@@ -128,6 +128,10 @@ def _check_part(side: str, table: TransformerModel | RecurrentModel) -> None:
     """Refuse keys that a part of a model cannot have."""
     if "tie" in table.model_fields_set:
         raise ValueError(f"`tie` belongs to the whole model: move it out of `{side}`")
+    other = ("decoder_attention", "cross_attention") if side == "encoder" else ("encoder_attention",)
+    for key in other:
+        if getattr(table, key, None) is not None:
+            raise ValueError(f"`{side}.{key}` is a site that the {side} does not have: leave it out")
     if isinstance(table, TransformerModel) and table.norm in ("tfixup", "deepnorm"):
         raise ValueError(
             f'`{side}.norm` is "{table.norm}", whose constants are those of two Transformers: use "rezero" or "pre"'

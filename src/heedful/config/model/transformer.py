@@ -1,14 +1,26 @@
 """The [model] table of a Transformer, and of a stack of its blocks."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, PositiveFloat, field_serializer, model_validator
 
-from heedful.config.model.attention import FIXED_LENGTH, SCORES_BY_PLACE, SEVERAL_PLACES, AlignmentName, Attending, Tie
+from heedful.config.model.attention import (
+    FIXED_LENGTH,
+    SCORES_BY_PLACE,
+    SEVERAL_PLACES,
+    AlignmentName,
+    Attending,
+    Site,
+    SiteAttention,
+    Tie,
+)
 from heedful.config.section import Layers, Positions, Share, Width
 
 NormName = Literal["post", "pre", "rezero", "tfixup", "deepnorm"]
+
+SITES: Final[tuple[Site, ...]] = get_args(Site)
+SITE_KEYS: Final = tuple(f"{site}_attention" for site in SITES)
 
 TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
     "small": {"width": 256, "heads": 4, "layers": 3, "inner": 1024, "dropout": 0.1},
@@ -87,10 +99,18 @@ class TransformerBlocks(Attending):
         return self.key_width or self.width // self.heads, self.value_width or self.width // self.heads
 
     @property
+    def plain(self) -> bool:
+        """Whether this attention is a softmax of scaled dot products over all values, which kernels compute."""
+        return self.alignment == "scaled_dot" and self.distribution == "softmax" and self.choice == "soft"
+
+    @property
     def fused(self) -> bool:
-        """Whether a fused kernel computes this attention."""
-        plain = self.alignment == "scaled_dot" and self.distribution == "softmax" and self.choice == "soft"
-        return plain and self.backend != "explicit"
+        """Whether a fused kernel computes all attention."""
+        return self.plain and self.backend != "explicit"
+
+    def at(self, site: Site) -> Self:
+        """Return the table whose keys of attention are those of one site."""
+        return self
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -120,14 +140,18 @@ class TransformerBlocks(Attending):
 
     @model_validator(mode="after")
     def _attention_can_be(self) -> Self:
+        self.check_kind()
+        return self
+
+    def check_kind(self) -> None:
+        """Refuse keys of attention that contradict each other."""
         self.check_attention(self.alignment)
-        if self.backend == "fused" and not self.fused:
+        if self.backend == "fused" and not self.plain:
             key = next(key for key in ("choice", "distribution", "alignment") if self._unusual(key))
             raise ValueError(
                 f'`backend = "fused"` computes a softmax of scaled dot products over all keys: `{key}` is '
                 f'"{getattr(self, key)}", which needs `backend = "auto"`'
             )
-        return self
 
     def _unusual(self, key: str) -> bool:
         return bool(getattr(self, key) != type(self).model_fields[key].default)
@@ -192,9 +216,21 @@ class TransformerStack(TransformerBlocks):
         return self
 
     @model_validator(mode="after")
-    def _radius_can_be(self) -> Self:
-        if self.attention_radius is None:
-            return self
+    def _self_attention_can_be(self) -> Self:
+        self.check_self_attention()
+        return self
+
+    def check_self_attention(self) -> None:
+        """Refuse self-attention that does not fit the radius or the positions."""
+        if self.attention_radius is not None:
+            self._check_radius()
+        if self.positions in SCORES_BY_PLACE and self.alignment in ("kernel", *SEVERAL_PLACES):
+            raise ValueError(
+                f'`positions = "{self.positions}"` adds to the score of each single position, which '
+                f'`alignment = "{self.alignment}"` does not have: use `positions = "rope"` or "sinusoidal"'
+            )
+
+    def _check_radius(self) -> None:
         for key in ("alignment", "distribution", "choice"):
             if self._unusual(key):
                 raise ValueError(
@@ -206,16 +242,6 @@ class TransformerStack(TransformerBlocks):
                 f'`positions = "{self.positions}"` adds to the scores of all pairs of positions, which '
                 '`attention_radius` does not compute: use `positions = "rope"` or "sinusoidal"'
             )
-        return self
-
-    @model_validator(mode="after")
-    def _positions_fit_attention(self) -> Self:
-        if self.positions in SCORES_BY_PLACE and self.alignment in ("kernel", *SEVERAL_PLACES):
-            raise ValueError(
-                f'`positions = "{self.positions}"` adds to the score of each single position, which '
-                f'`alignment = "{self.alignment}"` does not have: use `positions = "rope"` or "sinusoidal"'
-            )
-        return self
 
 
 class TransformerModel(TransformerStack):
@@ -244,6 +270,58 @@ class TransformerModel(TransformerStack):
     The encoder counts the words of the source, and the decoder those that it has written, so that a parser knows which
     word comes next. Next to sinusoidal positions, each of the two has half of the width.
     """
+    encoder_attention: SiteAttention | None = None
+    """Self-attention of the encoder, where it differs: `alignment`, `distribution`, `choice` and their options."""
+    decoder_attention: SiteAttention | None = None
+    """Self-attention of the decoder, where it differs."""
+    cross_attention: SiteAttention | None = None
+    """Attention of the decoder to the source, where it differs."""
+
+    @field_serializer(*SITE_KEYS)
+    def _as_said(self, table: SiteAttention | None) -> dict[str, Any] | None:
+        """Leave out what a site does not set, which is the model's."""
+        return None if table is None else table.model_dump(exclude_unset=True)
+
+    def at(self, site: Site) -> Self:
+        """Return the table whose keys of attention are those of one site."""
+        said: SiteAttention | None = getattr(self, f"{site}_attention")
+        alone = dict.fromkeys(SITE_KEYS)
+        return self.model_copy(update=alone | ({} if said is None else said.over(self, self.alignment)))
+
+    @property
+    def fused(self) -> bool:
+        """Whether a fused kernel computes all attention."""
+        return self.backend != "explicit" and all(self.at(site).plain for site in SITES)
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
+        ends = [end for end in (super().longest,) if end is not None]
+        for site, key in zip(SITES, SITE_KEYS, strict=True):
+            table = self.at(site)
+            if getattr(self, key) is not None and table.alignment in FIXED_LENGTH and table.max_places is not None:
+                own = getattr(self, key).max_places is not None
+                ends.append((table.max_places, f"{key}.max_places" if own else "max_places"))
+        return min(ends, default=None)
+
+    @model_validator(mode="after")
+    def _sites_can_be(self) -> Self:
+        for site, key in zip(SITES, SITE_KEYS, strict=True):
+            if getattr(self, key) is None:
+                continue
+            if site == "encoder" and self.encoder_layer != "attention":
+                raise ValueError(
+                    f'`encoder_layer = "{self.encoder_layer}"` replaces the self-attention of the encoder: leave '
+                    f"`{key}` out"
+                )
+            table = self.at(site)
+            try:
+                table.check_kind()
+                if site != "cross":  # which neither positions nor a radius change
+                    table.check_self_attention()
+            except ValueError as refusal:
+                raise ValueError(f"`{key}`: {refusal}") from None
+        return self
 
     @model_validator(mode="after")
     def _convolutions_can_be(self) -> Self:

@@ -182,18 +182,20 @@ def _self_backend(config: TransformerBlocks) -> Backend:
     return Restricted(radius, as_written=config.backend == "explicit")
 
 
-def _self_attention(config: TransformerBlocks, causal: bool, seed: int) -> SelfAttention:
+def _self_attention(model: TransformerBlocks, causal: bool, seed: int) -> SelfAttention:
+    config = model.at("decoder" if causal else "encoder")
     width, heads, dropout, scheme = config.width, config.heads, config.dropout_attention, _scheme(config)
     parts = _projections(config)
-    if _is_fused(config):
+    if config.plain:
         return SelfAttention(width, heads, causal, dropout, _self_backend(config), scheme, **parts)
     return AlignedSelfAttention(width, heads, _head_attention(config, seed), causal, dropout, scheme, **parts)
 
 
-def _cross_attention(config: TransformerBlocks, memory_width: int, seed: int) -> CrossAttention:
+def _cross_attention(model: TransformerBlocks, memory_width: int, seed: int) -> CrossAttention:
+    config = model.at("cross")
     width, heads, dropout = config.width, config.heads, config.dropout_attention
     parts = _projections(config)
-    if _is_fused(config):
+    if config.plain:
         return CrossAttention(width, heads, dropout, memory_width, _BACKENDS[config.backend], **parts)
     return AlignedCrossAttention(width, heads, _head_attention(config, seed), dropout, memory_width, **parts)
 
@@ -205,11 +207,6 @@ def _projections(config: TransformerBlocks) -> Projections:
         "value_width": config.value_width,
         "bias": config.bias,
     }
-
-
-def _is_fused(config: TransformerBlocks) -> bool:
-    """Whether backends compute this attention."""
-    return (config.alignment, config.distribution, config.choice) == ("scaled_dot", "softmax", "soft")
 
 
 def _head_attention(config: TransformerBlocks, seed: int) -> HeadAttention:
