@@ -241,6 +241,7 @@ CLASSIFIERS: dict[str, Options] = {
         "labels": "several",
     },
     "several": {"encoder": _TINY, "labels": "several"},
+    "hidden": {"encoder": _TINY, "pool": "max", "pooler": True, "head_hidden": 10},
     "hierarchical-several": {"encoder": {"family": "hierarchical", "words": _WORDS}, "labels": "several"},
 }
 JOINED = ("parallel", "alternating", "bert-parallel", "gru-alternating")  # of these those with co-attention
@@ -259,7 +260,11 @@ TAGGERS: dict[str, Options] = {
         "letters": {"family": "recurrent", "width": 6, "embedding": 4},
         "crf": True,
     },
-    "lstm-crf": {"encoder": {"family": "recurrent", "cell": "lstm", "width": 8, "layers": 2}, "crf": True},
+    "lstm-crf": {
+        "encoder": {"family": "recurrent", "cell": "lstm", "width": 8, "layers": 2},
+        "head_hidden": 6,
+        "crf": True,
+    },
 }
 MASKED: dict[str, Options] = {
     "next-sentence": {},

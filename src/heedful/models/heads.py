@@ -3,6 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Output
 from heedful.nn.layers.feedforward import ACTIVATIONS
 from heedful.nn.layers.linear import Linear
@@ -22,6 +23,19 @@ class Pooler(nn.Module):
         """Apply to each text's vector."""
         y_BE: Tensor = self.linear(x_BG).tanh()
         return y_BE
+
+
+class Hidden(nn.Module):
+    """y = relu(W D(x) + b), the hidden layer of a head, with dropout D before it; the head has its own after it."""
+
+    def __init__(self, width: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.drop, self.linear = Dropout(dropout), Linear(width, inner)
+
+    def forward(self, x_BE: Float[Tensor, "B E"]) -> Float[Tensor, "B G"]:
+        """Apply to each vector."""
+        y_BG: Tensor = self.linear(self.drop(x_BE)).relu()
+        return y_BG
 
 
 class MaskedHead(nn.Module):

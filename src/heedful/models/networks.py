@@ -12,7 +12,7 @@ from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.windows import WindowBatch
 from heedful.data.pictures.caption_batches import CaptionBatch
 from heedful.data.tokenize.tokenizer import END
-from heedful.models.heads import MaskedHead, Pooler
+from heedful.models.heads import Hidden, MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
 from heedful.models.pictures import PictureAnswerer
 from heedful.models.protocols import Decoder, Encoder, Generator, HasPrecision
@@ -119,11 +119,16 @@ class LanguageEncoder(nn.Module):
 
 
 class Classifier(nn.Module):
-    """scores = W D(pool(encoder(x))) + b: any encoder, any pool, of a text, of the two of a pair, or of a picture."""
+    """scores = W D(pool(encoder(x))) + b: any encoder, any pool, of a text, of the two of a pair, or of a picture.
 
-    def __init__(self, pooled: Pooled, pooler: Pooler | None, dropout: float, output: Linear) -> None:
+    A pooler, and then a hidden layer, may follow the pool.
+    """
+
+    def __init__(
+        self, pooled: Pooled, pooler: Pooler | None, dropout: float, output: Linear, hidden: Hidden | None = None
+    ) -> None:
         super().__init__()
-        self.pooled, self.pooler = pooled, pooler or nn.Identity()
+        self.pooled, self.pooler, self.hidden = pooled, pooler or nn.Identity(), hidden or nn.Identity()
         self.drop, self.output = Dropout(dropout), output
 
     @property
@@ -138,15 +143,16 @@ class Classifier(nn.Module):
     def scores(self, encoded: Packed) -> Float[Tensor, "B C"]:
         """Score every class of each encoded text."""
         y_BE: Tensor = self.pooler(self.pooled.pool(encoded.values, encoded.layout))
-        scores_BC: Tensor = self.output(self.drop(y_BE))
+        scores_BC: Tensor = self.output(self.drop(self.hidden(y_BE)))
         return scores_BC
 
 
 class WordClassifier(nn.Module):
     """scores = W D(encoder(text) at the first piece of each word) + b: one label per word, by any encoder.
 
-    With `letters`, a vector made of the letters of a word is added to the embedding of its first piece. The most likely
-    label of each word is chosen by itself or, with a `chain`, together with those of its neighbours.
+    A hidden layer may come before W. With `letters`, a vector made of the letters of a word is added to the embedding
+    of its first piece. The most likely label of each word is chosen by itself or, with a `chain`, together with those
+    of its neighbours.
     """
 
     def __init__(
@@ -156,34 +162,36 @@ class WordClassifier(nn.Module):
         output: Linear,
         chain: LinearChain | None = None,
         letters: LetterVectors | None = None,
+        hidden: Hidden | None = None,
     ) -> None:
         super().__init__()
         self.encoder, self.drop, self.output = encoder, Dropout(dropout), output
-        self.chain, self.letters = chain, letters
+        self.chain, self.letters, self.hidden = chain, letters, hidden or nn.Identity()
 
     def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
         """Score every label of each word."""
         text = batch.text if self.letters is None else self.letters(batch.text)
         encoded: Packed = self.encoder(text)
         y_WE = encoded.values.index_select(0, batch.places)
-        scores_WC: Tensor = self.output(self.drop(y_WE))
+        scores_WC: Tensor = self.output(self.drop(self.hidden(y_WE)))
         return scores_WC
 
 
 class SpanReader(nn.Module):
     """scores = W D(encoder(question and text)) + b, two per token: that an answer starts there, and that it ends there
 
-    Devlin et al. 2019, 4.2
+    Devlin et al. 2019, 4.2. A hidden layer may come before W.
     """
 
-    def __init__(self, encoder: nn.Module, dropout: float, output: Linear) -> None:
+    def __init__(self, encoder: nn.Module, dropout: float, output: Linear, hidden: Hidden | None = None) -> None:
         super().__init__()
         self.encoder, self.drop, self.output = encoder, Dropout(dropout), output
+        self.hidden = hidden or nn.Identity()
 
     def forward(self, text: Packed) -> Float[Tensor, "N 2"]:
         """Score every token as the first and as the last one of an answer."""
         encoded: Packed = self.encoder(text)
-        scores_N2: Tensor = self.output(self.drop(encoded.values))
+        scores_N2: Tensor = self.output(self.drop(self.hidden(encoded.values)))
         return scores_N2
 
 

@@ -1,6 +1,7 @@
 """What stands on an encoder, beside the equations computed number by number."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,13 +9,17 @@ import torch
 from torch import nn
 
 from heedful.config.model.bert import BertModel
-from heedful.models.build.encoder_only import build_masked_model
-from heedful.models.heads import MaskedHead, Pooler
-from heedful.models.networks import MaskedModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.token_heads import ReaderModel, TaggerModel
+from heedful.data.batches.tagged import TaggedBatch
+from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
+from heedful.models.heads import Hidden, MaskedHead, Pooler
+from heedful.models.networks import Classifier, MaskedModel, SpanReader, WordClassifier
 from heedful.nn.layers.linear import LayerNorm
-from heedful.packed import Packed
+from heedful.packed import Layout, Packed
 
 WIDTH, WORDS, EPSILON = 6, 11, 1e-3
+HEAD: dict[str, Any] = {"encoder": {"family": "recurrent", "width": WIDTH // 2}, "head_hidden": 5}
 TEXTS = [[1, 7, 8, 9, 2], [1, 2], [1, 5, 6, 2]]
 
 
@@ -40,6 +45,55 @@ def test_a_pooler_is_tanh_of_a_linear_map() -> None:
         for text in x
     ]
     np.testing.assert_allclose(pooler(torch.tensor(x)).detach().numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def dense(x: torch.Tensor, layer: nn.Module) -> list[list[float]]:
+    """Each number of a linear map by itself."""
+    weight, bias = (parameter.tolist() for parameter in layer.parameters())
+    return [
+        [sum(w * v for w, v in zip(row, vector, strict=True)) + b for row, b in zip(weight, bias, strict=True)]
+        for vector in x.tolist()
+    ]
+
+
+def text_classifier(**options: Any) -> Classifier:
+    table = {"family": "classifier", "pool": "mean", **HEAD, **options}
+    model = build_classifier(ClassifierModel.model_validate(table), WORDS, 3)
+    randomised(model)
+    return model
+
+
+def check_hidden(model: Classifier | WordClassifier | SpanReader, vectors: torch.Tensor, found: torch.Tensor) -> None:
+    """Compare scores of vectors with relu(W x + b), then another linear map."""
+    assert isinstance(model.hidden, Hidden)
+    hidden = [[max(0.0, value) for value in row] for row in dense(vectors, model.hidden.linear)]
+    np.testing.assert_allclose(found.detach().numpy(), dense(torch.tensor(hidden), model.output), rtol=1e-4, atol=1e-4)
+
+
+def test_the_hidden_layer_of_a_head_is_relu_of_a_linear_map() -> None:
+    text = Packed.of(TEXTS)
+    classifier = text_classifier().eval()
+    check_hidden(classifier, classifier.pooled(text), classifier(text))
+    reader = build_reader(ReaderModel.model_validate({"family": "reader", **HEAD}), WORDS).eval()
+    randomised(reader)
+    check_hidden(reader, reader.encoder(text).values, reader(text))
+    tagger = build_tagger(TaggerModel.model_validate({"family": "tagger", **HEAD}), WORDS, ["A", "B", "C"]).eval()
+    randomised(tagger)
+    places = torch.tensor([1, 2, 6, 8])
+    batch = TaggedBatch(text, Layout.of([2, 0, 2]), places, torch.zeros_like(places), 3, len(text.values), 4)
+    check_hidden(tagger, tagger.encoder(text).values[places], tagger(batch))
+
+
+def test_a_hidden_layer_has_dropout_before_and_after_it() -> None:
+    model = text_classifier(dropout=0.9999)
+    assert isinstance(model.hidden, Hidden)
+    assert isinstance(model.output.bias, nn.Parameter)
+    assert isinstance(model.hidden.linear.bias, nn.Parameter)
+    encoded = Packed(torch.full((2, WIDTH), 5.0), Layout.of([1, 1]))
+    torch.testing.assert_close(model.train().scores(encoded), model.output.bias.expand(2, 3))  # all else is dropped
+    model.drop.share = 0.0
+    hidden = model.hidden.linear.bias.relu()
+    torch.testing.assert_close(model.scores(encoded), model.output(hidden).expand(2, 3))
 
 
 def test_a_masked_head_is_norm_of_gelu_of_a_linear_map_against_the_embedding() -> None:

@@ -14,7 +14,7 @@ from heedful.config.model.encoders import (
 )
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pools import AnyPool, PoolName
-from heedful.config.section import Section, Share
+from heedful.config.section import Section, Share, Width
 
 
 class ClassifierModel(OnEncoder, Section):
@@ -47,6 +47,8 @@ class ClassifierModel(OnEncoder, Section):
     """Whether tanh(W y + b) follows the pool, as in BERT."""
     dropout: Share = 0.1
     """Dropout before the linear map."""
+    head_hidden: Width | None = None
+    """Width of a hidden layer with a ReLU before the linear map, with dropout before and after it; by default none."""
     labels: Literal["one", "several"] = "one"
     """Whether a text has exactly one label, or any number of them."""
 

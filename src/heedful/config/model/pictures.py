@@ -133,6 +133,8 @@ class PictureClassifierModel(OnEncoder, Section):
     """
     dropout: Share = 0.0
     """Dropout before the linear map."""
+    head_hidden: Width | None = None
+    """Width of a hidden layer with a ReLU before the linear map, with dropout before and after it; by default none."""
 
     @property
     def pooled_by(self) -> AnyPool:

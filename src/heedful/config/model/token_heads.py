@@ -7,7 +7,7 @@ from pydantic import Field
 from heedful.config.model.bert import BertModel
 from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.letters import AnyLetters
-from heedful.config.section import Section, Share
+from heedful.config.section import Section, Share, Width
 
 
 class TaggerModel(OnEncoder, Section):
@@ -20,6 +20,8 @@ class TaggerModel(OnEncoder, Section):
     """Family and shape of the encoder."""
     dropout: Share = 0.1
     """Dropout before the linear map."""
+    head_hidden: Width | None = None
+    """Width of a hidden layer with a ReLU before the linear map, with dropout before and after it; by default none."""
     letters: AnyLetters | None = None
     """Reader of the letters of words, whose vector is added to the embedding of a word's first piece."""
     crf: bool = False
@@ -39,6 +41,8 @@ class ReaderModel(OnEncoder, Section):
     """Family and shape of the encoder, which reads the question and the text together."""
     dropout: Share = 0.1
     """Dropout before the scores."""
+    head_hidden: Width | None = None
+    """Width of a hidden layer with a ReLU before the scores, with dropout before and after it; by default none."""
     no_answer: bool = False
     """Whether a question may have no answer, as in SQuAD 2.0; the model then predicts the marker `<s>`."""
     mark_matches: bool = False

@@ -117,7 +117,7 @@ class Rule:
 def _bag(case: _Case) -> bool:
     """Whether a bag of n-grams is chosen: little data, single texts, and nothing is said about the network."""
     pairs = any(isinstance(corpus, RowTexts) and corpus.second is not None for corpus in case.recipe.data.train)
-    stated = any(case.sets(f"model.{key}") for key in ("encoder", "pool", "join", "pooler"))
+    stated = any(case.sets(f"model.{key}") for key in ("encoder", "pool", "join", "pooler", "head_hidden"))
     return case.classifies and case.little and not pairs and not stated
 
 

@@ -16,6 +16,7 @@ from heedful.config.model.encoders import (
     TransformerEncoderTable,
 )
 from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pictures import PictureClassifierModel
 from heedful.config.model.pools import AnyPool
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.label_schemes import allowed_transitions, scheme_of
@@ -25,7 +26,7 @@ from heedful.models.build.language import init_language, language_decoder
 from heedful.models.build.letters import build_letters
 from heedful.models.build.recurrent import encoder_stack, lone_encoder
 from heedful.models.build.transformer import build_norm, transformer_encoder
-from heedful.models.heads import MaskedHead, Pooler
+from heedful.models.heads import Hidden, MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, LetteredEncoder, Pooled, VectorEncoder
 from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
 from heedful.nn.attention.aligned_pooling import AlignedPool
@@ -47,7 +48,8 @@ def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> 
     encoder, pool = _encoder(table, weight), _pool(config, width)
     pooled_width = PairPool.vectors * width if config.joins_after_reading else width
     pooler, head_width = (Pooler(width, pooled_width), width) if config.pooler else (None, pooled_width)
-    model = Classifier(Pooled(encoder, pool), pooler, config.dropout, Linear(head_width, classes))
+    head = build_head(config, head_width, classes)
+    model = Classifier(Pooled(encoder, pool), pooler, config.dropout, *head)
     _initialize(model, table)
     return model
 
@@ -57,8 +59,8 @@ def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) ->
     table = config.encoder
     weight = make_table(vocabulary, table.embedding_width)
     letters = None if config.letters is None else build_letters(config.letters, table.embedding_width)
-    output = Linear(table.memory_width, len(labels))
-    model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters)
+    output, hidden = build_head(config, table.memory_width, len(labels))
+    model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters, hidden=hidden)
     _initialize(model, table)
     if config.crf:
         model.chain = LinearChain(len(labels), _allowed(labels))  # it begins with zeros
@@ -75,9 +77,18 @@ def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:
     """Make a reader with new weights, drawn from torch's global generator."""
     table, width = config.encoder, config.encoder.memory_width
     weight = make_table(vocabulary, table.embedding_width)
-    model = SpanReader(_encoder(table, weight), config.dropout, Linear(width, 2))
+    model = SpanReader(_encoder(table, weight), config.dropout, *build_head(config, width, 2))
     _initialize(model, table)
     return model
+
+
+def build_head(
+    config: ClassifierModel | PictureClassifierModel | TaggerModel | ReaderModel, width: int, scores: int
+) -> tuple[Linear, Hidden | None]:
+    """Make the linear map from vectors of this width to scores, and the hidden layer before it, if there is one."""
+    inner = config.head_hidden
+    hidden = None if inner is None else Hidden(width, inner, config.dropout)
+    return Linear(inner or width, scores), hidden
 
 
 def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:

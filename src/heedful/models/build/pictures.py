@@ -14,7 +14,7 @@ from heedful.config.model.pictures import (
     PictureTransformerTable,
 )
 from heedful.models.build.depth import scale_initial_weights
-from heedful.models.build.encoder_only import build_pool
+from heedful.models.build.encoder_only import build_head, build_pool
 from heedful.models.build.recurrent import lone_encoder
 from heedful.models.build.transformer import (
     encoder_blocks,
@@ -40,7 +40,7 @@ def build_picture_classifier(config: PictureClassifierModel, classes: int) -> Cl
     """Make a classifier of pictures with new weights, drawn from torch's global generator."""
     width = config.encoder.memory_width
     pooled = Pooled(picture_encoder(config.encoder), build_pool(config.pooled_by, width))
-    model = Classifier(pooled, None, config.dropout, Linear(width, classes))
+    model = Classifier(pooled, None, config.dropout, *build_head(config, width, classes))
     init_pictures(model, config.encoder)
     scale_initial_weights(model)
     return model

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.data.batches.texts import AnyTextCollator, TextBatch
 from heedful.data.epochs.plan import spread
@@ -28,7 +28,8 @@ def set_first_weights(
     batches = list(_batches(collator, stores))
     _set_rarity(bag, batches)
     width, classes = network.output.in_features, network.output.out_features
-    if isinstance(network.pooled.pool, MeanPool) and classes <= width and len(bag.embedding.weight[0]) == width:
+    linear = isinstance(network.pooled.pool, MeanPool) and isinstance(network.hidden, nn.Identity)
+    if linear and classes <= width and len(bag.embedding.weight[0]) == width:
         _set_solution(network, bag, batches, several)
 
 
