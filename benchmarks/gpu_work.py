@@ -78,6 +78,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.readings: list[StepMetrics] = []
+        self.records: list[Mapping[str, Any]] = []  # of instruments
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         if logged:

@@ -42,6 +42,7 @@ from benchmarks.train_gpu_work import (
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
+from heedful.config.train.instruments import Instruments
 from heedful.config.train.schedules import AnySchedule, Constant, InverseSqrt
 from heedful.config.train.table import Train, Validation
 from heedful.data.prepare.prepared import Prepared
@@ -73,6 +74,7 @@ class Way:
     fast: bool = True  # compiled and captured where the trainer would, with kernels; or plain
     schedule: AnySchedule = field(default_factory=lambda: Constant(kind="constant", lr=1e-4))
     dropout_seed: int = 0  # weights and order have their own, which is always 0
+    instruments: Instruments | None = None
 
 
 def ours(work: Work, device: torch.device, steps: int, log_every: int, way: Way) -> list[StepMetrics]:
@@ -100,6 +102,7 @@ def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: 
             log_every=log_every,
             checkpoint_every=NEVER,
             validation=Validation(every=NEVER),
+            instruments=way.instruments,
         ),
     )
     set_up(recipe)
@@ -117,7 +120,7 @@ def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: 
     # The order is laid down in the feed by now, and the weights are drawn: what is left to seed is dropout.
     job.recipe = recipe.model_copy(update={"train": recipe.train.model_copy(update={"seed": way.dropout_seed})})
     listener = Listener()
-    build_trainer(job, listener).run(position, StopRequest())
+    build_trainer(job, listener, measured=listener.records.append).run(position, StopRequest())
     return listener.readings
 
 

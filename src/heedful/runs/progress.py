@@ -20,6 +20,7 @@ from heedful.files import append_line, read_bytes, tolerate_closed_reader, write
 from heedful.training.trainer import StepMetrics
 
 METRICS: Final = "metrics.jsonl"  # in a run's folder
+INSTRUMENTS: Final = "instruments.jsonl"  # where the recipe has `train.instruments`
 _MOST_LINES: Final = 100  # in a notebook: every update sends all of them
 _STAYS_EVERY: Final = 60.0  # seconds between two progress lines that stay on a terminal
 _MUCH_WAITING: Final = 0.05  # share of the time from which waiting for data is worth a word
@@ -39,6 +40,7 @@ class RunProgress:
         self._live = Live(console=self.console, transient=True, auto_refresh=False) if live else None
         self._stayed = time.monotonic()
         self._metrics: Path | None = None
+        self._instruments: Path | None = None
         self._board: Any = None
         self._lost = False  # metrics could not be written
         self._tokens = "tokens"
@@ -63,8 +65,10 @@ class RunProgress:
         """Record from this step on; drop what an interrupted run recorded after it. `tokens` are what speed counts."""
         self._tokens = tokens
         self._metrics, self._board = run / METRICS, _tensorboard(run, step)
-        if self._metrics.exists():
-            _forget_after(self._metrics, step)
+        self._instruments = run / INSTRUMENTS
+        for recorded in (self._metrics, self._instruments):
+            if recorded.exists():
+                _forget_after(recorded, step)
 
     def say(self, message: str) -> None:
         """Print a line above the live one."""
@@ -123,17 +127,25 @@ class RunProgress:
         self.say(f"valid at step {step:,}:  {words}{'  (best)' if best else ''}")
         self._record(step, "valid", dict(scores))
 
+    def measured(self, record: Mapping[str, Any]) -> None:
+        """Record a measurement of the instruments."""
+        if self._instruments:
+            self._append(self._instruments, record)
+
     def _record(self, step: int, part: str, values: dict[str, Any]) -> None:
         if self._metrics:
             finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in values.items()}
-            try:
-                append_line(self._metrics, json.dumps({"step": step, "part": part, **finite}))
-            except MachineError as error:
-                self._tell_once(self._metrics, error)
+            self._append(self._metrics, {"step": step, "part": part, **finite})
         if self._board:
             with suppress(OSError):
                 for name, value in values.items():
                     self._board.add_scalar(f"{part}/{name}", value, step)
+
+    def _append(self, file: Path, values: Mapping[str, Any]) -> None:
+        try:
+            append_line(file, json.dumps(values))
+        except MachineError as error:
+            self._tell_once(file, error)
 
     def _tell_once(self, metrics: Path, error: MachineError) -> None:
         if not self._lost:
@@ -167,11 +179,19 @@ def duration(seconds: float) -> str:
 
 def recorded_metrics(run: Path, part: str) -> list[dict[str, Any]]:
     """Return what a run recorded of a part, "train" or "valid", in order; nothing without a metrics file."""
-    if not (run / METRICS).exists():
-        return []
-    whole = [line for line in read_bytes(run / METRICS).splitlines() if _recorded_step(line) < math.inf]
-    entries = [entry for entry in map(json.loads, whole) if entry.get("part") == part]
+    entries = [entry for entry in _recorded(run / METRICS) if entry.get("part") == part]
     return [{name: value for name, value in entry.items() if name != "part"} for entry in entries]
+
+
+def recorded_instruments(run: Path) -> list[dict[str, Any]]:
+    """Return what the instruments of a run recorded, in order; nothing without their file."""
+    return _recorded(run / INSTRUMENTS)
+
+
+def _recorded(file: Path) -> list[dict[str, Any]]:
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in read_bytes(file).splitlines() if _recorded_step(line) < math.inf]
 
 
 def _forget_after(metrics: Path, step: int) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
-from heedful.runs.progress import RunProgress, duration
+from heedful.runs.progress import RunProgress, duration, recorded_instruments, recorded_metrics
 from heedful.tasks.protocol import SaysLines, ShowsProgress, TakesMetrics
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.training.captured_updates import CapturedUpdates
@@ -33,6 +34,8 @@ from heedful.training.checkpoints import (
     save_checkpoint,
     step_of,
 )
+from heedful.training.instruments.divergence import DivergenceWatch
+from heedful.training.instruments.instruments import Instruments, Record
 from heedful.training.scheduled_sampling import build_decay
 from heedful.training.schedules import build_learning_rate, build_warmup
 from heedful.training.signals import StopRequest
@@ -60,6 +63,7 @@ class RunObserver:
         self.callbacks = callbacks or Callbacks()
         self.callbacks.stop = stop.request
         self.baselines: dict[str, float] = {}
+        self.divergence = DivergenceWatch()
         on_cpu = job.device.type == "cpu"
         self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
@@ -79,8 +83,9 @@ class RunObserver:
             self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to train.")
             self._average(position)  # a run that was killed after its last step has not averaged yet
             return
+        self._remember()
         began = time.perf_counter()
-        trainer = build_trainer(self.job, self, self.callbacks.step)
+        trainer = build_trainer(self.job, self, self.callbacks.step, self.measured)
         with self.stop.during_training():
             end = trainer.run(position, self.stop)
         how = by_caller("Run the same command with --resume", "Train with `resume=True`")
@@ -101,6 +106,13 @@ class RunObserver:
         command, call = self.job.task.usage(self.job.recipe, self.run)
         following = by_caller(command, f'heedful.load("{self.run}").{call}')
         self.progress.say(f"Next: {following}")
+
+    def _remember(self) -> None:
+        """Let a resumed run compare with what it recorded before."""
+        for record in recorded_instruments(self.run):
+            self.divergence.measured(record)
+        for entry in recorded_metrics(self.run, "train"):
+            self.divergence.metrics(entry["step"], entry["loss"], entry["gradient_norm"])
 
     def _tell_if_it_loses(self, end: Position) -> None:
         """Say that the baseline of the validations is better than the best model, if it is."""
@@ -183,7 +195,21 @@ class RunObserver:
         if self.contention:
             self.contention.look()
         if logged:
+            self._warn(metrics)
             self.callbacks.metrics(metrics)
+
+    def measured(self, record: Record) -> None:
+        """Record a measurement of the instruments."""
+        self.progress.measured(record)
+        self.divergence.measured(record)
+
+    def _warn(self, metrics: StepMetrics) -> None:
+        """Say that the run has begun to diverge, if it has; scheduled sampling raises the loss by itself."""
+        if self.job.recipe.train.scheduled_sampling is None:
+            values = (value if isfinite(value) else None for value in (metrics.loss, metrics.gradient_norm))
+            warning = self.divergence.metrics(metrics.step, *values)
+            if warning:
+                self.progress.say(warning)
 
     def validate(self) -> Mapping[str, float]:
         """Evaluate the model on the validation corpora."""
@@ -212,9 +238,15 @@ class RunObserver:
 
 
 def build_trainer(
-    job: Job, observer: Observer, after_update: Callable[[int], None] = lambda step: None
+    job: Job,
+    observer: Observer,
+    after_update: Callable[[int], None] = lambda step: None,
+    measured: Callable[[Record], None] | None = None,
 ) -> Trainer[Any]:
-    """Build the training loop of a job from its recipe; `after_update` is called with the number of each step."""
+    """Build the training loop of a job from its recipe; `after_update` is called with the number of each step.
+
+    `measured` is called with what the instruments record; without it, nothing is measured.
+    """
     train = job.recipe.train
     settings = TrainerSettings(
         steps=train.steps,
@@ -231,8 +263,15 @@ def build_trainer(
     factor = build_warmup(train.warmup, train.optimizer)
     return Trainer(
         job.model, job.objective, job.optimizer, lambda step: base(step) * factor(step), job.feed, job.device,
-        settings, observer, choose_computation(job), _before_update(job), after_update,
+        settings, observer, choose_computation(job), _before_update(job), after_update, _instruments(job, measured),
     )  # fmt: skip
+
+
+def _instruments(job: Job, measured: Callable[[Record], None] | None) -> Instruments | None:
+    table = job.recipe.train.instruments
+    if table is None or measured is None:
+        return None
+    return Instruments(table, job.model, job.objective, job.feed, job.device, measured)
 
 
 def _before_update(job: Job) -> Callable[[int], None]:

@@ -39,6 +39,7 @@ _FREE_KEYS: Final = (
     "train.compile",
     "train.capture",
     "train.log_every",
+    "train.instruments",
     "train.checkpoint_every",
     "train.keep_checkpoints",
     "train.average",

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from heedful.data.epochs.loader import Feed, Loader, MicroBatch
 from heedful.errors import Stopped, UserError, by_caller
 from heedful.training.checkpoints import Position
+from heedful.training.instruments.divergence import WAYS_OUT, locate_non_finite
+from heedful.training.instruments.instruments import Instruments
 from heedful.training.objectives import Objective, Sums
 from heedful.training.optimizers.moving_average import MovingAverage
 from heedful.training.seeding import seed_micro_batch
@@ -95,13 +97,15 @@ class Trainer(Generic[BatchType]):
         computation: UpdateComputationFactory[BatchType] = EagerUpdates,
         before_update: Callable[[int], None] = lambda step: None,
         after_update: Callable[[int], None] = lambda step: None,
+        instruments: Instruments | None = None,
     ) -> None:
         """`before_update` and `after_update` are called with the number of completed updates around each one."""
         self.model, self.objective, self.optimizer, self.settings = model, objective, optimizer, settings
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
         self._computation = computation(ModelLoss(objective, model), optimizer, settings.clip_norm, device)
-        self._before_update, self._updated = before_update, after_update
+        self._before_update, self._updated, self._instruments = before_update, after_update, instruments
         self._not_finite = 0  # consecutive updates, as of the last report
+        self._last_batch: BatchType  # of the last update
 
     def run(self, position: Position, stop: StopRequest) -> Position:
         """Train until the last step, or until patience, a signal or a request ends the run; return the final position.
@@ -138,9 +142,16 @@ class Trainer(Generic[BatchType]):
             tokens += self.objective.tokens(micro.batch)
         meter.units += units
         meter.tokens += tokens
-        norm = self._computation.step(units, self.learning_rate(position.step + 1))
+        rate = self.learning_rate(position.step + 1)
+        norm = self._step(position.step + 1, units, rate)
+        self._last_batch = update[-1].batch
         meter.skipped += ~norm.isfinite()
         return tokens, norm
+
+    def _step(self, step: int, units: int, rate: float) -> Tensor:
+        if self._instruments is None:
+            return self._computation.step(units, rate)
+        return self._instruments.around(step, units, rate, lambda: self._computation.step(units, rate))
 
     def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
         settings, step = self.settings, position.step
@@ -192,10 +203,12 @@ class Trainer(Generic[BatchType]):
             return
         self._not_finite = self._not_finite + updates if skipped == updates else 0
         if self._not_finite >= _HOPELESS_UPDATES:
+            where = locate_non_finite(self.model, self.objective, self._last_batch, self.device)
+            first, rate = position.step - self._not_finite + 1, self.learning_rate(position.step)
             raise UserError(
                 f"The gradient was not finite in any of the last {self._not_finite} updates (step {position.step:,}): "
-                "lower the learning rate, lengthen the warm-up or set `train.clip_norm`. "
-                "The checkpoints saved before are intact."
+                f"{WAYS_OUT}. {where}{' ' if where else ''}It began with step {first:,}; the learning rate is "
+                f"{rate:.2g}. The checkpoints saved before are intact."
             )
 
     def _validate(self, position: Position) -> None:

@@ -17,8 +17,8 @@ from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier
 from heedful.models.networks import Classifier, LanguageEncoder, LanguageModel, set_precision
 from heedful.packed import IGNORED
-from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import NextToken, OneLabel, SeveralLabels
+from heedful.training.optimizers.layers import freeze, layer_scales
 from heedful.training.remedies.language_loss import WithLanguageLoss, next_tokens
 
 TEXTS, SECONDS = [[4, 5, 6], [7], [8, 9, 4, 10]], [[5], [11, 4], [6, 6, 6]]

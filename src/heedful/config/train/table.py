@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from heedful.config.section import Section, Share
+from heedful.config.train.instruments import Instruments
 from heedful.config.train.optimizers import Adam, AnyOptimizer
 from heedful.config.train.schedules import (
     AnyDecay,
@@ -190,6 +191,8 @@ class Train(Section):
 
     0.999 averages over some thousand updates (Polyak and Juditsky 1992).
     """
+    instruments: Instruments | None = None
+    """Measurements of every layer at chosen updates, recorded in the run; by default there are none."""
     start_from: str = ""
     """Folder of a trained model to start from: its weights and its vocabulary; empty starts from random weights."""
     validation: Validation = Field(default_factory=Validation)

@@ -191,6 +191,8 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Train.clip_norm": "1.0",
     "Train.threads": "4",
     "Train.average": "{ last = 5 }",
+    "Train.instruments": "{ every = 100, at = [1, 10] }",
+    "Instruments.at": "[1, 2, 5, 10]",
     "Train.moving_average": "0.999",
     "Distillation.teacher": '"runs/big"',
     "Train.start_from": '"runs/general"',

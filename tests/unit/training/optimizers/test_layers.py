@@ -14,9 +14,9 @@ from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.errors import UserError
 from heedful.models.build.encoder_only import build_classifier, build_masked_model
 from heedful.models.build.network import build_model
-from heedful.training.layers import freeze, layer_scales
 from heedful.training.objectives import Sums
 from heedful.training.optimizers.build import build_optimizer
+from heedful.training.optimizers.layers import freeze, layer_scales
 from heedful.training.updates import EagerUpdates
 
 TINY = {"width": 8, "heads": 2, "layers": 3, "inner": 8, "dropout": 0.0}

@@ -1,0 +1,133 @@
+"""The instruments of a run: what they measure, when, and the record that is made of it.
+
+A measurement only reads: a run has the same weights with instruments and without them. It is made around an update
+however that is computed, as the weights and the summed gradients of every computation are those of the parameters.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from heedful.config.train.instruments import Instruments as Table
+from heedful.data.epochs.loader import TrainingFeed
+from heedful.training.instruments.distances import DISTANCES, DistanceNorms, gradient_distances
+from heedful.training.instruments.parts import weight_parts
+from heedful.training.instruments.probe import HeadEntropies, attention_entropies, probe_batch
+from heedful.training.instruments.steps import (
+    BINS,
+    LOWEST,
+    PER_DECADE,
+    StepNorms,
+    after_step,
+    before_step,
+)
+from heedful.training.objectives import Objective
+
+VERSION: Final = 1  # of the records
+Record = Mapping[str, Any]
+
+
+class Instruments:
+    """Measures chosen updates of a model, and passes on a record of each."""
+
+    def __init__(
+        self,
+        table: Table,
+        model: nn.Module,
+        objective: Objective[Any],
+        feed: TrainingFeed[Any],
+        device: torch.device,
+        record: Callable[[Record], None],
+    ) -> None:
+        self._table, self._model, self._objective, self._device, self._record = table, model, objective, device, record
+        self._parts = weight_parts(model)
+        self._at = frozenset(table.at)
+        self._probe = probe_batch(feed) if table.probe else None
+
+    def due(self, step: int) -> bool:
+        """Whether the update with this number is measured; the first one has the number 1."""
+        return step % self._table.every == 0 or step in self._at
+
+    def around(self, step: int, units: int, rate: float, update: Callable[[], Tensor]) -> Tensor:
+        """Make an update, measured if it is due, from gradients that were summed over `units`; return what it does."""
+        if not self.due(step) or not self._parts:
+            return update()
+        before = before_step(self._parts, units)
+        norm = update()
+        after = after_step(self._parts, before, self._table.histograms)
+        heads: Sequence[HeadEntropies] = ()
+        distances: Sequence[DistanceNorms] = ()
+        if self._probe is not None:
+            heads = attention_entropies(self._model, self._objective, self._probe, self._device)
+            distances = gradient_distances(self._model)
+        self._record(
+            {
+                "version": VERSION,
+                "step": step,
+                "learning_rate": rate,
+                **self._read(after, heads, distances),
+            }
+        )
+        return norm
+
+    def _read(
+        self, after: StepNorms, heads: Sequence[HeadEntropies], distances: Sequence[DistanceNorms]
+    ) -> dict[str, Any]:
+        """Read a measurement from the device."""
+        norms = [after.weight_P, after.gradient_P, after.update_P]
+        counts = [after.counts_PB] if after.counts_PB is not None else []
+        entropies = [torch.cat([head.entropy_H, head.uniform.reshape(1)]) for head in heads]
+        values = iter(_to_host([*norms, *counts, *entropies, *(one.norms for one in distances)]))
+        weight, gradient, update = (next(values) for _ in norms)
+        binned = next(values) if counts else []
+        weights = []
+        for place, part in enumerate(self._parts):
+            row: dict[str, Any] = {
+                "layer": part.layer,
+                "kind": part.kind,
+                "size": part.size,
+                "weight": _finite(weight[place]),
+                "gradient": _finite(gradient[place]),
+                "update": _finite(update[place]),
+                "update_to_weight": _ratio(update[place], weight[place]),
+                "gradient_to_weight": _ratio(gradient[place], weight[place]),
+            }
+            if counts:
+                row["histogram"] = _sparse([int(n) for n in binned[place * BINS : (place + 1) * BINS]], part.size)
+            weights.append(row)
+        attention = []
+        for head in heads:
+            *entropy, uniform = map(_finite, next(values))
+            attention.append({"layer": head.layer, "kind": head.kind, "entropy": entropy, "uniform": uniform})
+        far = [
+            {"layer": one.layer, "distance": list(DISTANCES), "gradient": [_finite(norm) for norm in next(values)]}
+            for one in distances
+        ]
+        return {"weights": weights, "attention": attention, "distances": far}
+
+
+def _to_host(tensors: Sequence[Tensor]) -> list[list[float]]:
+    """Return the values of tensors, which are read together."""
+    flat: list[float] = torch.cat([tensor.detach().double().flatten() for tensor in tensors]).tolist()
+    ends = list(accumulate(tensor.numel() for tensor in tensors))
+    return [flat[end - tensor.numel() : end] for tensor, end in zip(tensors, ends, strict=True)]
+
+
+def _finite(value: float) -> float | None:
+    """Return a number with six digits; None for one that JSON cannot hold."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def _ratio(above: float, below: float) -> float | None:
+    return _finite(above / below) if below else None
+
+
+def _sparse(counts: list[int], size: int) -> dict[str, Any]:
+    """Return the bins from the first to the last one that is not empty, and the number of zeros."""
+    used = [place for place, count in enumerate(counts) if count]
+    first, last = (used[0], used[-1]) if used else (0, -1)
+    return {"zeros": size - sum(counts), "from": LOWEST + first / PER_DECADE, "counts": counts[first : last + 1]}
