@@ -14,8 +14,8 @@ hard          the same with hard attention by REINFORCE
 Records captions.json, means over seeds: `exact_match`, the share of captions that are exactly right, of pictures with
 pairs of shape and colour that never occur in training, and `exact_match_seen`, of pictures without; both by the
 Transformer. `exact_match_recurrent` and `exact_match_hard` are of unseen pairs. `pointing` is the share of the words
-"small red star" in exact captions of the Transformer whose attended patch, the one with the greatest weight in its last
-layer, has some of that shape in it; `pointing_recurrent` and `pointing_hard` are those of the other two. In
+"small red star" in exact captions of the Transformer whose attended patch, the one with the greatest weight in its first
+layer of two, has some of that shape in it; `pointing_recurrent` and `pointing_hard` are those of the other two. In
 `details` the values of each seed, with minutes and speed. --tiny takes a few pictures and steps on a CPU, to see that
 it works, and records nothing.
 """
