@@ -9,13 +9,13 @@ after the other (greedy search).
 
 transformer   recipes/scenes-captions.toml
 recurrent     recipes/scenes-captions-recurrent.toml, with soft attention
-hard          the same with hard attention by REINFORCE
+hard          that model trained further with hard attention by REINFORCE; from scratch one run of three learned
 
 Records captions.json, means over seeds: `exact_match`, the share of captions that are exactly right, of pictures with
 pairs of shape and colour that never occur in training, and `exact_match_seen`, of pictures without; both by the
 Transformer. `exact_match_recurrent` and `exact_match_hard` are of unseen pairs. `pointing` is the share of the words
-"small red star" in exact captions of the Transformer whose attended patch, the one with the greatest weight in its first
-layer of two, has some of that shape in it; `pointing_recurrent` and `pointing_hard` are those of the other two. In
+"small red star" in exact captions of the Transformer whose attended patch, the one with the greatest weight in the
+first layer of two, has some of that shape in it; `pointing_recurrent` and `pointing_hard` are of the other two. In
 `details` the values of each seed, with minutes and speed. --tiny takes a few pictures and steps on a CPU, to see that
 it works, and records nothing.
 """
@@ -46,8 +46,9 @@ RECURRENT: Final = "scenes-captions-recurrent"
 PARTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {  # the recipe of each part, and what is set otherwise
     "transformer": ("scenes-captions", ()),
     "recurrent": (RECURRENT, ()),
-    "hard": (RECURRENT, ("model.decoder.choice=reinforce",)),
+    "hard": (RECURRENT, ("model.decoder.choice=reinforce", "train.steps=1000", "train.schedule.lr=0.0005")),
 }
+STARTS: Final[Mapping[str, str]] = {"hard": "recurrent"}  # parts that begin with the model of another
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {  # for each part the figure of each of its values
     "transformer": {"unseen": "exact_match", "seen": "exact_match_seen", "pointing": "pointing"},
     "recurrent": {
@@ -77,15 +78,31 @@ class Cell(cells.Cell):
     def recipe(self) -> Recipe:
         """Return the recipe of the part, with the seed."""
         name, settings = PARTS[self.part]
+        start = [f"train.start_from={self.start.run_folder.absolute()}"] if self.start else []
         tiny = TINY if self.options.tiny else ()
-        return load_recipe(name, [f"train.seed={self.seed}", *settings, *tiny, *self.options.set])
+        return load_recipe(name, [f"train.seed={self.seed}", *settings, *start, *tiny, *self.options.set])
+
+    @property
+    def start(self) -> "Cell | None":
+        """The cell whose model this one begins with."""
+        return Cell(STARTS[self.part], self.seed, self.options) if self.part in STARTS else None
+
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the trained captioner."""
+        return self.folder / "run"
+
+    def train(self) -> None:
+        """Train, after the model that this one begins with where it is not there yet."""
+        if self.start is not None and self.start.found() is None:
+            self.start.train()
+        train(self.recipe(), self.run_folder, resume=True)
 
     def measure(self) -> dict[str, Any]:
         """Train, describe the pictures of both test sets, and compare."""
-        run, recipe = self.folder / "run", self.recipe()
-        train(recipe, run, resume=True)
-        scores = score(run, recipe, "cpu" if self.options.tiny else "auto")
-        return {**scores, **describe_training(run), "machine": machine()}
+        self.train()
+        scores = score(self.run_folder, self.recipe(), "cpu" if self.options.tiny else "auto")
+        return {**scores, **describe_training(self.run_folder), "machine": machine()}
 
 
 def score(run: Path, recipe: Recipe, device: str) -> dict[str, float]:
