@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, Unpack, overload
 
-from heedful.arguments import check_one_each, check_path, check_text, check_texts, check_whole
+from heedful.arguments import check_flag, check_one_each, check_path, check_text, check_texts, check_whole
 from heedful.config.rules.answer import ANSWER, reader_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
@@ -18,9 +18,12 @@ from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import MAX_ANSWER, Answer, AnswerOptions, Choice
 from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
+from heedful.tasks.answer.explaining import explain_answer
 from heedful.tasks.answer.scoring import Reading, choose_answer, read_windows
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import answer_stream
@@ -96,6 +99,22 @@ class Reader(Embeds[SpanReader]):
             return [None if question is None else next(found) for question in part]
 
         return answer_stream(questions, answered, chunk=chunk, ready=ready)
+
+    def explain(
+        self, text: str, question: str, *, top: int = 5, gradients: bool = False, max_answer: int = MAX_ANSWER
+    ) -> Explanation:
+        """Return the weights with which the model read a question and a text, and where an answer starts and ends.
+
+        `top` is the number of other spans. A long text is explained by the window in which an answer is most likely.
+        With `gradients`, also return how much each token would change the start and the end.
+        """
+        refuse_blank(check_text(text, "`text`"))
+        choice = Choice(max_answer, n_best=check_whole("top", top, least=0) + 1)
+        asked = make_question(check_text(question, "`question`"), text, where="`question`")
+        self._form.check_text(text, "`text`")
+        (pieced,), readings = self.read([asked], choice)
+        (answer,) = self.choose([asked], [pieced], readings, choice)
+        return explain_answer(self.bundle, asked, pieced, answer, check_flag("gradients", gradients))
 
     def _answered(self, questions: Sequence[Question], choice: Choice) -> list[Answer]:
         for question in questions:

@@ -8,7 +8,7 @@ from typing import Self, Unpack, cast, overload
 import torch
 from torch import nn
 
-from heedful.arguments import check_flag, check_path, check_several, check_texts, check_whole
+from heedful.arguments import check_flag, check_path, check_several, check_text, check_texts, check_whole
 from heedful.config.rules.parse import PARSE, leaves_of
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
@@ -24,6 +24,9 @@ from heedful.tasks.parse.parse import BLANK
 from heedful.tasks.parse.parse import Parse as Parse
 from heedful.tasks.parse.tree_codec import TreeCodec
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.generators import explain_pair
+from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
@@ -129,6 +132,36 @@ class Parser(LoadedModel[EncoderDecoder]):
         trees = trees_of_rows(check_several(data, name), name)
         return evaluate_parser(self, trees, name=name, progress=progress, **options).with_metrics(own)
 
+    @show_options(ParseOptions)
+    def explain(
+        self, text: str, *, top: int = 5, gradients: bool = False, **options: Unpack[ParseOptions]
+    ) -> Explanation:
+        """Return the weights and token probabilities of the best parse of a sentence, and its tree.
+
+        Probabilities are those of the network, whatever a search for trees alone allows; each token has `top`
+        runners-up. With `gradients`, also return how much each word would change each token. Of an ensemble, the first
+        model is explained.
+        """
+        refuse_blank(check_text(text, "`text`"))
+        request, constrained = self._request(options, 1)
+        ((best, *_),), (source,) = self._found([text], request, constrained, "`text`", 1, lambda ready: None)
+        read = explain_pair(
+            self.network, self.vocabularies, source, best.tokens, best.complete, top, check_flag("gradients", gradients)
+        )
+        tree = self._parse(best, text.split()).tree
+        return Explanation(
+            self.recipe.rules.name,
+            self.recipe.model.family,
+            text,
+            str(tree or self.vocabularies["target"].decode(best.tokens)),
+            read.sequences,
+            read.attentions,
+            "output",
+            read.predictions,
+            alignment=read.alignment,
+            tree="" if tree is None else str(tree),
+        )
+
     def _request(self, options: ParseOptions, nbest: int) -> tuple[SearchRequest, bool]:
         """Return the options completed from the recipe, and whether only trees are searched for."""
         known = options_of(ParseOptions)
@@ -155,10 +188,31 @@ class Parser(LoadedModel[EncoderDecoder]):
         progress: ProgressCallback,
     ) -> list[list[Parse]]:
         words = [text.split() for text in texts]
+        indices = [index for index, of_text in enumerate(words) if of_text]
+        found, _ = self._found(texts, request, constrained, name, first, progress)
+        progress(len(texts) - len(indices))
+        parses = {
+            index: [self._parse(best, words[index]) for best in nbest]
+            for index, nbest in zip(indices, found, strict=True)
+        }
+        return [parses.get(index, [BLANK]) for index in range(len(texts))]
+
+    def _found(
+        self,
+        texts: Sequence[str],
+        request: SearchRequest,
+        constrained: bool,
+        name: str,
+        first: int,
+        progress: ProgressCallback,
+    ) -> tuple[list[list[Hypothesis]], list[list[int]]]:
+        """Search for the trees of all sentences that are not blank; also return the pieces of all."""
         sources = self._wording.encode([escape_brackets(text) for text in texts], None, False, name, first)
         self._check_lengths(sources, request, name, first)
-        indices = [index for index, of_text in enumerate(words) if of_text]
-        queries = [self._query(sources[index], len(words[index]), first - 1 + index, request) for index in indices]
+        words = [len(text.split()) for text in texts]
+        queries = [
+            self._query(sources[index], count, first - 1 + index, request) for index, count in enumerate(words) if count
+        ]
         settings = request.settings
         if constrained:
             settings = replace(settings, constraints=(self._trees.constraint(),))
@@ -169,12 +223,7 @@ class Parser(LoadedModel[EncoderDecoder]):
                 "The model finds no tree, as its scores are not numbers: its weights are damaged, or its training "
                 "diverged. Train again, more gently."
             )
-        progress(len(texts) - len(indices))
-        parses = {
-            index: [self._parse(best, words[index]) for best in nbest]
-            for index, nbest in zip(indices, found, strict=True)
-        }
-        return [parses.get(index, [BLANK]) for index in range(len(texts))]
+        return found, sources
 
     def _query(self, source: Sequence[int], words: int, number: int, request: SearchRequest) -> Query:
         """Return a query that counts its words; its limit leaves room for them, even if some have no pieces."""

@@ -23,10 +23,13 @@ from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
+from heedful.tasks.tag.explaining import explain_tags
 from heedful.tasks.tag.scoring import decide_labels, label_probabilities, scores_of
 from heedful.tasks.tag.tagging import Tagging
 
@@ -111,6 +114,17 @@ class Tagger(Embeds[WordClassifier]):
             for number, row in enumerate(read_rows(data, TAG, name), start=1)
         ]
         return evaluate_tagger(self, texts, name=name, progress=progress).with_metrics(own)
+
+    def explain(self, text: Sentence, *, top: int = 5, gradients: bool = False) -> Explanation:
+        """Return the weights with which the model read a sentence, and the probabilities of each word's labels.
+
+        Each word has `top` runners-up. With `gradients`, also return how much each piece would change each label.
+        """
+        check_whole("top", top, least=0)
+        words = _words_of(text, "`text`")
+        refuse_blank(" ".join(words))
+        self._form.check_text(" ".join(words), "`text`")
+        return explain_tags(self, words, self.store([self.formed(TaggedText(words))]), top, gradients)
 
     def formed(self, text: TaggedText) -> TaggedText:
         """Return a sentence as the model reads it: normalised and lowercased if the recipe says so."""

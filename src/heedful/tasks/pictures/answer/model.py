@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.arguments import check_flag, check_one_each, check_path, check_several, check_text, check_texts, check_whole
 from heedful.config.rules.answer_pictures import answerer_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.pictures.given import AnyPicture, is_one_picture, picture_of
@@ -26,8 +26,11 @@ from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.pictures import PictureAnswerer as Network
 from heedful.tasks.pictures.answer.answer import PictureAnswer, picture_answers
 from heedful.tasks.pictures.answer.evaluation import PictureAnswerEvaluation, evaluate_answers
-from heedful.tasks.pictures.answer.scoring import scores_of
+from heedful.tasks.pictures.answer.scoring import collator_of, scores_of
+from heedful.tasks.pictures.explaining import explain_picture_answer
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.pictures import ExplainedPicture
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import answer_stream
@@ -125,6 +128,26 @@ class PictureAnswerer(LoadedModel[Network]):
         own = check_metrics(metrics, self.recipe.rules)
         asked = [self._row(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
         return evaluate_answers(self, asked, name=name, progress=progress).with_metrics(own)
+
+    def explain(
+        self, picture: AnyPicture, question: str, *, gradients: bool = False, name: str = ""
+    ) -> Explanation:
+        """Return how the model read a question and a picture together, and the probability of every answer.
+
+        Co-attention weighs the words of the question and the patches of the picture. With `gradients`, also return how
+        much each patch would change the most likely answer. `name` is what the explanation calls the picture, by
+        default its path.
+        """
+        encoder = answerer_model(self.recipe).encoder
+        asked = make_picture_question(check_text(question, "`question`"), where="`question`")
+        self._form.check_text(question, "`question`")
+        read = self._picture(picture, "`picture`")
+        (pixels,) = decode_all([read], self.recipe.data.pictures, encoder.channels)
+        store = TokenStore(asked_streams([pixels], [(asked,)], self.vocabularies["text"], self._form))
+        batch = collator_of(self.recipe, len(self.answers)).batch([store], np.arange(1)).to(self.device)
+        explained = ExplainedPicture(pixels, encoder.patch, encoder.class_token)
+        flag = check_flag("gradients", gradients)
+        return explain_picture_answer(self, explained, name or read.where, batch.inputs, question, flag)
 
     @torch.inference_mode()
     def scores(

@@ -1,6 +1,7 @@
 """A trained captioner: picture in, sentence out."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Final, Self, Unpack, cast, overload
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.arguments import check_path, check_several
+from heedful.arguments import check_flag, check_path, check_several
 from heedful.config.rules.caption import CAPTION, captioner_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.tasks import from_outside
@@ -33,7 +34,11 @@ from heedful.packed import Run
 from heedful.tasks.pictures.caption.caption import Caption as Caption
 from heedful.tasks.pictures.caption.caption import CaptionOptions, Patch
 from heedful.tasks.pictures.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
+from heedful.tasks.pictures.explaining import pack_picture
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
+from heedful.tasks.shared.explaining.generators import explain_target
+from heedful.tasks.shared.explaining.pictures import ExplainedPicture
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
@@ -143,6 +148,50 @@ class Captioner(LoadedModel[PictureCaptioner]):
         rows = [self._captioned(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
         found = evaluate_captions(self, rows, name=name, progress=progress, metrics=names, **options)
         return found.with_metrics(own)
+
+    @show_options(CaptionOptions)
+    def explain(
+        self,
+        picture: AnyPicture,
+        *,
+        top: int = 5,
+        gradients: bool = False,
+        name: str = "",
+        **options: Unpack[CaptionOptions],
+    ) -> Explanation:
+        """Return the weights over the picture with which each word of its best caption was written.
+
+        Each token has `top` runners-up. With `gradients`, also return how much each patch would change each token.
+        `name` is what the explanation calls the picture, by default its path.
+        """
+        encoder = captioner_model(self.recipe).encoder
+        request, read = self.request(1, options), picture_of(picture, "`picture`", encoder.channels)
+        (pixels,) = self.decode([read])
+        ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
+        explained = ExplainedPicture(pixels, encoder.patch, encoder.class_token)
+        encode = partial(self.network.encoder, pack_picture(explained).to(self.device))  # type: ignore[arg-type]
+        found = explain_target(
+            self.network,
+            encode,
+            {"patches": TokenSequence.named(explained.names())},
+            self.vocabularies["text"],
+            best.tokens,
+            best.complete,
+            top,
+            check_flag("gradients", gradients),
+        )
+        return Explanation(
+            self.recipe.rules.name,
+            self.recipe.model.family,
+            name or read.where,
+            best.text,
+            found.sequences,
+            found.attentions,
+            "output",
+            found.predictions,
+            alignment=found.alignment,
+            picture=explained,
+        )
 
     # --- what a search asks for ---------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from heedful.arguments import check_path, check_several, check_text
+from heedful.arguments import check_flag, check_path, check_several, check_text
 from heedful.config.rules.classify_pictures import picture_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.pictures.batches import picture_streams
@@ -25,8 +25,11 @@ from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.pictures.classify.evaluation import PictureEvaluation, evaluate_pictures
 from heedful.tasks.pictures.classify.scoring import scores_of
+from heedful.tasks.pictures.explaining import explain_picture
 from heedful.tasks.shared.classes.classification import Classification, classifications
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.pictures import ExplainedPicture
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import answer_stream
@@ -98,6 +101,18 @@ class PictureClassifier(LoadedModel[Classifier]):
         own = check_metrics(metrics, self.recipe.rules)
         pictures = [self._labelled(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
         return evaluate_pictures(self, pictures, name=name, progress=progress).with_metrics(own)
+
+    def explain(self, picture: AnyPicture, *, gradients: bool = False, name: str = "") -> Explanation:
+        """Return the attention between the patches of a picture, and the probability of every class.
+
+        With `gradients`, also return how much each patch would change the most likely class. `name` is what the
+        explanation calls the picture, by default its path.
+        """
+        encoder = picture_model(self.recipe).encoder
+        read = self._picture(picture, "`picture`")
+        (pixels,) = decode_all([read], self.recipe.data.pictures, encoder.channels)
+        explained = ExplainedPicture(pixels, encoder.patch, encoder.class_token)
+        return explain_picture(self, explained, name or read.where, check_flag("gradients", gradients))
 
     @torch.inference_mode()
     def scores(self, pictures: Sequence[Picture]) -> Float[Tensor, "B C"]:

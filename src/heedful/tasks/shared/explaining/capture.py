@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from heedful.models.networks import precision_of, set_precision
 from heedful.nn.attention.backends import explicit
+from heedful.nn.attention.coattention import AlternatingCoAttention, CoAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.layers.pooling import FirstPool, LastPool, MeanPool, Pool
 from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
@@ -82,7 +83,9 @@ def capture_weights(network: nn.Module) -> Iterator[Capture]:
     """Compute attention by its equation and in float32 inside the block, and capture the weights of every call."""
     found = Capture()
     hooks = [
-        module.register_forward_hook(_hook(found, name)) for name, module in network.named_modules() if _shows(module)
+        module.register_forward_hook(_hook(found, name))
+        for name, module in network.named_modules()
+        if _shows(name, module)
     ]
     try:
         with by_equation(network):
@@ -92,10 +95,21 @@ def capture_weights(network: nn.Module) -> Iterator[Capture]:
             hook.remove()
 
 
-def _shows(module: nn.Module) -> bool:
-    return isinstance(module, SelfAttention | CrossAttention | RecurrentAttention | Pool) and not isinstance(
-        module, _BLIND
-    )
+def kind_of(name: str, module: SelfAttention | CrossAttention) -> AttentionKind:
+    """Return the kind of an attention with heads, which has this name in its network."""
+    if isinstance(module, CrossAttention):
+        return "cross"
+    if name.startswith("questions."):  # about a picture, which has an encoder of its own
+        return "question"
+    return "decoder" if module.causal else "encoder"
+
+
+def _shows(name: str, module: nn.Module) -> bool:
+    if isinstance(module, CoAttention | AlternatingCoAttention):
+        return name == "attention"  # of a question and a picture; elsewhere it is a part of a pool
+    if isinstance(module, Pool):
+        return not isinstance(module, _BLIND) and "letters" not in name.split(".")
+    return isinstance(module, SelfAttention | CrossAttention | RecurrentAttention)
 
 
 def _hook(found: Capture, name: str) -> Any:
@@ -103,14 +117,17 @@ def _hook(found: Capture, name: str) -> Any:
         match module:
             case SelfAttention():
                 x, layout = inputs
-                kind: AttentionKind = "decoder" if module.causal else "encoder"
-                found.add_layer(kind, _packed(module.weights(x, layout), layout, layout))
+                found.add_layer(kind_of(name, module), _packed(module.weights(x, layout), layout, layout))
             case CrossAttention():
                 x, layout, memory, memory_layout = inputs
                 weights = module.weights(x, layout, memory, memory_layout)
                 found.add_layer("cross", _packed(weights, layout, memory_layout))
             case RecurrentAttention():
                 found.add_step("cross", module, _of_memory(module, output[1], inputs[1]))
+            case CoAttention() | AlternatingCoAttention():
+                weights_BL, weights_BM = module.weights(*inputs)
+                found.add_layer("words", weights_BL.unsqueeze(0))
+                found.add_layer("patches", weights_BM.unsqueeze(0))
             case Pool():
                 x, layout = inputs
                 inner = name.endswith("words.pool")

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.errors import UserError
+from heedful.tasks.shared.explaining.pictures import ExplainedPicture
 
 Array = NDArray[np.float32]
-# Self-attention of an encoder; causal self-attention; attention over the encoder's memory; the weights of words in
-# their sentence or text, and those of sentences in their document. `gradient` is not attention: see `gradients`.
-AttentionKind = Literal["encoder", "decoder", "cross", "words", "pool", "gradient"]
+# Self-attention of an encoder; of the encoder of a question about a picture; causal self-attention; attention over the
+# encoder's memory; the weights of words in their sentence, text or question, of patches in their picture, and of tokens
+# or sentences in their text or document. `gradient` and `span` are not attention: see `gradients`, and `Reader.explain`.
+AttentionKind = Literal["encoder", "question", "decoder", "cross", "words", "patches", "pool", "gradient", "span"]
 
 
 class ShowsPieces(Protocol):
@@ -140,7 +142,10 @@ class Explanation:
     predictions: tuple[TokenPrediction, ...] = ()
     classes: Mapping[str, float] = field(default_factory=dict)  # probability of each class
     alignment: Array | None = None  # output token x source token, as `translate --alignments` sees it
-    change: str = ""  # what was changed in the model, in words
+    change: str = ""  # what was changed in the model or in the text, in words
+    question: str = ""  # that the text or the picture answers
+    tree: str = ""  # the parse of the text, with brackets
+    picture: ExplainedPicture | None = None  # the picture whose patches are the sequence `patches`
 
     def attention(self, kind: AttentionKind) -> AttentionWeights:
         """Return the weights of one kind of attention."""
@@ -162,6 +167,7 @@ class Explanation:
             "task": self.task,
             "family": self.family,
             "text": self.text,
+            "question": self.question,
             "output": self.output,
             "sequences": {
                 name: {"pieces": one.pieces, "words": one.words, "texts": one.texts}
@@ -190,4 +196,6 @@ class Explanation:
             "classes": dict(self.classes),
             "alignment": None if self.alignment is None else self.alignment.tolist(),
             "change": self.change,
+            "tree": self.tree,
+            "picture": None if self.picture is None else self.picture.to_json(),
         }

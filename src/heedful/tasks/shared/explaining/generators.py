@@ -1,7 +1,8 @@
 """Explanations of networks that generate text: every target token with what it attended to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from heedful.tasks.shared.explaining.capture import by_equation, capture_weights
 from heedful.tasks.shared.explaining.explanation import (
     Array,
     AttentionWeights,
+    ShowsPieces,
     TokenPrediction,
     TokenSequence,
 )
@@ -49,32 +51,48 @@ def explain_pair(
     With `gradients`, they are computed too. Sequences: `source` with `</s>`; `target`, what the decoder reads, from
     `<s>` on; `output`, what it predicts.
     """
-    read, written = [*source, END], [BEGIN, *target, END] if complete else [BEGIN, *target]
-    device = next(network.parameters()).device
-    inputs = torch.tensor(written[:-1], device=device)
+    read, device = [*source, END], next(network.parameters()).device
+    given = {"source": TokenSequence.of(vocabularies["source"], read)}
+    encode = partial(network.encoder, Packed.of([read]).to(device))
+    return explain_target(network, encode, given, vocabularies["target"], target, complete, top, gradients)
+
+
+@torch.no_grad()
+def explain_target(
+    network: EncoderDecoder,
+    encode: Callable[[], Packed],
+    given: Mapping[str, TokenSequence],
+    tokenizer: ShowsPieces,
+    target: Sequence[int],
+    complete: bool,
+    top: int,
+    gradients: bool = False,
+) -> GeneratedText:
+    """Explain a target for what `encode` returns the memory of; `given` names its one sequence, such as `source`."""
+    written = [BEGIN, *target, END] if complete else [BEGIN, *target]
+    inputs = torch.tensor(written[:-1], device=next(network.parameters()).device)
     with evaluation_mode(network), capture_weights(network) as captured:
-        memory = network.encoder(Packed.of([read]).to(device))
+        memory = encode()
         logits = _decode(network, memory, inputs)
     alignment = _align(network, memory, inputs) if "cross" in captured.kinds else None
+    (keys,) = given
     sequences = {
-        "source": TokenSequence.of(vocabularies["source"], read),
-        "target": TokenSequence.of(vocabularies["target"], written[:-1]),
-        "output": TokenSequence.of(vocabularies["target"], written[1:]),
+        **given,
+        "target": TokenSequence.of(tokenizer, written[:-1]),
+        "output": TokenSequence.of(tokenizer, written[1:]),
     }
     attentions = (
-        *captured.explain("encoder", "source", "source"),
+        *captured.explain("encoder", keys, keys),
         *captured.explain("decoder", "target", "target"),
-        *captured.explain("cross", "output", "source"),
+        *captured.explain("cross", "output", keys),
     )
     if gradients:
 
         def scores() -> Tensor:
-            return _decode(network, network.encoder(Packed.of([read]).to(device)), inputs)
+            return _decode(network, encode(), inputs)
 
-        attentions += (*explain_by_gradients(network, scores, written[1:], "output", "source"),)
-    return GeneratedText(
-        sequences, attentions, explain_tokens(logits, written[1:], vocabularies["target"], top), alignment
-    )
+        attentions += (*explain_by_gradients(network, scores, written[1:], "output", keys),)
+    return GeneratedText(sequences, attentions, explain_tokens(logits, written[1:], tokenizer, top), alignment)
 
 
 @torch.no_grad()

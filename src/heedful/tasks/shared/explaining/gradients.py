@@ -1,6 +1,6 @@
 """Gradients next to weights: how much each token of the input would change a prediction.
 
-    g(t, s) = |d log P(y_t) / d x_s . x_s|,  x_s the embedding of token s, as shares of each prediction
+    g(t, s) = |d log P(y_t) / d x_s . x_s|,  x_s the embedding of token or patch s, as shares of each prediction
 
 Gradient times input (Shrikumar et al. 2017) looks at the whole network, where weights are those of one layer:
 attention is not explanation (Jain and Wallace 2019).
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Embedding
+from heedful.nn.layers.pictures.embedding import PictureEmbedding
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.capture import by_equation
 from heedful.tasks.shared.explaining.explanation import AttentionWeights
@@ -24,12 +25,18 @@ _MOST: Final = 256  # predictions
 
 
 def explain_by_gradients(
-    network: nn.Module, scores: Callable[[], Tensor], chosen: Sequence[int], queries: str, keys: str
+    network: nn.Module,
+    scores: Callable[[], Tensor],
+    chosen: Sequence[int],
+    queries: str,
+    keys: str,
+    length: int | None = None,
 ) -> list[AttentionWeights]:
     """Return the shares of the first embedded sequence in each prediction; none if nothing is embedded or predicted.
 
-    Each prediction costs a backward pass: there are none for more than 256. `scores` runs the network and returns the
-    scores of each prediction, T x classes; `chosen` are the predicted ones.
+    With `length`, it is the first one of this length: before words, a network may embed their letters. Each prediction
+    costs a backward pass: there are none for more than 256. `scores` runs the network and returns the scores of each
+    prediction, T x classes; `chosen` are the predicted ones.
     """
     if not 0 < len(chosen) <= _MOST:
         return []
@@ -42,12 +49,13 @@ def explain_by_gradients(
         _embeddings(network) as embedded,
     ):
         log_p_TV = scores().float().log_softmax(dim=1)
-        if not embedded:
+        read = next((one for one in embedded if length in (None, len(one))), None)
+        if read is None:
             return []
         rows = []
         for row, token in enumerate(chosen):
-            (gradient_SE,) = torch.autograd.grad(log_p_TV[row, token], embedded[0], retain_graph=True)
-            rows.append((gradient_SE * embedded[0]).sum(dim=1).abs().detach())
+            (gradient_SE,) = torch.autograd.grad(log_p_TV[row, token], read, retain_graph=True)
+            rows.append((gradient_SE * read).sum(dim=1).abs().detach())
     sizes_TS = torch.stack(rows)
     shares_TS = sizes_TS / sizes_TS.sum(dim=1, keepdim=True).clamp(min=1e-30)
     return [AttentionWeights("gradient", shares_TS[None, None].cpu().numpy(), queries, keys)]
@@ -62,7 +70,11 @@ def _embeddings(network: nn.Module) -> Iterator[list[Tensor]]:
         found.append(output.detach().requires_grad_())
         return found[-1]
 
-    hooks = [module.register_forward_hook(keep) for module in network.modules() if isinstance(module, Embedding)]
+    hooks = [
+        module.register_forward_hook(keep)
+        for module in network.modules()
+        if isinstance(module, Embedding | PictureEmbedding)
+    ]
     try:
         yield found
     finally:

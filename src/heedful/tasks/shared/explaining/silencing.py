@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from heedful.errors import UserError, counted
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.tasks.shared.explaining.capture import kind_of
 from heedful.tasks.shared.explaining.explanation import AttentionKind
 
 Head = tuple[AttentionKind, int, int]  # kind, layer and head, both counted from 0
@@ -26,7 +27,11 @@ def silence_heads(network: nn.Module, heads: Sequence[Head]) -> Iterator[None]:
 def _find(network: nn.Module, head: Head) -> _MultiHead:
     """Return the attention of a head; refuse one that the network does not have."""
     kind, layer, number = head
-    layers = [module for module in network.modules() if isinstance(module, _MultiHead) and _kind(module) == kind]
+    layers = [
+        module
+        for name, module in network.named_modules()
+        if isinstance(module, _MultiHead) and kind_of(name, module) == kind
+    ]
     if not 0 <= layer < len(layers) or not 0 <= number < layers[layer].heads:
         has = (
             f"{counted(len(layers), 'layer')} of {counted(layers[0].heads, 'head')}"
@@ -35,12 +40,6 @@ def _find(network: nn.Module, head: Head) -> _MultiHead:
         )
         raise UserError(f"There is no head {number + 1} in layer {layer + 1} of `{kind}`: the model has {has}.")
     return layers[layer]
-
-
-def _kind(module: _MultiHead) -> AttentionKind:
-    if isinstance(module, CrossAttention):
-        return "cross"
-    return "decoder" if module.causal else "encoder"
 
 
 def _silence(attention: _MultiHead, head: int) -> Any:

@@ -1,0 +1,75 @@
+"""Explanations of answers in texts: what an encoder read, and where answers may start and end."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import torch
+
+from heedful.data.corpora.questions.question import Question
+from heedful.data.prepare.question_windows import PiecedQuestion
+from heedful.data.prepare.questions import window_streams
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle
+from heedful.models.networks import SpanReader
+from heedful.nn.decoding.spans import log_ends
+from heedful.tasks.answer.answer import Answer
+from heedful.tasks.answer.scoring import collator_of, windowing_of
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.capture import capture_weights
+from heedful.tasks.shared.explaining.explanation import AttentionWeights, Explanation, TokenSequence
+from heedful.tasks.shared.explaining.gradients import explain_by_gradients
+from heedful.tasks.shared.explaining.texts import explain_reading
+
+NO_ANSWER: Final = "(no answer)"
+_ENDS: Final = ("start", "end")
+
+
+@torch.no_grad()
+def explain_answer(
+    bundle: Bundle[SpanReader], question: Question, asked: PiecedQuestion, answer: Answer, gradients: bool
+) -> Explanation:
+    """Explain the answer to a question, by the window of the text in which it is likeliest to start and end.
+
+    Sequences: `text`, the tokens of question and window with markers; `ends`, start and end.
+    """
+    network, device = bundle.model, next(bundle.model.parameters()).device
+    store, collator = TokenStore(window_streams([asked], windowing_of(bundle.recipe))[0]), collator_of(bundle.recipe)
+    found = None
+    for row in range(len(store)):
+        batch = collator.batch([store], np.array([row])).to(device)
+        with evaluation_mode(network), capture_weights(network) as captured:
+            scores_N2 = network(batch.text)
+        starts_BL, ends_BL = log_ends(scores_N2, batch.possible, batch.text.layout)
+        best = float((starts_BL[0, 1:].max() + ends_BL[0, 1:].max()).cpu()) if starts_BL.shape[1] > 1 else -np.inf
+        if found is None or best > found[0]:
+            found = best, batch, captured, torch.stack([starts_BL[0], ends_BL[0]])
+    assert found is not None, "a text has at least one window"
+    _, batch, captured, logs_2L = found
+    spans = AttentionWeights("span", logs_2L.exp().float().cpu().numpy()[None, None], "ends", "text")
+    attentions = (spans, *explain_reading(captured))
+    if gradients:
+        chosen = logs_2L.argmax(dim=1).tolist()
+
+        def scores() -> torch.Tensor:
+            return torch.stack([ends[0] for ends in log_ends(network(batch.text), batch.possible, batch.text.layout)])
+
+        attentions += (*explain_by_gradients(network, scores, chosen, "ends", "text"),)
+    classes = {span.text: span.probability for span in reversed(answer.spans)}
+    if answer.no_answer is not None:
+        classes[NO_ANSWER] = answer.no_answer
+    return Explanation(
+        bundle.recipe.rules.name,
+        bundle.recipe.model.family,
+        question.text,
+        answer.text or NO_ANSWER,
+        _sequences(bundle.vocabularies, batch.text.values.tolist()),
+        attentions,
+        classes=classes,
+        question=question.question,
+    )
+
+
+def _sequences(vocabularies: Vocabularies, tokens: Sequence[int]) -> dict[str, TokenSequence]:
+    return {"text": TokenSequence.of(vocabularies["text"], tokens), "ends": TokenSequence.named(_ENDS)}
