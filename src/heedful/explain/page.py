@@ -1,18 +1,32 @@
 """The explorer: explanations of one or several texts as a page in one file."""
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Iterator, Sequence
+from io import BytesIO
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
 from heedful.errors import UserError
+from heedful.explain.parse_tree import parse_svg
 from heedful.pages.html import write_page
 from heedful.pages.packing import pack
 from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.trees import read_tree
 
 _TITLES: Final = {
     "translate": "How a translation came about",
     "classify": "How a text was classified",
     "fill": "How masks were filled",
     "generate": "How a text was predicted",
+    "tag": "How words were tagged",
+    "parse": "How a sentence was parsed",
+    "answer": "How an answer was found",
+    "classify_pictures": "How a picture was classified",
+    "caption": "How a picture was described",
+    "answer_pictures": "How a question about a picture was answered",
 }
 _MOST: Final = 40_000_000  # weights of a page: more would be hundreds of megabytes
 
@@ -37,4 +51,24 @@ def _item(found: Explanation) -> dict[str, Any]:
     described = found.to_json(weights=False)
     for one, written in zip(found.attentions, described["attentions"], strict=True):
         written.update(pack(one.weights))
-    return described
+    if found.picture is not None:
+        described["picture"]["png"] = f"data:image/png;base64,{base64.b64encode(_png(found.picture.pixels)).decode()}"
+    return described | {"drawings": [*_drawings(found)]}
+
+
+def _drawings(found: Explanation) -> Iterator[dict[str, str]]:
+    """Yield what is drawn here, with its title and a note."""
+    if found.tree:
+        yield {
+            "name": "parse",
+            "title": "Parse",
+            "note": "The best tree over the words; their tags are above them.",
+            "svg": parse_svg(read_tree(found.tree, "the parse")),
+        }
+
+
+def _png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a picture as a file."""
+    written = BytesIO()
+    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(written, "PNG", optimize=True)
+    return written.getvalue()

@@ -1,10 +1,15 @@
 """`heedful explain` as a user sees it."""
 
+import base64
 import json
+import re
+from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from heedful.cli.main import run
 from heedful.tasks.translate.model import Translator
@@ -53,7 +58,10 @@ def test_a_text_is_also_explained_without_a_head(reversing_folder: Path, capsys:
     assert before["output"] == "cat bee ant"
     assert after["output"] != before["output"]  # it does not see the source
     for wrong, message in (
-        ("cross:1", "--silence cross:1: give a kind (encoder, decoder, cross), a layer and a head, counted from 1"),
+        (
+            "cross:1",
+            "--silence cross:1: give a kind (encoder, question, decoder, cross), a layer and a head, counted from 1",
+        ),
         ("cross:1:9", "There is no head 9 in layer 1 of `cross`: the model has 1 layer of 2 heads."),
     ):
         assert explain(reversing_folder, "--json", "--text", "ant", "--silence", wrong) == 2
@@ -74,6 +82,8 @@ def test_svg_is_a_picture(reversing_folder: Path, capsys: Capture) -> None:
     ("bert", "The [MASK] was dull."),
     ("language-transformer", "the dog sees the tree"),
     ("recurrent-bahdanau", "the dog sees the tree today."),
+    ("tagger-transformer", "the dog sees a small fish ."),
+    ("parser", "the dog sees a small fish"),
 ])  # fmt: skip
 def test_models_of_every_task_have_a_page(name: str, text: str, tmp_path: Path) -> None:
     assert explain(BUNDLES / name, "--text", text, "-o", tmp_path / "page.html") == 0
@@ -100,5 +110,30 @@ def test_what_is_for_translators_alone_is_refused_elsewhere(capsys: Capture) -> 
         assert explain(BUNDLES / "bert", "-t", "a [MASK]", option, value) == 2
         expected = f"{option} is for translators, but the task of this model is `fill`: leave it out."
         assert expected in capsys.readouterr().err
-    assert explain(BUNDLES / "tagger-transformer", "-t", "a dog") == 2
-    assert "Models of the task `tag` are not explained: use one that translates" in capsys.readouterr().err
+
+
+def test_pictures_and_questions_are_explained(tmp_path: Path, capsys: Capture) -> None:
+    pixels = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "some.png")
+    assert explain(BUNDLES / "pictures-vit", tmp_path / "some.png", "-o", tmp_path / "page.html") == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (held,) = re.findall(r'"png":"data:image/png;base64,([^"]+)"', page)
+    assert np.array_equal(np.asarray(Image.open(BytesIO(base64.b64decode(held)))), pixels)
+    question = ("--question", "is there a red circle ?")
+    assert explain(BUNDLES / "answers-about-pictures", tmp_path / "some.png", "--json", *question) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["question"], found["picture"]["rows"], found["picture"]["columns"]) == (question[1], 3, 5)
+    assert explain(BUNDLES / "reader", "-t", "Clara Dale found 17 keys.", "--json", "-Q", "Who found keys?") == 0
+    assert json.loads(capsys.readouterr().out)["sequences"]["ends"]["texts"] == ["start", "end"]
+    for arguments, message in (
+        (("pictures-vit", "-t", "a dog"), "--text gives texts, but this model reads pictures: leave it out."),
+        (("pictures-vit",), "This model reads pictures: give their files, or folders of them."),
+        (("pictures-vit", *[tmp_path / "some.png"] * 101), "There are 101 pictures, but a page holds at most 100"),
+        (
+            ("answers-about-pictures", tmp_path / "some.png"),
+            'This model answers questions: add one, as in --question "',
+        ),
+        (("bert", "-t", "a [MASK]", *question), "--question is for models that answer, but the task of this model is"),
+    ):
+        assert explain(BUNDLES / str(arguments[0]), *arguments[1:]) == 2
+        assert message in capsys.readouterr().err

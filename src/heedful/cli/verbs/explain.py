@@ -1,7 +1,7 @@
 """`heedful explain MODEL TEXT...`: a page that shows what a model attended to."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -11,6 +11,7 @@ from heedful.cli import messages
 from heedful.cli.input import open_inputs
 from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption
 from heedful.cli.output import check_output, line_writer, write_result
+from heedful.cli.pictures import family_of, picture_inputs
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from heedful.tasks.shared.explaining.explanation import Explanation
 
 PAGE: Final = Path("explain.html")
-KINDS: Final = ("encoder", "decoder", "cross")
+KINDS: Final = ("encoder", "question", "decoder", "cross")
+_PICTURED: Final = ("picture_classifier", "captioner", "picture_answerer")  # families that read pictures
+_QUESTIONED: Final = ("answer", "answer_pictures")  # tasks
 _MOST: Final = 100  # texts of a page
 
 
@@ -26,6 +29,10 @@ def command(
     model: ModelArgument,
     inputs: InputsArgument = None,
     text: TextOption = None,
+    question: Annotated[
+        str | None,
+        typer.Option("--question", "-Q", metavar="QUESTION", help="The question about each text or picture."),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TEXT", help="Explain this translation instead of the model's own."),
@@ -62,8 +69,9 @@ def command(
 ) -> None:
     """Show how a model read a text: the weights of every layer and head, token probabilities, the alignment.
 
-    The page is one file that needs no network: open it in a browser. Translators, classifiers, masked language models
-    and language models are explained; a classifier of pairs reads two texts per line, separated by a tab.
+    The page is one file that needs no network: open it in a browser. Models of all tasks are explained. A classifier of
+    pairs reads two texts per line, separated by a tab; models that read pictures take their files, and show attention
+    over the picture; those that answer need --question.
     """
     if as_json and as_svg:
         raise UserError("--json and --svg are two forms of the same: leave out one of them.")
@@ -72,7 +80,8 @@ def command(
         output = PAGE
     check_output(output)
     heads = [_head(one) for one in silence or ()]
-    lines = _lines(inputs, text)
+    pictured = family_of(model) in _PICTURED
+    lines = _pictures(inputs, text) if pictured else _lines(inputs, text)
     if as_svg and heads:
         raise UserError("--svg draws one explanation, and --silence adds another: leave out one of them.")
     if as_svg and len(lines) > 1:
@@ -84,11 +93,12 @@ def command(
 
         loaded = load(model, "cpu" if heads else device)
     with messages.busy("explaining"):
-        found = [_explain(loaded, line, where, target, to, top, gradients) for line, where in lines]
+        asked = Asked(loaded, question, target, to, top, gradients)
+        found = [asked.explain(line, where) for line, where in lines]
     if heads:
         change = "without " + ", ".join(f"{kind} layer {layer + 1} head {head + 1}" for kind, layer, head in heads)
         with loaded.silenced(*heads):
-            changed = [_explain(loaded, line, where, target, to, top, gradients) for line, where in lines]
+            changed = [asked.explain(line, where) for line, where in lines]
         pairs = zip(found, changed, strict=True)
         found = [one for before, after in pairs for one in (before, replace(after, change=change))]
     if as_json:
@@ -133,26 +143,55 @@ def _lines(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, 
     return found
 
 
-def _explain(
-    model: Any, line: str, where: str, target: str | None, to: str | None, top: int, gradients: bool
-) -> "Explanation":
-    """Explain one text by a model of any task."""
-    task = model.recipe.rules.name
-    if not hasattr(model, "explain"):
-        raise UserError(
-            f"Models of the task `{task}` are not explained: use one that translates, classifies texts, fills masks "
-            "or generates text."
-        )
-    if task != "translate" and (target is not None or to is not None):
-        name = "--to" if target is None else "--target"
-        raise UserError(f"{name} is for translators, but the task of this model is `{task}`: leave it out.")
-    found: Explanation
-    match task:
-        case "translate":
-            found = model.explain(line, target, top=top, to=to, gradients=gradients)
-        case "classify":
-            read = text_of_line(line, model.paired, where)
-            found = model.explain(read.text, read.second, gradients=gradients)
-        case _:
-            found = model.explain(line, top=top, gradients=gradients)
+def _pictures(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, str]]:
+    """Return the paths of pictures, each with its name in messages."""
+    found = [(str(path), str(path)) for path in picture_inputs(inputs, text)]
+    if len(found) > _MOST:
+        raise UserError(f"There are {len(found):,} pictures, but a page holds at most {_MOST}: give fewer.")
     return found
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model of any task, and what is asked of it."""
+
+    model: Any
+    question: str | None
+    target: str | None
+    to: str | None
+    top: int
+    gradients: bool
+
+    def __post_init__(self) -> None:
+        task = self.model.recipe.rules.name
+        if not hasattr(self.model, "explain"):
+            raise UserError(f"Models of the task `{task}` are not explained.")
+        if task != "translate" and (self.target is not None or self.to is not None):
+            name = "--to" if self.target is None else "--target"
+            raise UserError(f"{name} is for translators, but the task of this model is `{task}`: leave it out.")
+        if task in _QUESTIONED and self.question is None:
+            raise UserError('This model answers questions: add one, as in --question "Who found the keys?".')
+        if task not in _QUESTIONED and self.question is not None:
+            raise UserError(
+                f"--question is for models that answer, but the task of this model is `{task}`: leave it out."
+            )
+
+    def explain(self, line: str, where: str) -> "Explanation":
+        """Explain one text or picture."""
+        model, found = self.model, None
+        match model.recipe.rules.name:
+            case "translate":
+                found = model.explain(line, self.target, top=self.top, to=self.to, gradients=self.gradients)
+            case "classify":
+                read = text_of_line(line, model.paired, where)
+                found = model.explain(read.text, read.second, gradients=self.gradients)
+            case "answer":
+                found = model.explain(line, self.question, top=self.top, gradients=self.gradients)
+            case "classify_pictures":
+                found = model.explain(line, gradients=self.gradients)
+            case "answer_pictures":
+                found = model.explain(line, self.question, gradients=self.gradients)
+            case _:
+                found = model.explain(line, top=self.top, gradients=self.gradients)
+        explained: Explanation = found
+        return explained

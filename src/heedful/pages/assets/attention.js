@@ -2,22 +2,27 @@
 
 import { cssColour, inkOn } from "./colours.js";
 import { choices, element, saveButton, shown, styled } from "./elements.js";
+import { PictureView } from "./picture.js";
 import { cellAt, drawHeatmap, heatmapSvg, layOut, paintPixels } from "./heatmap.js";
 import { greatest, ofPieces, ofWords } from "./weights.js";
 
 const NAMES = {
-  encoder: ["Encoder", "Each token of the text reads the others."],
+  encoder: ["Encoder", "Each token of the text, or patch of the picture, reads the others."],
+  question: ["Question", "Each token of the question reads the others."],
   decoder: ["Decoder", "Each token reads those before it, and itself."],
-  cross: ["Source", "Each token of the output reads the source while it is predicted."],
-  words: ["Words", "Each sentence is a weighted sum of its words."],
+  cross: ["Source", "Each token of the output, or of a question, reads the source or the picture."],
+  words: ["Words", "Each sentence, or question, is a weighted sum of its words."],
+  patches: ["Picture", "What is seen of the picture is a weighted sum of its patches."],
   pool: ["Pool", "The vector that is classified is a weighted sum of these."],
   gradient: ["Gradients", "Not attention: how much each token would change the prediction, |gradient · embedding| as shares. Compare it with the weights."],
+  span: ["Answer", "Not attention: the probability that an answer starts or ends at each token; at the first token, that there is none."],
 };
 
 /** The part of the page about attention: its state, and what is drawn from it. */
 export class AttentionView {
-  constructor(attentions, note) {
+  constructor(attentions, note, picture = null) {
     this.attentions = attentions;
+    this.seen = picture && new PictureView(picture, Math.min(420, Math.max(288, picture.width)), "Picture");
     this.note = note; // called with a text for screen readers
     this.state = { kind: 0, layer: 0, head: "mean", unit: "words", selected: new Set(), pointed: null, cell: null };
     this.controls = element("div", { class: "controls" });
@@ -34,7 +39,8 @@ export class AttentionView {
     const save = saveButton("attention", () => heatmapSvg(this.matrix, this.title));
     this.root = element("section", { "aria-labelledby": "attention-title" },
       element("div", { class: "head" }, element("h2", { id: "attention-title" }, "Attention"), save),
-      this.explained, this.controls, this.fromCaption, this.from, this.toCaption, this.to, this.readout,
+      this.explained, this.controls, this.fromCaption, this.from, this.toCaption, this.to,
+      this.overlay = element("div", { class: "gallery", hidden: true }, this.seen?.root ?? "", this.seen ? saveButton("picture", () => this.seen.svg()) : ""), this.readout,
       element("div", { class: "beside" },
         this.figure = element("figure", { class: "figure" }, element("div", { class: "scroll" }, this.canvas),
           element("div", { class: "legend" }, "0", this.scale, this.most)),
@@ -49,6 +55,7 @@ export class AttentionView {
     const { layer, head } = this.state;
     const which = head === "mean" ? "mean over heads" : head === "rollout" ? "rollout" : `head ${Number(head) + 1}`;
     if (this.attention.kind === "gradient") return "Gradient times input";
+    if (this.attention.kind === "span") return "Where the answer starts and ends";
     return `${NAMES[this.attention.kind][0]} attention, layer ${layer + 1}, ${which}`;
   }
 
@@ -66,6 +73,7 @@ export class AttentionView {
     if ("kind" in change) Object.assign(this.state, { layer: this.attentions[change.kind].layers - 1, head: "mean" });
     Object.assign(this.state, change);
     if (this.state.head === "rollout" && !this.attention.isSelf) this.state.head = "mean";
+    if ("kind" in change && this.byPatch && this.seen.first) this.state.selected.add(0); // the class token
     await this.attention.load();
     if ("kind" in change) this.drawControls();
     this.draw("kind" in change || "unit" in change, !("head" in change));
@@ -85,13 +93,14 @@ export class AttentionView {
   drawControls() {
     const one = this.attention;
     this.explained.textContent = NAMES[one.kind][1];
+    const plain = this.seen && [one.rows, one.columns].every(({ words, texts }) => words.length === texts.length);
     const numbers = (count, noun) => Array.from({ length: count }, (_, index) => [index, String(index + 1), `${noun} ${index + 1}`]);
     const heads = [["mean", "mean", "mean over heads"], ...(one.heads > 1 ? numbers(one.heads, "head") : []), ...(one.isSelf ? [["rollout", "rollout", "rollout through the layers"]] : [])];
     this.controls.replaceChildren(...[
       this.attentions.length > 1 ? choices("Kind", "kind", this.attentions.map((other, index) => [index, NAMES[other.kind][0]]), this.state.kind, (kind) => this.choose({ kind })) : null,
       one.layers > 1 ? choices("Layer", "layer", numbers(one.layers, "layer"), this.state.layer, (layer) => this.choose({ layer })) : null,
       heads.length > 1 ? choices("Head", "head", heads, this.state.head, (head) => this.choose({ head })) : null,
-      choices("Show", "unit", [["words", "words"], ["pieces", "pieces"]], this.state.unit, (unit) => this.choose({ unit })),
+      plain ? null : choices("Show", "unit", [["words", "words"], ["pieces", "pieces"]], this.state.unit, (unit) => this.choose({ unit })),
     ].filter(Boolean));
   }
 
@@ -101,10 +110,15 @@ export class AttentionView {
     return pointed !== null ? [pointed] : selected.size ? [...selected].sort((a, b) => a - b) : null;
   }
 
+  /** Whether queries are patches of the picture, which are pointed at there. */
+  get byPatch() { return Boolean(this.seen) && this.attention.queries === "patches"; }
+
   drawWords() {
-    const { rows, columns } = this.matrix;
-    this.fromCaption.textContent = "From: point at a word, or select several";
-    this.from.replaceChildren(...rows.map((label, row) => element("li", {}, element("button", {
+    const { rows, columns } = this.matrix, named = this.byPatch ? rows.slice(0, this.seen.first) : rows;
+    this.fromCaption.textContent = this.byPatch ? "From: point at a patch of the picture, or select several" : "From: point at a word, or select several";
+    this.to.hidden = Boolean(this.seen) && this.attention.keys === "patches";
+    this.overlay.hidden = !this.to.hidden;
+    this.from.replaceChildren(...named.map((label, row) => element("li", {}, element("button", {
       type: "button", "data-query": row, "aria-pressed": this.state.selected.has(row),
       onpointerenter: () => this.point(row), onpointerleave: () => this.point(null),
       onfocus: () => this.point(row), onblur: () => this.point(null),
@@ -126,9 +140,10 @@ export class AttentionView {
       word.title = shown(weights[column]);
       word.dataset.weight = weights[column];
     });
-    this.toCaption.textContent = active ? "To: weights of these words" : "To: mean weight over all words";
+    this.toCaption.textContent = active ? "To: their weights" : "To: mean weight over all of them";
+    if (!this.overlay.hidden) this.seen.draw(weights, this.byPatch && active ? active : []);
     const ranked = weights.map((weight, column) => [weight, columns[column]]).sort((one, other) => other[0] - one[0]).slice(0, 4);
-    const names = active ? active.map((row) => rows[row]).join(", ") : "On average, words";
+    const names = active ? active.map((row) => rows[row]).join(", ") : "On average, they";
     this.readout.replaceChildren(element("b", {}, names), ` ${active?.length === 1 ? "reads" : "read"} `,
       ...ranked.flatMap(([weight, label], index) => [index ? " · " : "", element("b", {}, label), ` ${shown(weight)}`]));
   }
@@ -207,6 +222,9 @@ export class AttentionView {
       this.note(tip.textContent);
     });
     this.canvas.addEventListener("blur", leave);
+    this.seen?.canvas.addEventListener("pointermove", (event) => this.byPatch && this.point(this.seen.tokenAt(event.offsetX, event.offsetY)));
+    this.seen?.canvas.addEventListener("pointerleave", () => this.point(null));
+    this.seen?.canvas.addEventListener("click", (event) => this.byPatch && this.select(this.seen.tokenAt(event.offsetX, event.offsetY)));
   }
 
   /** Frame a cell and say its value. */

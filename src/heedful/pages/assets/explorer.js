@@ -4,13 +4,16 @@ import { AttentionView } from "./attention.js";
 import { onTheme } from "./colours.js";
 import { bars, element, saveButton, shortened } from "./elements.js";
 import { drawHeatmap, heatmapSvg, layOut } from "./heatmap.js";
+import { documentView } from "./document.js";
 import { linksSvg, liven } from "./links.js";
+import { captionPart } from "./picture.js";
 import { predictionView } from "./predictions.js";
 import { Attention, ofWords } from "./weights.js";
 
 const LABELS = {
-  translate: ["Source", "Translation"], parse: ["Sentence", "Tree"], classify: ["Text", "Class"], fill: ["Text", "Filled"],
-  generate: ["Text", ""],
+  translate: ["Source", "Translation"], parse: ["Sentence", ""], classify: ["Text", "Class"], fill: ["Text", "Filled"],
+  generate: ["Text", ""], tag: ["Sentence", ""], answer: ["Text", "Answer"], classify_pictures: ["Picture", "Class"],
+  caption: ["Picture", "Caption"], answer_pictures: ["Picture", "Answer"],
 };
 const data = JSON.parse(document.getElementById("data").textContent);
 const main = document.querySelector("main");
@@ -24,14 +27,18 @@ async function show(index) {
   explorer.view?.tip.remove();
   explorer.view = null;
   main.replaceChildren(resultPart(item));
-  if (item.alignment) main.append(alignmentPart(item));
+  explorer.redraw = [];
+  for (const drawing of item.drawings) main.append(drawingPart(drawing));
+  if (item.alignment && item.picture) addPart(captionPart(item));
+  else if (item.alignment) main.append(alignmentPart(item));
   if (item.predictions.length) main.append(predictionPart(item));
   if (item.attentions.length) {
     item.loaded ??= item.attentions.map((one) => new Attention(one, item.sequences));
-    const view = (explorer.view = new AttentionView(item.loaded, (text) => { spoken.textContent = text; }));
+    const view = (explorer.view = new AttentionView(item.loaded, (text) => { spoken.textContent = text; }, item.picture));
     main.append(view.root);
     const first = item.loaded.findIndex((one) => one.kind === "cross");
-    await view.choose({ kind: Math.max(0, first) });
+    await view.choose({ kind: item.picture && !item.predictions.length ? 0 : Math.max(0, first) });
+    await addDocument(item, view.root);
   }
   explorer.shown = index;
 }
@@ -39,6 +46,7 @@ async function show(index) {
 function resultPart(item) {
   const [given, found] = LABELS[item.task] ?? ["Text", "Result"];
   const list = element("dl", { class: "pair" }, element("dt", {}, given), element("dd", {}, item.text));
+  if (item.question) list.append(element("dt", {}, "Question"), element("dd", { id: "question" }, item.question));
   if (item.output && found) list.append(element("dt", {}, found), element("dd", { id: "output" }, item.output));
   if (item.change) list.append(element("dt", {}, "What if"), element("dd", { id: "change" }, item.change));
   const classes = Object.entries(item.classes).sort((one, other) => other[1] - one[1]);
@@ -50,10 +58,36 @@ function resultPart(item) {
 }
 
 function predictionPart(item) {
-  const note = item.predicted === "text" ? "The masks, with the pieces that would fill them." : "How sure the model was of each token, given those before it. Point at one to see what else it considered.";
+  const note = item.predicted === "words" ? "How sure the model was of each word's label. Point at one to see the others." : item.predicted === "text" ? "The masks, with the pieces that would fill them." : "How sure the model was of each token, given those before it. Point at one to see what else it considered.";
   return element("section", { "aria-labelledby": "predictions-title" },
     element("div", { class: "head" }, element("h2", { id: "predictions-title" }, "Token probabilities")),
     element("p", { class: "note" }, note), predictionView(item));
+}
+
+/** Add a part that is drawn again when the theme or the width changes. */
+function addPart([part, redrawn]) {
+  main.append(part);
+  explorer.redraw.push(redrawn);
+}
+
+/** A drawing that Python made. */
+function drawingPart({ name, title, note, svg }) {
+  const holder = element("div", { class: "scroll drawing", id: name });
+  holder.innerHTML = svg;
+  return element("section", { "aria-labelledby": `${name}-title` },
+    element("div", { class: "head" }, element("h2", { id: `${name}-title` }, title), saveButton(name, () => svg)),
+    element("p", { class: "note" }, note), holder);
+}
+
+/** Before the attention of a hierarchical model: its sentences, and the words of each, by their weights. */
+async function addDocument(item, before) {
+  const [words, sentences] = ["words", "pool"].map((kind) => item.loaded.find((one) => one.kind === kind));
+  if (!words || !sentences || sentences.keys !== "sentences") return;
+  await Promise.all([words.load(), sentences.load()]);
+  before.before(element("section", { "aria-labelledby": "document-title" },
+    element("div", { class: "head" }, element("h2", { id: "document-title" }, "Words and sentences that decided")),
+    element("p", { class: "note" }, "The bar is a sentence's weight in the document, the shade of a word its weight in the sentence times the root of the sentence's (Yang et al. 2016, figure 5)."),
+    documentView(words, sentences)));
 }
 
 function alignmentPart(item) {
@@ -91,7 +125,8 @@ function strongest(matrix, row) {
 
 function redraw() {
   explorer.view?.draw();
-  if (data.items[explorer.shown]?.alignment) explorer.drawAlignment?.();
+  for (const again of explorer.redraw) again();
+  if (data.items[explorer.shown]?.alignment && !data.items[explorer.shown].picture) explorer.drawAlignment?.();
 }
 
 if (data.items.length > 1) {

@@ -25,7 +25,7 @@ from heedful.tasks.shared.loaded_model import LoadedModel
 def explain_picture(
     model: LoadedModel[Classifier], picture: ExplainedPicture, name: str, gradients: bool
 ) -> Explanation:
-    """Explain the class of a picture, which has this name. Sequences: `patches`; `vectors` that pools make; `output`."""
+    """Explain the class of a picture, which has this name. Sequences: `patches`, `vectors` of pools, `output`."""
     packed = pack_picture(picture).to(model.device)
     with evaluation_mode(model.network), capture_weights(model.network) as captured:
         scores_BC: Tensor = model.network(packed)

@@ -10,7 +10,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.arguments import check_flag, check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.arguments import (
+    check_flag,
+    check_one_each,
+    check_path,
+    check_several,
+    check_text,
+    check_texts,
+    check_whole,
+)
 from heedful.config.rules.answer_pictures import answerer_model
 from heedful.config.rules.task_rules import TaskRules
 from heedful.data.pictures.given import AnyPicture, is_one_picture, picture_of
@@ -129,9 +137,7 @@ class PictureAnswerer(LoadedModel[Network]):
         asked = [self._row(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
         return evaluate_answers(self, asked, name=name, progress=progress).with_metrics(own)
 
-    def explain(
-        self, picture: AnyPicture, question: str, *, gradients: bool = False, name: str = ""
-    ) -> Explanation:
+    def explain(self, picture: AnyPicture, question: str, *, gradients: bool = False, name: str = "") -> Explanation:
         """Return how the model read a question and a picture together, and the probability of every answer.
 
         Co-attention weighs the words of the question and the patches of the picture. With `gradients`, also return how

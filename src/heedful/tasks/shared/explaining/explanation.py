@@ -15,7 +15,7 @@ from heedful.tasks.shared.explaining.pictures import ExplainedPicture
 Array = NDArray[np.float32]
 # Self-attention of an encoder; of the encoder of a question about a picture; causal self-attention; attention over the
 # encoder's memory; the weights of words in their sentence, text or question, of patches in their picture, and of tokens
-# or sentences in their text or document. `gradient` and `span` are not attention: see `gradients`, and `Reader.explain`.
+# or sentences in their text or document. `gradient` and `span` are not attention: see `gradients`, `Reader.explain`.
 AttentionKind = Literal["encoder", "question", "decoder", "cross", "words", "patches", "pool", "gradient", "span"]
 
 
