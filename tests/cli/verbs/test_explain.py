@@ -125,7 +125,7 @@ def test_pictures_and_questions_are_explained(tmp_path: Path, capsys: Capture) -
     assert (found["question"], found["picture"]["rows"], found["picture"]["columns"]) == (question[1], 3, 5)
     assert explain(BUNDLES / "reader", "-t", "Clara Dale found 17 keys.", "--json", "-Q", "Who found keys?") == 0
     assert json.loads(capsys.readouterr().out)["sequences"]["ends"]["texts"] == ["start", "end"]
-    for arguments, message in (
+    refused: list[tuple[tuple[str | Path, ...], str]] = [
         (("pictures-vit", "-t", "a dog"), "--text gives texts, but this model reads pictures: leave it out."),
         (("pictures-vit",), "This model reads pictures: give their files, or folders of them."),
         (("pictures-vit", *[tmp_path / "some.png"] * 101), "There are 101 pictures, but a page holds at most 100"),
@@ -134,6 +134,7 @@ def test_pictures_and_questions_are_explained(tmp_path: Path, capsys: Capture) -
             'This model answers questions: add one, as in --question "',
         ),
         (("bert", "-t", "a [MASK]", *question), "--question is for models that answer, but the task of this model is"),
-    ):
+    ]
+    for arguments, message in refused:
         assert explain(BUNDLES / str(arguments[0]), *arguments[1:]) == 2
         assert message in capsys.readouterr().err
