@@ -14,11 +14,9 @@ demo: .venv/core
 demo-vision: .venv/core
 	$(BIN)/heedful demo --pictures
 
-# What a newcomer runs. Types are checked while the tests run, and reported after them.
+# What a newcomer runs. `make types` checks the types.
 test: .venv/dev lint
-	@$(BIN)/mypy > .venv/types.txt 2>&1 & types=$$!; \
-	$(BIN)/pytest -n 2 --dist worksteal -m "not learn and not wide"; tests=$$?; \
-	wait $$types; types=$$?; cat .venv/types.txt; exit $$((tests + types))
+	$(BIN)/pytest -n 2 --dist worksteal -m "not learn and not wide"
 
 # What `make test` leaves out: the widest sweeps and the documentation's examples. MINUTES=35 ends it in time on a slow
 # machine, and says how many tests were not run.

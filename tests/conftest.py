@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock
 from hypothesis import settings
 from jaxtyping import install_import_hook
+from tests.shared.covering import take_turns
 from tests.shared.shapes import SampledChecks
 
 if TYPE_CHECKING:
@@ -42,6 +43,17 @@ jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its d
 settings.register_profile("tests", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("tests")
 DEADLINE = pytest.StashKey[float]()
+
+
+# --- few kinds for each law -------------------------------------------------------------------------------------------
+
+SWEPT = ("tests/contract/", "tests/numerics/")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave two thirds of the long sweeps to `make test-all`, before tests are selected by their marks."""
+    take_turns(items, SWEPT)
 
 
 # --- a time limit -----------------------------------------------------------------------------------------------------

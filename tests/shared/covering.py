@@ -1,5 +1,6 @@
 """Few combinations of options that cover many: for laws that hold for all of them."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
@@ -58,3 +59,23 @@ def one_in(number: int, values: Iterable[Any], first: int = 0) -> list[Parameter
         pytest.param(value, marks=() if place % number == first else pytest.mark.wide)
         for place, value in enumerate(values)
     ]
+
+
+def take_turns(items: Iterable[pytest.Item], folders: Sequence[str], least: int = 4, most: int = 3) -> None:
+    """Mark as wide what the laws of a file leave to each other: each checks one kind in `most`, every kind occurs.
+
+    A law is a test function with at least `least` kinds, which are its parameters; the second law of a file begins with
+    the second kind, and so on. Where a file has fewer laws than `most`, each checks more kinds.
+    """
+    files: dict[str, dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        if item.nodeid.startswith(tuple(folders)) and item.get_closest_marker("wide") is None:
+            file, _, name = item.nodeid.partition("::")
+            files[file][name.partition("[")[0]].append(item)
+    for laws in files.values():
+        swept = [kinds for kinds in laws.values() if len(kinds) >= least]
+        turns = min(most, len(swept))
+        for number, kinds in enumerate(swept):
+            for place, item in enumerate(kinds):
+                if (number + place) % turns:
+                    item.add_marker(pytest.mark.wide)
