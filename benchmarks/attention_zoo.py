@@ -38,7 +38,7 @@ import numpy as np
 import torch
 from benchmarks.attention_cells import CELLS, FULL, OWN, Budget
 from benchmarks.detailed_results import Detailed, recorded, save
-from benchmarks.side_by_side import Task, run_side_by_side
+from heedful.lab.study.side_by_side import Task, run_side_by_side
 
 from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import recipe_to_json

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.gpu_work import choose_names
-from benchmarks.side_by_side import Task, run_side_by_side
+from heedful.lab.study.side_by_side import Task, run_side_by_side
 
 from heedful.errors import HeedfulError
 from heedful.files import read_json, write_json

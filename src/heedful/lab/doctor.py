@@ -12,7 +12,6 @@ from rich.console import Console
 from heedful.checks.data import check_data
 from heedful.checks.findings import SEVERITIES, Finding, Part
 from heedful.checks.schedule import find_schedule_problems
-from heedful.config.model.mixed import PairModel
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
@@ -21,8 +20,8 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.devices import choose_device, choose_precision
 from heedful.errors import UserError
 from heedful.lab.device_speed import measure_matrix_rate, time_matrix_product
-from heedful.lab.epoch_plan import plan_epoch, total
-from heedful.lab.flops import STEP, Parameters, count_parameters, forward_flop
+from heedful.lab.epoch_plan import flop_per_update, plan_epoch, total, updates_of
+from heedful.lab.flops import Parameters, count_parameters
 from heedful.lab.memory import Memory, measure_memory
 from heedful.lab.token_statistics import TokenStatistics, count_tokens, find_token_problems
 from heedful.models.build.network import build_network
@@ -149,12 +148,8 @@ def _run(
     tokens = {side: int(of_side.sum()) for side, of_side in lengths.items()}
     with torch.device("meta"):
         parameters = count_parameters(build_network(recipe.model, prepared.vocabularies))
-    updates = -(-len(plan) // recipe.train.accumulate)  # the last update of an epoch may be smaller
-    steps = recipe.train.in_steps(updates).steps
-    flop = None
-    if isinstance(recipe.model, PairModel):
-        size = prepared.vocabularies["target"].size
-        flop = STEP * forward_flop(recipe.model, lengths["source"], lengths["target"], size) / updates
+    updates = updates_of(plan, recipe)
+    steps, flop = recipe.train.in_steps(updates).steps, flop_per_update(plan, recipe, prepared)
     return RunPlan(
         device=str(device),
         precision=str(precision).removeprefix("torch."),

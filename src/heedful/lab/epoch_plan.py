@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.config.model.mixed import PairModel
+from heedful.config.recipe import Recipe
 from heedful.data.epochs.loader import RowFeed, TrainingFeed
+from heedful.data.prepare.prepared import Prepared
+from heedful.lab.flops import STEP, forward_flop
 
 Lengths = NDArray[np.integer]
 
@@ -33,6 +37,20 @@ def plan_epoch(feed: TrainingFeed[Any]) -> list[PlannedBatch]:
 def total(batches: Sequence[PlannedBatch], side: int) -> Lengths:
     """Return the lengths of all rows on a side."""
     return np.concatenate([batch.lengths[side] for batch in batches])
+
+
+def updates_of(batches: Sequence[PlannedBatch], recipe: Recipe) -> int:
+    """Return the number of updates of an epoch; the last one may be smaller."""
+    return -(-len(batches) // recipe.train.accumulate)
+
+
+def flop_per_update(batches: Sequence[PlannedBatch], recipe: Recipe, prepared: Prepared) -> float | None:
+    """Return the mean operations of an update; None for a network that does not map one sequence to another."""
+    if not isinstance(recipe.model, PairModel):
+        return None
+    size = prepared.vocabularies["target"].size
+    forward = forward_flop(recipe.model, total(batches, 0), total(batches, 1), size)
+    return STEP * forward / updates_of(batches, recipe)
 
 
 def _lengths(feed: TrainingFeed[Any], planned: Any) -> tuple[Lengths, ...]:

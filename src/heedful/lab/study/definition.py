@@ -1,0 +1,245 @@
+"""A study's file: a question, a base recipe, what is changed in it, and the seeds of each change.
+
+The cells of a study are its changes: those of `[[cells]]`, then those of `[grid]`, the product of all values of its
+keys. One of them is the base, against which all others are tested: the cell that changes nothing. A study that has no
+such cell gets one, with the name `base`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from heedful.config.reading.load import flat, load_recipe, recipe_to_json
+from heedful.config.reading.recipe_file import read_recipe_file
+from heedful.config.reading.toml import toml_value
+from heedful.config.recipe import Recipe
+from heedful.config.section import Section, as_tuple
+from heedful.errors import UserError, suggestion
+
+BASE: Final = "base"  # name of the cell that changes nothing, where the study has none of its own
+_SEED_KEY: Final = "train.seed"
+_FREE: Final = ("data.folder",)  # keys in which the same study may differ from machine to machine
+_FULL_NAMES: Final = ("kind", "lr", "steps")  # last parts of keys that say little without the part before them
+
+Settings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class CellTable(Section):
+    """A change of the base recipe."""
+
+    name: Name
+    """What the change is called on the page."""
+    recipe: str | None = None
+    """Another recipe that the cell begins with, instead of `base`; the study's own `set` applies to it too."""
+    set: Settings = ()
+    """Keys that are changed, as `--set` has them: ["model.layers=3"]."""
+
+
+class StudyTable(Section):
+    """The keys of a study's file."""
+
+    title: str = ""
+    """Heading of the page; by default the name of the file."""
+    question: str = ""
+    """What the study asks, in words."""
+    conclusion: str = ""
+    """What was found, in words, written by a person after the run."""
+    base: Name
+    """Recipe that is changed: a file, or a recipe that ships with Heedful."""
+    seeds: Annotated[tuple[int, ...], BeforeValidator(as_tuple), Field(min_length=1)] = (1,)
+    """Seeds that each cell is trained with."""
+    set: Settings = ()
+    """Keys that all cells change."""
+    cells: Annotated[tuple[CellTable, ...], BeforeValidator(as_tuple)] = ()
+    """Changes, one by one."""
+    grid: dict[str, list[Any]] = {}  # noqa: RUF012 - a key of a table, which pydantic copies
+    """Values by key: every combination of them is a cell."""
+    metric: str | None = None
+    """Score that the page compares; by default the first score of the task."""
+    by_length: bool = False
+    """Whether the page shows the score by sentence length."""
+    sentence: str = ""
+    """Sentence whose alignment the page shows for every cell."""
+    instruments: bool = False
+    """Whether the page shows what `train.instruments` recorded."""
+
+
+@dataclass(frozen=True)
+class StudyCell:
+    """A recipe of a study, without its seed."""
+
+    name: str
+    recipe: str  # that it begins with
+    settings: tuple[str, ...]  # all that is set in it, the study's own first
+    changes: tuple[str, ...]  # what this cell changes
+    slug: str  # in names of folders
+
+    def load(self, seed: int) -> Recipe:
+        """Return its recipe with a seed."""
+        return load_recipe(self.recipe, [*self.settings, f"{_SEED_KEY}={seed}"])
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study that can be run: its cells are complete, different recipes."""
+
+    name: str
+    table: StudyTable
+    cells: tuple[StudyCell, ...]
+    base: str  # name of the cell that the others are tested against
+    keys: Mapping[str, Mapping[str, Any]] = field(repr=False)  # values of each cell's recipe, by dotted key
+
+    @property
+    def title(self) -> str:
+        """Heading of its page."""
+        return self.table.title or self.name
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of each cell."""
+        return self.table.seeds
+
+    def cell(self, name: str) -> StudyCell:
+        """Return the cell of this name."""
+        return next(cell for cell in self.cells if cell.name == name)
+
+
+def read_study(path: Path, overrides: Sequence[str] = ()) -> Study:
+    """Read a study's file and check all its recipes; `overrides` are set in all of them, after all else."""
+    table = _read_table(path)
+    if len(set(table.seeds)) < len(table.seeds):
+        raise UserError(f"{path}: `seeds` has {_first_repeated(table.seeds)} twice: leave it out once.")
+    if not table.cells and not table.grid:
+        raise UserError(f"{path}: there is nothing to compare: add [[cells]] or a [grid].")
+    listed = [*table.cells, *_grid_cells(path, table.grid)]
+    names = [cell.name for cell in listed]
+    if len(set(names)) < len(names):
+        raise UserError(f"{path}: two cells have the name `{_first_repeated(names)}`: give one another name.")
+    _refuse_seeds(path, [*table.set, *overrides, *(text for cell in listed for text in cell.set)])
+    unchanged = _cell(path, table, CellTable(name=BASE), overrides)
+    cells = [_cell(path, table, cell, overrides) for cell in listed]
+    values = {cell.name: _values(path, cell, table.seeds[0]) for cell in cells}
+    base_values = _values(path, unchanged, table.seeds[0])
+    base = next((name for name, known in values.items() if known == base_values), None)
+    if base is None:
+        if BASE in values:
+            raise UserError(
+                f"{path}: the cell `{BASE}` changes something, but the base is the recipe without changes: give the "
+                "cell another name."
+            )
+        cells, values, base = [unchanged, *cells], {BASE: base_values, **values}, BASE
+    _refuse_equal(path, values)
+    return Study(path.stem, table, tuple(_with_own_slugs(cells)), base, values)
+
+
+def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """Return the first key in which two recipes differ, other than where their data lies; None if they are equal."""
+    keys = sorted(key for key in one.keys() | other.keys() if key not in _FREE)
+    return next((key for key in keys if one.get(key) != other.get(key)), None)
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def _read_table(path: Path) -> StudyTable:
+    values = read_recipe_file(path)
+    try:
+        return StudyTable.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = CellTable.model_fields if len(first["loc"]) > 1 else StudyTable.model_fields
+            raise UserError(
+                f"{path}: `{where}` is not a key of a study.{suggestion(str(first['loc'][-1]), list(known))}"
+            ) from None
+        if first["type"] == "missing":
+            raise UserError(f"{path}: `{where}` is missing: every study needs it.") from None
+        raise UserError(f"{path}: `{where}`: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
+
+
+def _grid_cells(path: Path, grid: Mapping[str, Sequence[Any]]) -> Iterator[CellTable]:
+    """Yield a cell for each combination of values; keys whose short names collide are written in full."""
+    for key, values in grid.items():
+        if not values:
+            raise UserError(f"{path}: `grid.{key}` is an empty list: give it values.")
+    if not grid:
+        return
+    short = {key: _short_name(key) for key in grid}
+    names = {key: key if list(short.values()).count(name) > 1 else name for key, name in short.items()}
+    for values in product(*grid.values()):
+        pairs = list(zip(grid, values, strict=True))
+        yield CellTable(
+            name=", ".join(f"{names[key]} {_shown(value)}" for key, value in pairs),
+            set=tuple(f"{key}={toml_value(value)}" for key, value in pairs),
+        )
+
+
+def _short_name(key: str) -> str:
+    *before, last = key.split(".")
+    return f"{before[-1]} {last}" if before and last in _FULL_NAMES else last
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping) and "kind" in value:
+        return " ".join([str(value["kind"]), *(f"{key} {item}" for key, item in value.items() if key != "kind")])
+    return value if isinstance(value, str) else toml_value(value)
+
+
+def _cell(path: Path, table: StudyTable, cell: CellTable, overrides: Sequence[str]) -> StudyCell:
+    name = cell.recipe or table.base
+    beside = path.parent / name
+    recipe = str(beside) if beside.is_file() else name
+    return StudyCell(cell.name, recipe, (*table.set, *cell.set, *overrides), cell.set, _slug(cell.name))
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.]+", "-", name).strip("-.").lower()[:60] or "cell"
+
+
+def _with_own_slugs(cells: Sequence[StudyCell]) -> Iterator[StudyCell]:
+    """Number the slugs that several cells have in common."""
+    taken: dict[str, int] = {}
+    for cell in cells:
+        taken[cell.slug] = taken.get(cell.slug, 0) + 1
+        number = taken[cell.slug]
+        slug = cell.slug if number == 1 else f"{cell.slug}.{number}"
+        yield StudyCell(cell.name, cell.recipe, cell.settings, cell.changes, slug)
+
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+
+def _values(path: Path, cell: StudyCell, seed: int) -> dict[str, Any]:
+    """Return the values of a cell's recipe by dotted key; refuse keys that it does not have."""
+    try:
+        recipe = cell.load(seed)
+    except UserError as error:
+        first, *others = str(error).splitlines()
+        more = f" (and {len(others)} more)" if others else ""
+        raise UserError(f"{path}, cell `{cell.name}`: {first.removeprefix('--set ')}{more}") from None
+    return flat(recipe_to_json(recipe))
+
+
+def _refuse_equal(path: Path, values: Mapping[str, Mapping[str, Any]]) -> None:
+    seen: list[tuple[str, Mapping[str, Any]]] = []
+    for name, known in values.items():
+        same = next((other for other, before in seen if before == known), None)
+        if same is not None:
+            raise UserError(f"{path}: the cells `{same}` and `{name}` are the same recipe: leave one of them out.")
+        seen.append((name, known))
+
+
+def _refuse_seeds(path: Path, settings: Sequence[str]) -> None:
+    if any(text.partition("=")[0].strip() == _SEED_KEY for text in settings):
+        raise UserError(f"{path}: `{_SEED_KEY}` is set, but a study has `seeds`: use that.")
+
+
+def _first_repeated(values: Sequence[Any]) -> Any:
+    return next(value for number, value in enumerate(values) if value in values[:number])

@@ -1,0 +1,171 @@
+"""What is measured of a cell after its training: scores, what each test sentence adds to them, curves and costs."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+from heedful.config.recipe import Recipe
+from heedful.errors import UserError
+from heedful.files import read_bytes
+from heedful.lab.epoch_plan import flop_per_update, plan_epoch
+from heedful.lab.flops import count_parameters
+from heedful.metrics.edits import first_variant
+from heedful.metrics.scores import ItemScores, Score, percent_of_sums
+from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_metric
+from heedful.runs.progress import recorded_metrics
+from heedful.runs.run import CHECKPOINTS
+from heedful.tasks.loading import load
+from heedful.tasks.protocol import Evaluation, ScoresItems
+from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.table import find_task
+from heedful.tasks.translate.evaluation import TranslationEvaluation
+from heedful.training.checkpoints import seconds_trained
+
+INSTRUMENTS: Final = "instruments.jsonl"  # in a run's folder, where `train.instruments` records
+PERCENT: Final = "percent"  # name of the scoring of a mean of items
+_CURVES: Final = ("loss", "learning_rate", "gradient_norm")
+_LOWER: Final = ("loss", "perplexity", "ter", "wer", "per", "edit_distance")
+_MOST_PIECES: Final = 60  # of a sentence whose alignment is drawn
+
+
+def measure(run: Path, metric: str | None, sentence: str = "", instruments: bool = False) -> dict[str, Any]:
+    """Evaluate the model of a run on its first test corpus, and return all that a study's page shows of it."""
+    loaded: Any = load(run)
+    recipe: Recipe = loaded.recipe
+    evaluation = _evaluate(loaded, metric)
+    scores = list(evaluation.scores())
+    chosen = next((score for score in scores if metric in (None, score.name)), None)
+    if chosen is None:
+        known = ", ".join(score.name for score in scores)
+        raise UserError(f"`metric` is `{metric}`, which a model that {recipe.rules.does} is not scored by: {known}.")
+    found: dict[str, Any] = {
+        "metric": chosen.name,
+        "labels": {score.name: score.label for score in scores},
+        "lower": [score.name for score in scores if score.name in _LOWER],
+        "scores": {score.name: _value(score) for score in scores},
+        "items": _items(evaluation, chosen.name, recipe),
+        "curves": _curves(run, recipe),
+        "cost": _cost(run, loaded),
+    }
+    if sentence:
+        found["alignment"] = _alignment(loaded, sentence)
+    if instruments:
+        found["instruments"] = read_instruments(run)
+    return found
+
+
+def scoring_of(name: str) -> Scoring:
+    """Return how a score follows from sums over items; `name` is that of `items` in what is measured."""
+    return percent_of_sums if name == PERCENT else build_metric(cast(MetricName, name), ["a"]).scores
+
+
+# --- scores ---------------------------------------------------------------------------------------------------------
+
+
+def _evaluate(loaded: LoadedModel[Any], metric: str | None) -> Evaluation:
+    recipe = loaded.recipe
+    corpora = recipe.data.test or recipe.data.valid
+    if not corpora:
+        raise UserError("The recipe has neither `data.test` nor `data.valid`: a study scores its models on one of them.")
+    more = recipe.rules.scored == "pairs" and metric in METRICS and metric not in recipe.evaluate.metrics
+    options: dict[str, Any] = {"metric": [*recipe.evaluate.metrics, metric]} if more else {}
+    return find_task(recipe).evaluate(loaded, corpora[0], recipe.data.folder, options)
+
+
+def _value(score: Score) -> float | None:
+    value = 100 * score.value if score.unit == "percent" else score.value
+    return value if math.isfinite(value) else None
+
+
+def _items(evaluation: Evaluation, metric: str, recipe: Recipe) -> dict[str, Any] | None:
+    """Return what each item adds to the sums of the score; None where it is not a score of sums over items."""
+    if isinstance(evaluation, TranslationEvaluation) and metric in METRICS:
+        lengths = [len(first_variant(reference).split()) for reference in evaluation.references]
+        built = build_metric(
+            cast(MetricName, metric), evaluation.references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase
+        )
+        counts = built.counts(evaluation.translations)
+        return {
+            "scoring": metric, "lower": built.lower_is_better, "counts": _whole(counts.tolist()), "lengths": lengths
+        }  # fmt: skip
+    if not isinstance(evaluation, ScoresItems):
+        return None
+    items: ItemScores = evaluation.item_scores()
+    score = next((one for one in items.scores if one.name == metric and one.of_sums is percent_of_sums), None)
+    if score is None:
+        return None
+    counts = score.counts()
+    return {
+        "scoring": PERCENT, "lower": False, "counts": _whole(counts.tolist()), "lengths": list(items.lengths)
+    }  # fmt: skip
+
+
+def _whole(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Write counts without decimals where they have none: half the size."""
+    return [[int(value) if value == int(value) else value for value in row] for row in rows]
+
+
+# --- training -------------------------------------------------------------------------------------------------------
+
+
+def _curves(run: Path, recipe: Recipe) -> dict[str, Any]:
+    """Return the recorded metrics as lists: those of training, and those of validations."""
+    train, valid = recorded_metrics(run, "train"), recorded_metrics(run, "valid")
+    names = sorted({name for entry in valid for name in entry if name != "step" and not name.startswith("baseline_")})
+    return {
+        "metric": recipe.train.validation.metric,
+        "train": {"step": [entry["step"] for entry in train], **_columns(train, _CURVES)},
+        "valid": {"step": [entry["step"] for entry in valid], **_columns(valid, names)},
+    }
+
+
+def _columns(entries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[float | None]]:
+    return {name: [_short(entry.get(name)) for entry in entries] for name in names}
+
+
+def _short(value: Any) -> float | None:
+    return float(f"{value:.5g}") if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _cost(run: Path, loaded: LoadedModel[Any]) -> dict[str, Any]:
+    """Return parameters, operations, updates and seconds; only the last depend on the machine."""
+    recipe, train = loaded.recipe, recorded_metrics(run, "train")
+    parameters = count_parameters(loaded.network)
+    steps = max((int(entry["step"]) for entry in train), default=recipe.train.steps)
+    task = find_task(recipe)
+    prepared = task.prepare(recipe, loaded.vocabularies, lambda message: None)
+    per_update = flop_per_update(plan_epoch(task.feed(recipe, prepared)), recipe, prepared)
+    return {
+        "parameters": parameters.total,
+        "without_embeddings": parameters.rest,
+        "steps": steps,
+        "skipped": sum(int(entry.get("skipped") or 0) for entry in train),
+        "flop": None if per_update is None else float(f"{per_update * steps:.6g}"),
+        "seconds": seconds_trained(run / CHECKPOINTS),
+    }
+
+
+def _alignment(loaded: Any, sentence: str) -> dict[str, Any]:
+    """Return the weights between the pieces of a sentence and those of its translation; none without attention."""
+    if not hasattr(loaded, "explain"):
+        raise UserError(f"`sentence` is for models that translate, but this one {loaded.recipe.rules.does}.")
+    read = loaded.explain(sentence, top=0)
+    source, output = read.sequences.get("source"), read.sequences.get("output")
+    if source is None or output is None:
+        return {"output": read.output, "source": [], "target": [], "weights": None}
+    rows, columns = output.pieces[:_MOST_PIECES], source.pieces[:_MOST_PIECES]
+    weights = None if read.alignment is None else read.alignment[: len(rows), : len(columns)]
+    return {
+        "output": read.output,
+        "source": list(columns),
+        "target": list(rows),
+        "weights": None if weights is None else [[round(float(value), 3) for value in row] for row in weights],
+    }
+
+
+def read_instruments(run: Path) -> list[Any]:
+    """Return what instruments recorded in a run, line by line; nothing where there were none."""
+    path = run / INSTRUMENTS
+    return [json.loads(line) for line in read_bytes(path).splitlines() if line.strip()] if path.exists() else []

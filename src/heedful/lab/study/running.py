@@ -1,0 +1,159 @@
+"""Runs a study: its cells side by side, each in a process of its own; what is ready is not run again.
+
+    FOLDER/study.json, study.csv, study.html    the results, written anew after each cell
+    FOLDER/cells/NAME-SEED/                     what a cell's process is to do, its run, what it measured, and its log
+
+A study that was killed goes on where it was when it is started again: cells that are ready are kept, and those that
+were training resume from their last checkpoints, bit-identical to an uninterrupted run.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from heedful.cores import usable_cores
+from heedful.errors import UserError, by_caller
+from heedful.files import read_json, write_bytes
+from heedful.lab.study.cell import CellJob, begin_cell, found_in
+from heedful.lab.study.definition import Study, StudyCell, first_difference
+from heedful.lab.study.page import study_page
+from heedful.lab.study.side_by_side import Task, run_side_by_side
+from heedful.lab.study.summary import results_json, summarise, to_csv
+
+RESULTS: Final = "study.json"
+TABLE: Final = "study.csv"
+PAGE: Final = "study.html"
+CELLS: Final = "cells"
+LOG: Final = "log.txt"
+_NEVER: Final = 10.0 * 365 * 24 * 3600  # a study has no time limit of its own
+
+Ready = Callable[[Task, str | None], None]
+Launch = Callable[[Sequence[Task], Ready], None]  # runs tasks, and calls its second argument when each has ended
+Say = Callable[[str], None]
+
+
+@dataclass
+class StudyRun:
+    """A study in its folder."""
+
+    study: Study
+    folder: Path
+    say: Say = lambda line: None
+    failed: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def run(self, launch: Launch) -> dict[str, Any]:
+        """Train and measure every cell that is not ready; return the results."""
+        waiting, total = self.waiting(), len(self.study.cells) * len(self.study.seeds)
+        if len(waiting) < total:
+            self.say(f"{total - len(waiting)} of {total} runs are ready in {self.folder}")
+        for cell, seed in waiting:
+            begin_cell(self.cell_folder(cell, seed), self.job(cell, seed))
+        by_name = {_name(cell, seed): (cell, seed) for cell, seed in waiting}
+        self.write(tested=False)  # from here on, the folder is known to be this study's
+        ended = total - len(waiting)
+
+        def ready(task: Task, failure: str | None) -> None:
+            nonlocal ended
+            ended += 1
+            cell, seed = by_name[task.name]
+            if failure is not None:
+                self.failed.setdefault(cell.name, {})[seed] = failure
+            self.say(f"{ended} of {total}: {task.name}: {failure or self._told(cell, seed)}")
+            self.write(tested=False)
+
+        launch([self._task(cell, seed) for cell, seed in waiting], ready)
+        return self.write()
+
+    def waiting(self) -> list[tuple[StudyCell, int]]:
+        """Return the cells and seeds that are not ready; refuse the folder of another study."""
+        refuse_other_study(self.folder, self.study)
+        pairs = [(cell, seed) for cell in self.study.cells for seed in self.study.seeds]
+        return [(cell, seed) for cell, seed in pairs if self.found(cell, seed) is None]
+
+    def write(self, tested: bool = True) -> dict[str, Any]:
+        """Write and return the results of what is ready; the tests against the base take a while."""
+        measured = {
+            cell.name: {seed: found for seed in self.study.seeds if (found := self.found(cell, seed)) is not None}
+            for cell in self.study.cells
+        }
+        results = summarise(self.study, measured, self.failed, tested)
+        write_bytes(self.folder / TABLE, to_csv(results).encode())
+        write_bytes(self.folder / PAGE, study_page(results).encode())
+        write_bytes(self.folder / RESULTS, results_json(results))
+        return results
+
+    def found(self, cell: StudyCell, seed: int) -> dict[str, Any] | None:
+        """Return what was measured of a cell with a seed; None before that."""
+        return found_in(self.cell_folder(cell, seed), self.job(cell, seed))
+
+    def job(self, cell: StudyCell, seed: int) -> CellJob:
+        """Return what the process of a cell is to do."""
+        table = self.study.table
+        settings = (*cell.settings, f"train.seed={seed}")
+        first = seed == self.study.seeds[0]
+        return CellJob(cell.recipe, settings, table.metric, table.sentence if first else "", table.instruments and first)
+
+    def cell_folder(self, cell: StudyCell, seed: int) -> Path:
+        """Return the folder of a cell with a seed."""
+        return self.folder / CELLS / f"{cell.slug}-{seed}"
+
+    def _task(self, cell: StudyCell, seed: int) -> Task:
+        folder = self.cell_folder(cell, seed)
+        return Task(_name(cell, seed), [sys.executable, "-m", "heedful.lab.study.cell", str(folder)], folder / LOG)
+
+    def _told(self, cell: StudyCell, seed: int) -> str:
+        found = self.found(cell, seed) or {}
+        score = found["scores"].get(found["metric"]) if found else None
+        return "ready" if score is None else f"{found['labels'][found['metric']]} {score:.2f}"
+
+
+def run_cells(jobs: int) -> Launch:
+    """Return a launcher of processes, of which this many run at a time and share the cores."""
+    threads = str(max(1, usable_cores() // jobs))
+
+    def launch(tasks: Sequence[Task], ready: Ready) -> None:
+        run_side_by_side(tasks, jobs, _NEVER, ready, {"OMP_NUM_THREADS": threads})
+
+    return launch
+
+
+def rewrite_page(study: Study, folder: Path) -> dict[str, Any]:
+    """Write the page of a folder's results anew, with the words of the study's file as they are now."""
+    path = folder / RESULTS
+    if not path.exists():
+        raise UserError(f"{folder} holds no study: run it first, without {by_caller('--page', '`page`')}.")
+    refuse_other_study(folder, study)
+    known = read_json(path)
+    assert isinstance(known, dict)
+    results = {**known, "study": study.table.model_dump(mode="json")}
+    write_bytes(path, results_json(results))
+    write_bytes(folder / PAGE, study_page(results).encode())
+    return results
+
+
+def refuse_other_study(folder: Path, study: Study) -> None:
+    """Refuse a folder with the results of another study, or of the same one with other recipes."""
+    path, another = folder / RESULTS, by_caller("--out", "folder")
+    if not path.exists():
+        if (folder / "config.json").exists():
+            raise UserError(f"{folder} holds a model, not a study: choose another {another}.")
+        return
+    known = read_json(path)
+    if not isinstance(known, Mapping) or "cells" not in known:
+        raise UserError(f"{path} is not the file of a study: choose another {another}.")
+    if known.get("name") != study.name:
+        raise UserError(f"{folder} holds the study `{known.get('name')}`, not `{study.name}`: choose another {another}.")
+    for cell in known["cells"]:
+        now = study.keys.get(cell["name"])
+        key = None if now is None else first_difference(cell["keys"], now)
+        if now is not None and key is not None:
+            raise UserError(
+                f"{folder} holds this study with other recipes: `{key}` of the cell `{cell['name']}` was "
+                f"{cell['keys'].get(key)!r} and is {now.get(key)!r} now: choose another {another}."
+            )
+
+
+def _name(cell: StudyCell, seed: int) -> str:
+    return f"{cell.name}, seed {seed}"
