@@ -50,6 +50,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     ),
     "demo": ("heedful.cli.verbs.demo", "Train a small translator in minutes and try it out."),
     "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
+    "study": ("heedful.cli.verbs.study", "Train variations of a recipe side by side, and compare them on one page."),
     "gradients": ("heedful.cli.verbs.gradients", "Measure how far back the gradients of recurrent cells reach."),
     "recipes": ("heedful.cli.verbs.recipes", "List, show and copy the recipes that ship with Heedful."),
     "config": ("heedful.cli.verbs.config", "Check a recipe and its files, show it with all keys, or explain a key."),

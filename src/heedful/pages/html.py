@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+_STATIC_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _IMPORT: Final = re.compile(r'^import \{(?P<names>[^}]*)\} from "\./(?P<module>\w+\.js)";\n', re.M)
 _EXPORT: Final = re.compile(r"^export (async function|function|class|const) (\w+)", re.M)
 
@@ -36,6 +37,34 @@ def write_page(title: str, lead: str, module: str, data: Any, brand: str = "Heed
 <script type="application/json" id="data">{_embedded(data)}</script>
 <script type="module">
 {join_modules(module)}</script>
+</body>
+</html>
+"""
+
+
+def static_page(title: str, lead: str, body: str, *, brand: str, footer: str, style: str = "") -> str:
+    """Return a page without scripts whose main part is `body`, which is markup; `style` comes after the common one."""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{_STATIC_POLICY}">
+<meta name="color-scheme" content="light dark">
+<title>{html.escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{_asset("style.css")}{style}</style>
+</head>
+<body>
+<header class="page">
+<p class="brand">{html.escape(brand)}</p>
+<h1>{html.escape(title)}</h1>
+<p class="lead">{html.escape(lead)}</p>
+</header>
+<main>
+{body}</main>
+<footer>{html.escape(footer)}</footer>
 </body>
 </html>
 """

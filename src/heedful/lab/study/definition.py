@@ -110,9 +110,14 @@ class Study:
         return next(cell for cell in self.cells if cell.name == name)
 
 
-def read_study(path: Path, overrides: Sequence[str] = ()) -> Study:
-    """Read a study's file and check all its recipes; `overrides` are set in all of them, after all else."""
+def read_study(path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] | None = None) -> Study:
+    """Read a study's file and check all its recipes; `overrides` are set in all of them, after all else.
+
+    `seeds` replace those of the file.
+    """
     table = _read_table(path)
+    if seeds is not None:
+        table = table.model_copy(update={"seeds": tuple(seeds)})
     if len(set(table.seeds)) < len(table.seeds):
         raise UserError(f"{path}: `seeds` has {_first_repeated(table.seeds)} twice: leave it out once.")
     if not table.cells and not table.grid:

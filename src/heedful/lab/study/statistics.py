@@ -110,9 +110,9 @@ def by_length(measured: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | N
         rows = np.flatnonzero(spans == number)
         if len(rows):
             scores = run_scores(scoring_of(items["scoring"]), counts[:, rows])
-            found.append(
-                {"span": span.label, "low": span.low, "sentences": len(rows), **spread_of(scores.tolist()).to_json()}
-            )
+            length = float(np.mean([items["lengths"][row] for row in rows]))
+            spread = spread_of(scores.tolist()).to_json()
+            found.append({"span": span.label, "length": length, "sentences": len(rows), **spread})
     return found
 
 

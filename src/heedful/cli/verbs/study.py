@@ -1,0 +1,86 @@
+"""`heedful study STUDY`: train many variations of a recipe, and compare them on one page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli import messages
+from heedful.cli.options import SetOption
+from heedful.errors import UserError, counted
+from heedful.files import output_folder
+from heedful.training.signals import StopRequest
+
+
+def command(
+    study: Annotated[
+        str | None,
+        typer.Argument(metavar="STUDY", help="File of a study, or the name of a study that ships with Heedful."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the study (default: runs/NAME).")
+    ] = None,
+    set_: SetOption = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", metavar="N", min=1, help="Runs at a time on the device (default: as many as fit)."
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", metavar="N,N", help="Seeds instead of those of the study, such as 1,2,3.")
+    ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Run nothing: write the page of a finished study anew, with its new words.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the studies that ship with Heedful.")] = False,
+) -> None:
+    """Train variations of a recipe with several seeds, and write one page that compares them.
+
+    FOLDER gets study.html, study.csv and study.json, and a run folder for every cell and seed. Started again, a study
+    goes on where it was. --set applies to all cells: `--set data.folder=FOLDER`.
+    """
+    from heedful.lab.study.shipped import find_study, shipped_studies, title_of
+
+    if listed:
+        shipped = shipped_studies()
+        width = max(map(len, shipped), default=0)
+        for name, path in shipped.items():
+            print(f"{name:{width}}  {title_of(path)}")
+        return
+    if study is None:
+        raise UserError("Name a study: a file, or one of `heedful study --list`.")
+    path = find_study(study)
+    folder = output_folder(out or Path("runs") / path.stem)
+    from heedful.lab.study.definition import read_study
+
+    defined = read_study(path, set_ or (), _seeds(seeds))  # before torch is imported, so that mistakes show at once
+    with StopRequest("Stopped: run the same command again to continue."):
+        with messages.busy("loading PyTorch"):
+            from heedful.lab.study.fitting import cells_at_once
+            from heedful.lab.study.running import PAGE, StudyRun, rewrite_page, run_cells
+
+        if page:
+            rewrite_page(defined, folder)
+        else:
+            run = StudyRun(defined, folder, messages.note)
+            if run.waiting():
+                at_once = jobs or cells_at_once(defined, messages.note)
+                together = f"{len(defined.cells)} cells x {counted(len(defined.seeds), 'seed')}, {at_once} at a time"
+                messages.note(f"{defined.name}: {together}")
+                run.run(run_cells(at_once))
+            else:
+                run.write()
+            failed = sum(len(by_seed) for by_seed in run.failed.values())
+            if failed:
+                messages.warn(f"{counted(failed, 'run')} failed: the page shows why, and so does log.txt in its folder.")
+    print(folder / PAGE)
+
+
+def _seeds(given: str | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    words = given.split(",")
+    if not all(word.strip().isdecimal() for word in words):
+        raise UserError(f"--seeds {given}: must be whole numbers with commas between them, such as 1,2,3.")
+    return tuple(int(word) for word in words)
