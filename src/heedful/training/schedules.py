@@ -17,6 +17,7 @@ from heedful.config.train.schedules import (
     Noam,
     UntunedExponentialWarmup,
     UntunedLinearWarmup,
+    Wait,
 )
 
 
@@ -59,6 +60,8 @@ def build_warmup(warmup: AnyWarmup | None, optimizer: AnyOptimizer) -> Callable[
             return lambda step: min(1.0, step * (1 - beta2) / 2)
         case UntunedExponentialWarmup():
             return lambda step: 1 - math.exp(-step * (1 - beta2))
+        case Wait(steps=steps):
+            return lambda step: float(step > steps)
         case _:
             assert_never(warmup)
 

@@ -97,8 +97,17 @@ class UntunedExponentialWarmup(Section):
     kind: Literal["untuned_exponential"]
 
 
+class Wait(Section):
+    """0 up to the update `steps`, then 1: the moments of Adam settle while weights stay (Adam-2k, Liu et al. 2020)"""
+
+    kind: Literal["wait"]
+    steps: PositiveInt
+    """Number of updates that do not change the weights."""
+
+
 AnyWarmup = Annotated[
-    LinearWarmup | ExponentialWarmup | UntunedLinearWarmup | UntunedExponentialWarmup, Field(discriminator="kind")
+    LinearWarmup | ExponentialWarmup | UntunedLinearWarmup | UntunedExponentialWarmup | Wait,
+    Field(discriminator="kind"),
 ]
 
 
