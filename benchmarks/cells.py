@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from benchmarks.detailed_results import Detailed, recorded, save
 from benchmarks.gpu_work import choose_names
-from heedful.lab.study.side_by_side import Task, run_side_by_side
 
 from heedful.errors import HeedfulError
 from heedful.files import read_json, write_json
+from heedful.lab.study.side_by_side import Task, run_side_by_side
 from heedful.metrics.recorded_results import RESULTS
 
 FOUND: Final = "found.json"  # in a cell's folder: what is known of it

@@ -17,6 +17,7 @@ from heedful.config.train.schedules import (
     Noam,
     UntunedExponentialWarmup,
     UntunedLinearWarmup,
+    Wait,
 )
 from heedful.training.schedules import build_learning_rate, build_warmup
 
@@ -91,3 +92,4 @@ def test_warm_ups_are_the_equations_of_the_paper(step: int) -> None:
     assert untuned(step) == pytest.approx(min(1, step / 200))  # 2 / (1 - beta2) updates
     untuned = build_warmup(UntunedExponentialWarmup(kind="untuned_exponential"), adam)
     assert untuned(step) == pytest.approx(exponential(step))  # whose time constant is 1 / (1 - beta2)
+    assert build_warmup(Wait(kind="wait", steps=100), adam)(step) == (0 if step <= 100 else 1)

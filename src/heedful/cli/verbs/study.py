@@ -73,7 +73,9 @@ def command(
                 run.write()
             failed = sum(len(by_seed) for by_seed in run.failed.values())
             if failed:
-                messages.warn(f"{counted(failed, 'run')} failed: the page shows why, and so does log.txt in its folder.")
+                messages.warn(
+                    f"{counted(failed, 'run')} failed: the page shows why, and so does log.txt in its folder."
+                )
     print(folder / PAGE)
 
 

@@ -68,7 +68,9 @@ def alignments(results: Mapping[str, Any]) -> str:
             continue
         said = f'<figcaption class="note">{escape(cell["name"])}: {escape(found["output"]) or "nothing"}</figcaption>'
         if found["weights"] is None:
-            parts.append(f'<figure class="figure">{said}<p class="note">It has no attention to the source.</p></figure>')
+            parts.append(
+                f'<figure class="figure">{said}<p class="note">It has no attention to the source.</p></figure>'
+            )
             continue
         drawn = heat_map(
             found["weights"], title=cell["name"], row_names=found["target"], column_names=found["source"], width=460

@@ -34,8 +34,8 @@ def cells_at_once(study: Study, say: Callable[[str], None] = lambda line: None) 
         return 1
     if needed[name] > free:
         raise UserError(
-            f"{study.name}: the cell `{name}` needs about {needed[name] / GIB:.1f} GiB of memory, but {device.type} has "
-            f"{free / GIB:.1f} GiB free: lower `data.batch_tokens`, or make its model smaller."
+            f"{study.name}: the cell `{name}` needs about {needed[name] / GIB:.1f} GiB of memory, but {device.type} "
+            f"has {free / GIB:.1f} GiB free: lower `data.batch_tokens`, or make its model smaller."
         )
     return max(1, min(usable_cores(), int(free // needed[name])))
 

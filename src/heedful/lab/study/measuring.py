@@ -1,6 +1,5 @@
 """What is measured of a cell after its training: scores, what each test sentence adds to them, curves and costs."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,13 +7,12 @@ from typing import Any, Final, cast
 
 from heedful.config.recipe import Recipe
 from heedful.errors import UserError
-from heedful.files import read_bytes
 from heedful.lab.epoch_plan import flop_per_update, plan_epoch
 from heedful.lab.flops import count_parameters
 from heedful.metrics.edits import first_variant
 from heedful.metrics.scores import ItemScores, Score, percent_of_sums
 from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_metric
-from heedful.runs.progress import recorded_metrics
+from heedful.runs.progress import recorded_instruments, recorded_metrics
 from heedful.runs.run import CHECKPOINTS
 from heedful.tasks.loading import load
 from heedful.tasks.protocol import Evaluation, ScoresItems
@@ -22,8 +20,8 @@ from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.table import find_task
 from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.training.checkpoints import seconds_trained
+from heedful.training.instruments.steps import PER_DECADE
 
-INSTRUMENTS: Final = "instruments.jsonl"  # in a run's folder, where `train.instruments` records
 PERCENT: Final = "percent"  # name of the scoring of a mean of items
 _CURVES: Final = ("loss", "learning_rate", "gradient_norm")
 _LOWER: Final = ("loss", "perplexity", "ter", "wer", "per", "edit_distance")
@@ -68,7 +66,9 @@ def _evaluate(loaded: LoadedModel[Any], metric: str | None) -> Evaluation:
     recipe = loaded.recipe
     corpora = recipe.data.test or recipe.data.valid
     if not corpora:
-        raise UserError("The recipe has neither `data.test` nor `data.valid`: a study scores its models on one of them.")
+        raise UserError(
+            "The recipe has neither `data.test` nor `data.valid`: a study scores its models on one of them."
+        )
     more = recipe.rules.scored == "pairs" and metric in METRICS and metric not in recipe.evaluate.metrics
     options: dict[str, Any] = {"metric": [*recipe.evaluate.metrics, metric]} if more else {}
     return find_task(recipe).evaluate(loaded, corpora[0], recipe.data.folder, options)
@@ -83,9 +83,7 @@ def _items(evaluation: Evaluation, metric: str, recipe: Recipe) -> dict[str, Any
     """Return what each item adds to the sums of the score; None where it is not a score of sums over items."""
     if isinstance(evaluation, TranslationEvaluation) and metric in METRICS:
         lengths = [len(first_variant(reference).split()) for reference in evaluation.references]
-        built = build_metric(
-            cast(MetricName, metric), evaluation.references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase
-        )
+        built = build_metric(metric, evaluation.references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase)
         counts = built.counts(evaluation.translations)
         return {
             "scoring": metric, "lower": built.lower_is_better, "counts": _whole(counts.tolist()), "lengths": lengths
@@ -165,7 +163,38 @@ def _alignment(loaded: Any, sentence: str) -> dict[str, Any]:
     }
 
 
-def read_instruments(run: Path) -> list[Any]:
-    """Return what instruments recorded in a run, line by line; nothing where there were none."""
-    path = run / INSTRUMENTS
-    return [json.loads(line) for line in read_bytes(path).splitlines() if line.strip()] if path.exists() else []
+def read_instruments(run: Path) -> list[dict[str, Any]]:
+    """Return what instruments recorded in a run, in short: norms by layer and kind, and one histogram of all updates.
+
+    A histogram is the number of weights by the logarithm of their change: `from` is the lower end of its first bin.
+    """
+    return [
+        {
+            "step": record["step"],
+            "learning_rate": record["learning_rate"],
+            "parts": [
+                [row["layer"], row["kind"], row["size"], *map(_short, map(row.get, ("weight", "gradient", "update")))]
+                for row in record["weights"]
+            ],
+            "histogram": _joined([row["histogram"] for row in record["weights"] if row.get("histogram")]),
+        }
+        for record in recorded_instruments(run)
+    ]
+
+
+def _joined(histograms: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Add up histograms whose bins are equally wide, and may begin at different ones."""
+    counts: dict[int, int] = {}
+    for one in histograms:
+        first = round(one["from"] * PER_DECADE)
+        for number, count in enumerate(one["counts"], start=first):
+            counts[number] = counts.get(number, 0) + count
+    if not counts:
+        return None
+    numbers = range(min(counts), max(counts) + 1)
+    return {
+        "zeros": sum(one["zeros"] for one in histograms),
+        "from": numbers[0] / PER_DECADE,
+        "per_decade": PER_DECADE,
+        "counts": [counts.get(number, 0) for number in numbers],
+    }

@@ -65,8 +65,8 @@ def _scores(results: Mapping[str, Any]) -> str:
     seeds = len(results["study"]["seeds"])
     spread = f"Means of {seeds} seeds with their 95% intervals. " if seeds > 1 else "One seed per cell. "
     tests = (
-        "The difference from the base has a 95% interval over test sentences and seeds; p is the greatest of all tests, "
-        "adjusted for the number of cells."
+        "The difference from the base has a 95% interval over test sentences and seeds; p is the greatest of all "
+        "tests, adjusted for the number of cells."
     )
     return _note(spread + tests) + score_table(results) + difference_chart(results)
 
@@ -106,8 +106,8 @@ def _recipes(results: Mapping[str, Any]) -> str:
 def _method(results: Mapping[str, Any]) -> str:
     seeds = ", ".join(map(str, results["study"]["seeds"]))
     return _note(
-        f"Each cell was trained with the seeds {seeds} and evaluated on the first test corpus of its recipe. Significance: "
-        "paired bootstrap (Koehn 2004) and paired randomisation (Riezler and Maxwell 2005) on the same test sentences, "
-        "and Welch's test over seeds where there are several; a cell differs if all of them say so after Holm's "
-        f"correction and the interval excludes 0. Heedful {results['heedful']}."
+        f"Each cell was trained with the seeds {seeds} and evaluated on the first test corpus of its recipe. "
+        "Significance: paired bootstrap (Koehn 2004) and paired randomisation (Riezler and Maxwell 2005) on the same "
+        "test sentences, and Welch's test over seeds where there are several; a cell differs if all of them say so "
+        f"after Holm's correction and the interval excludes 0. Heedful {results['heedful']}."
     )

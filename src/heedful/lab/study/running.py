@@ -93,7 +93,9 @@ class StudyRun:
         table = self.study.table
         settings = (*cell.settings, f"train.seed={seed}")
         first = seed == self.study.seeds[0]
-        return CellJob(cell.recipe, settings, table.metric, table.sentence if first else "", table.instruments and first)
+        return CellJob(
+            cell.recipe, settings, table.metric, table.sentence if first else "", table.instruments and first
+        )
 
     def cell_folder(self, cell: StudyCell, seed: int) -> Path:
         """Return the folder of a cell with a seed."""
@@ -144,7 +146,9 @@ def refuse_other_study(folder: Path, study: Study) -> None:
     if not isinstance(known, Mapping) or "cells" not in known:
         raise UserError(f"{path} is not the file of a study: choose another {another}.")
     if known.get("name") != study.name:
-        raise UserError(f"{folder} holds the study `{known.get('name')}`, not `{study.name}`: choose another {another}.")
+        raise UserError(
+            f"{folder} holds the study `{known.get('name')}`, not `{study.name}`: choose another {another}."
+        )
     for cell in known["cells"]:
         now = study.keys.get(cell["name"])
         key = None if now is None else first_difference(cell["keys"], now)

@@ -107,9 +107,7 @@ def _cell(
         "recipe": cell.recipe if cell.recipe != study.cell(study.base).recipe else None,
         "changes": list(cell.changes),
         "keys": dict(study.keys[cell.name]),
-        "seeds": [
-            {"seed": seed, "scores": found["scores"], "cost": found["cost"]} for seed, found in ordered.items()
-        ],
+        "seeds": [{"seed": seed, "scores": found["scores"], "cost": found["cost"]} for seed, found in ordered.items()],
         "failed": [{"seed": seed, "reason": failed[seed]} for seed in study.seeds if seed in failed],
         "waiting": [seed for seed in study.seeds if seed not in ordered and seed not in failed],
         "scores": _spreads(known),
