@@ -222,26 +222,37 @@ class SeveralLabels(OneLabel):
         return Sums(loss, likelihood)
 
 
-class PictureClasses(PredictiveObjective[PictureBatch, ClassPrediction]):
-    """Label-smoothed cross-entropy of the class of each picture, after random changes of the pictures."""
+class PictureClasses(PredictiveObjective[PictureBatch, ClassPrediction | PresencePrediction]):
+    """Label-smoothed cross-entropy of the class of each picture, or of several, after random changes of the pictures.
+
+    With `several`, each class is present or absent: see `SeveralLabels`.
+    """
 
     def __init__(
-        self, smoothing: float, weights_C: Float[Tensor, "C"] | None, augmentation: Augmentation, classes: int
+        self,
+        smoothing: float,
+        weights_C: Float[Tensor, "C"] | None,
+        augmentation: Augmentation,
+        classes: int,
+        several: bool = False,
     ) -> None:
-        self.of_classes, self.augmentation, self.classes = OneLabel(smoothing, weights_C), augmentation, classes
+        self.of_classes = (SeveralLabels if several else OneLabel)(smoothing, weights_C)
+        self.augmentation, self.classes, self.several = augmentation, classes, several
 
     def draw(self, batch: PictureBatch) -> PictureBatch:
         """Change the pictures, and their labels where pictures are mixed."""
         pictures, labels = self.augmentation(batch.pictures, batch.labels, self.classes)
         return replace(batch, pictures=pictures, labels=labels)
 
-    def predict(self, model: Classifier, batch: PictureBatch) -> ClassPrediction:
-        """Predict the class of each picture."""
+    def predict(self, model: Classifier, batch: PictureBatch) -> ClassPrediction | PresencePrediction:
+        """Predict the classes of each picture."""
         labels = batch.labels
+        if self.several:
+            return self.of_classes.of_classes(model(batch.pictures), labels)
         real_B = labels != IGNORED if labels.ndim == 1 else labels.sum(1) > 0  # shares of classes, of mixed pictures
         return ClassPrediction(model(batch.pictures), real_B)
 
-    def score(self, predicted: ClassPrediction, batch: PictureBatch) -> Sums:
+    def score(self, predicted: ClassPrediction | PresencePrediction, batch: PictureBatch) -> Sums:
         """Sum the loss over the pictures of a micro-batch."""
         return self.of_classes.of_scores(predicted.scores_BC, batch.labels)
 

@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Classify files, texts or standard input, line by line and in order. A blank line stays blank.
 
-    Each line of output is a label and its probability, separated by a tab. A model with several labels per text writes
+    Each line of output is a label and its probability, separated by a tab. A model with several labels writes
     `a,b` and `0.98,0.71`, or two empty columns if none applies. A model of text pairs reads two texts per line,
     separated by a tab. A model of pictures reads picture files, and folders of them, and writes the path of each before
     its label.
@@ -59,7 +59,7 @@ def command(
             reader = PictureClassifier.load(model, device, precision)
         with line_writer(output) as write, picture_progress(paths, output) as progress:
             for path, found in zip(paths, reader.stream(paths), strict=True):
-                write(layout(found, False, str(path)))
+                write(layout(found, reader.several, str(path)))
                 progress(1)
         return
     entries = open_inputs(inputs, text)

@@ -55,7 +55,7 @@ class TsvPictures(PicturesCorpus):
     picture: Column
     """Column of the paths, relative to the folder of the file, by number or name."""
     label: Column
-    """Column of the labels, by number or name."""
+    """Column of the labels, by number or name; several labels are separated by commas."""
     header: bool = False
     """Whether the first line has the names of columns; it always has where a column is given by name."""
 
@@ -74,7 +74,7 @@ class CsvPictures(PicturesCorpus):
     picture: Column
     """Column of the paths, relative to the folder of the file, by number or name."""
     label: Column
-    """Column of the labels, by number or name."""
+    """Column of the labels, by number or name; several labels are separated by commas."""
     header: bool = False
     """Whether the first line has the names of columns; it always has where a column is given by name."""
     separator: Separator = ","
@@ -92,7 +92,7 @@ class JsonlPictures(PicturesCorpus):
     picture: str
     """Field of the paths, relative to the folder of the file."""
     label: str = "label"
-    """Field of the labels."""
+    """Field of the labels; several labels are a list."""
 
 
 class IdxPictures(PicturesCorpus):
@@ -118,7 +118,7 @@ class NpzPictures(PicturesCorpus):
     picture: str = "x"
     """Array of pictures: pictures x height x width, or pictures x height x width x 3, of bytes."""
     label: str = "y"
-    """Array of labels: one whole number or text per picture."""
+    """Array of labels: one whole number or text per picture; in a text, several labels are separated by commas."""
 
 
 class BuiltinPictures(GeneratedCorpus):
@@ -131,7 +131,10 @@ class BuiltinPictures(GeneratedCorpus):
 
     builtin: Literal["scenes"]
     label: Literal["shape", "colour", "number"] = "number"
-    """Label for a classifier: shape or colour of the first thing, at the top left, or the number of things."""
+    """Label for a classifier: shape or colour of the first thing, at the top left, or the number of things.
+
+    A classifier with several labels per picture gets the shapes or colours of all things.
+    """
 
 
 PictureCorpus = FolderPictures | TsvPictures | CsvPictures | JsonlPictures | IdxPictures | NpzPictures | BuiltinPictures

@@ -131,6 +131,8 @@ class PictureClassifierModel(OnEncoder, Section):
 
     By default "first", the state of the class token, if the encoder has one; otherwise "mean".
     """
+    labels: Literal["one", "several"] = "one"
+    """Whether a picture has exactly one label, or any number of them."""
     dropout: Share = 0.0
     """Dropout before the linear map."""
     head_hidden: Width | None = None

@@ -65,5 +65,6 @@ CLASSIFY_PICTURES: Final = TaskRules(
     start_keys=("pictures",),
     own_keys=("data.pictures", "train.augmentation", "train.class_weights"),
     tokens="patches",
+    same_keys=("model.labels",),
     check=_check,
 )

@@ -107,13 +107,13 @@ def _table_texts(corpus: TsvTexts | CsvTexts, file: TextFile, several: bool) -> 
         yield Text(of["text"], of.get("second"), labels, number)
 
 
-def labels_of(column: str, several: bool, where: str) -> tuple[str, ...]:
-    """Return the labels in a column: one, or with `several` any number, separated by commas."""
+def labels_of(column: str, several: bool, where: str, noun: str = "text") -> tuple[str, ...]:
+    """Return the labels in a column: one, or with `several` any number, separated by commas; `noun` has them."""
     names = [name.strip() for name in column.split(",")] if several else [column.strip()]
     if several:
         return tuple(dict.fromkeys(name for name in names if name))
     if not names[0]:
-        raise UserError(f"{where} has no label: every text needs one.")
+        raise UserError(f"{where} has no label: every {noun} needs one.")
     return (names[0],)
 
 
@@ -128,16 +128,16 @@ def _jsonl_texts(corpus: JsonlTexts, file: TextFile, several: bool) -> Iterator[
             continue
         row = json_object(line, where)
         second = None if corpus.second is None else text_field(row, corpus.second, where)
-        labels = () if corpus.label is None else _labels_field(row, corpus.label, several, where)
+        labels = () if corpus.label is None else labels_field(row, corpus.label, several, where)
         yield Text(text_field(row, corpus.text, where), second, labels, number)
 
 
-def _labels_field(row: dict[str, object], field: str, several: bool, where: str) -> tuple[str, ...]:
+def labels_field(row: dict[str, object], field: str, several: bool, where: str, noun: str = "text") -> tuple[str, ...]:
     """Return the labels in a field: text, a whole number, true or false; with `several`, one of these or a list."""
     value = field_of(row, field, where)
     if not isinstance(value, list):
         name = label_name(value, field, where)
-        return () if several and not name.strip() else labels_of(name, False, where)
+        return () if several and not name.strip() else labels_of(name, False, where, noun)
     if not several:
         raise UserError(
             f"{where}: field `{field}` is a list, but a label is text or a whole number: for lists set "

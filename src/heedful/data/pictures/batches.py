@@ -5,18 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.batch_layout import StaticShape, layout_of
-from heedful.data.collate import gather, rows_by_store
+from heedful.data.batches.texts import labels_of
+from heedful.data.collate import rows_by_store
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.pictures.decoding import Pixels
 from heedful.data.token_store import Ragged, StreamType, TokenStore
-from heedful.packed import IGNORED, Pictures, runs_of
+from heedful.packed import Pictures, runs_of
 
 SIZE = StreamType(np.dtype(np.uint32), (2,))  # height and width
 LABEL = StreamType(np.dtype(np.uint32))
@@ -27,13 +28,14 @@ def pixel_stream(channels: int) -> StreamType:
     return StreamType(np.dtype(np.uint8), (channels,))
 
 
-def picture_streams(pictures: Sequence[Pixels], labels: Sequence[int] = ()) -> dict[str, Ragged]:
+def picture_streams(pictures: Sequence[Pixels], labels: Sequence[int | Sequence[int]] = ()) -> dict[str, Ragged]:
     """Return pictures, at least one, as rows of streams: their pixels, sizes, and classes if these are given."""
     channels = pictures[0].shape[2]
     flat = [picture.reshape(-1, channels) for picture in pictures]
     sizes = [np.array([picture.shape[:2]], np.uint32) for picture in pictures]
     streams = {"pixels": Ragged.of_arrays(flat, pixel_stream(channels)), "size": Ragged.of_arrays(sizes, SIZE)}
-    return {**streams, "label": Ragged.of([[label] for label in labels])} if labels else streams
+    rows = [[own] if isinstance(own, int) else own for own in labels]  # one class per picture, or several
+    return {**streams, "label": Ragged.of(rows)} if rows else streams
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class PictureBatch(Movable):
     """Pictures and their classes; where a picture has none, and for those that fill up a batch, it is IGNORED."""
 
     pictures: Pictures
-    labels: Int[Tensor, "B"]
+    labels: Int[Tensor, "B"] | Float[Tensor, "B C"]  # the class of each picture, or 1 for each of several
     sentences: int  # the real pictures
     tokens: int  # of the real pictures, class tokens included
 
@@ -51,8 +53,9 @@ class PictureBatch(Movable):
         return self.pictures
 
     def labels_of_rows(self) -> list[list[int]]:
-        """Return what each real row is to predict: its class."""
-        return [[label] for label in self.labels[: self.sentences].tolist()]
+        """Return what each real row is to predict: its classes."""
+        rows = self.labels[: self.sentences]
+        return [row.nonzero().flatten().tolist() if row.dim() else [int(row)] for row in rows]
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class PictureCollator:
 
     patch: int  # pixels on each side
     class_token: bool
+    classes: int = 0  # the number of classes where a picture has several labels, else 0
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
         """Return the tokens of some pictures."""
@@ -76,13 +80,10 @@ class PictureCollator:
         """
         sizes, (tokens,) = _sizes(stores, indices), self.costs(stores, indices)
         pixels = _pixels(stores, indices)
-        labels = np.full(len(indices), IGNORED, np.int64)
-        if "label" in stores[0].streams:
-            labels, _ = gather(stores, "label", indices)
         if static is not None:
-            sizes, pixels, labels = _filled(sizes, pixels, labels, static.sentences)
-        pictures = self._packed(sizes, pixels)
-        return PictureBatch(pictures, torch.from_numpy(labels), len(indices), int(tokens.sum()))
+            sizes, pixels = _filled(sizes, pixels, static.sentences)
+        labels = labels_of(stores, indices, len(sizes), self.classes)
+        return PictureBatch(self._packed(sizes, pixels), labels, len(indices), int(tokens.sum()))
 
     def pictures(self, stores: Sequence[TokenStore], indices: Indices) -> Pictures:
         """Pack these pictures, whatever else their rows have."""
@@ -120,13 +121,9 @@ def _pixels(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.uint8]
 
 
 def _filled(
-    sizes: NDArray[np.int64], pixels: NDArray[np.uint8], labels: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+    sizes: NDArray[np.int64], pixels: NDArray[np.uint8], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Add black pictures of the size of the last one."""
     missing = count - len(sizes)
     black = np.zeros((missing * int(sizes[-1].prod()), pixels.shape[1]), np.uint8)
-    return (
-        np.concatenate([sizes, np.repeat(sizes[-1:], missing, axis=0)]),
-        np.concatenate([pixels, black]),
-        np.concatenate([labels, np.full(missing, IGNORED, np.int64)]),
-    )
+    return np.concatenate([sizes, np.repeat(sizes[-1:], missing, axis=0)]), np.concatenate([pixels, black])

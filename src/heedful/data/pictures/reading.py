@@ -20,11 +20,11 @@ from heedful.config.corpora.pictures import (
 from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.formats.json_rows import field_of, json_object, text_field
+from heedful.data.corpora.formats.json_rows import json_object, text_field
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
 from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.subsets import choose
-from heedful.data.corpora.texts import label_name
+from heedful.data.corpora.texts import labels_field, labels_of
 from heedful.data.pictures.arrays import as_labels, as_pictures, read_idx, read_npz
 from heedful.data.pictures.decoding import (
     MAX_PIXELS,
@@ -40,11 +40,16 @@ from heedful.files import read_bytes
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A picture in a file, or its pixels, and the name of its class where the corpus has labels."""
+    """A picture in a file, or its pixels, and the names of its classes where the corpus has labels."""
 
     source: Path | Pixels | Scene
-    label: str = ""
+    labels: tuple[str, ...] = ()
     where: str = field(default="", compare=False)  # its place, for messages
+
+    @property
+    def label(self) -> str:
+        """Its only label, or the first of several; an empty name where there is none."""
+        return self.labels[0] if self.labels else ""
 
     def pixels(self, channels: Channels, max_pixels: int = MAX_PIXELS) -> Pixels:
         """Read, decode or draw the picture."""
@@ -67,28 +72,28 @@ class Picture:
                 return sha256(pixels.tobytes()).hexdigest()
 
 
-def read_pictures(corpus: AnyCorpus, folder: str = "") -> Iterator[Picture]:
-    """Yield the pictures of a corpus in order, not decoded yet."""
+def read_pictures(corpus: AnyCorpus, folder: str = "", several: bool = False) -> Iterator[Picture]:
+    """Yield the pictures of a corpus in order, not decoded yet; with `several`, a picture has any number of labels."""
     if not isinstance(corpus, PictureCorpus):
         raise TypeError(f"{corpus.title} has no pictures")
-    rows = select_lines(_all_pictures(corpus, folder), corpus)
+    rows = select_lines(_all_pictures(corpus, folder, several), corpus)
     return rows if isinstance(corpus, BuiltinPictures) else choose(rows, corpus, Picture.content, "picture")
 
 
-def _all_pictures(corpus: PictureCorpus, folder: str) -> Iterator[Picture]:
+def _all_pictures(corpus: PictureCorpus, folder: str, several: bool) -> Iterator[Picture]:
     match corpus:
         case FolderPictures():
             return _folder_pictures(locate(corpus.pictures, folder).path)
         case TsvPictures() | CsvPictures():
-            return _table_pictures(corpus, *files_of(corpus, folder))
+            return _table_pictures(corpus, files_of(corpus, folder)[0], several)
         case JsonlPictures():
-            return _jsonl_pictures(corpus, *files_of(corpus, folder))
+            return _jsonl_pictures(corpus, files_of(corpus, folder)[0], several)
         case IdxPictures():
             return _idx_pictures(*files_of(corpus, folder))
         case NpzPictures():
-            return _npz_pictures(corpus, *files_of(corpus, folder))
+            return _npz_pictures(corpus, files_of(corpus, folder)[0], several)
         case BuiltinPictures():
-            return _scenes(corpus)
+            return _scenes(corpus, several)
         case _:
             assert_never(corpus)
 
@@ -107,7 +112,7 @@ def _folder_pictures(folder: Path) -> Iterator[Picture]:
     for named in classes:
         for path in pictures_in(named):
             found = True
-            yield Picture(path, named.name, str(path))
+            yield Picture(path, (named.name,), str(path))
     if not found:
         loose = sum(is_picture_name(path) for path in folder.iterdir())
         has = f"{counted(loose, 'picture')}, but no folders with pictures" if loose else "no folders with pictures"
@@ -116,27 +121,27 @@ def _folder_pictures(folder: Path) -> Iterator[Picture]:
         )
 
 
-def _table_pictures(corpus: TsvPictures | CsvPictures, file: TextFile) -> Iterator[Picture]:
+def _table_pictures(corpus: TsvPictures | CsvPictures, file: TextFile, several: bool) -> Iterator[Picture]:
     for number, values in read_columns(corpus, file, ("picture", "label")):
         if values:
-            yield _picture_at(values[0], values[1].strip(), file, f"{file.name}, line {number:,}")
+            where = f"{file.name}, line {number:,}"
+            labels = labels_of(values[1], several, where, "picture") if values[0].strip() else ()
+            yield _picture_at(values[0], labels, file, where)
 
 
-def _jsonl_pictures(corpus: JsonlPictures, file: TextFile) -> Iterator[Picture]:
+def _jsonl_pictures(corpus: JsonlPictures, file: TextFile, several: bool) -> Iterator[Picture]:
     for number, line in enumerate(read_lines(file), start=1):
         where = f"{file.name}, line {number:,}"
         if line.strip():
             row = json_object(line, where)
-            label = label_name(field_of(row, corpus.label, where), corpus.label, where)
-            yield _picture_at(text_field(row, corpus.picture, where), label.strip(), file, where)
+            labels = labels_field(row, corpus.label, several, where, "picture")
+            yield _picture_at(text_field(row, corpus.picture, where), labels, file, where)
 
 
-def _picture_at(name: str, label: str, file: TextFile, where: str) -> Picture:
-    """Return the picture at a path that a row of a file names, with its label."""
-    if name.strip() and not label:
-        raise UserError(f"{where} has no label: every picture needs one.")
+def _picture_at(name: str, labels: tuple[str, ...], file: TextFile, where: str) -> Picture:
+    """Return the picture at a path that a row of a file names, with its labels."""
     path = path_of(name, file, where)
-    return Picture(path, label, str(path))
+    return Picture(path, labels, str(path))
 
 
 def path_of(name: str, file: TextFile, where: str) -> Path:
@@ -154,25 +159,31 @@ def path_of(name: str, file: TextFile, where: str) -> Path:
 
 def _idx_pictures(pictures: TextFile, labels: TextFile) -> Iterator[Picture]:
     values = as_pictures(read_idx(pictures.path), pictures.name)
-    return _rows_of_arrays(values, as_labels(read_idx(labels.path), len(values), labels.name), pictures.name)
+    named = as_labels(read_idx(labels.path), len(values), labels.name)
+    return _rows_of_arrays(values, [(label,) for label in named], pictures.name)
 
 
-def _npz_pictures(corpus: NpzPictures, file: TextFile) -> Iterator[Picture]:
+def _npz_pictures(corpus: NpzPictures, file: TextFile, several: bool) -> Iterator[Picture]:
     values = as_pictures(read_npz(file.path, corpus.picture), f"{file.name}: `{corpus.picture}`")
     labels = as_labels(read_npz(file.path, corpus.label), len(values), f"{file.name}: `{corpus.label}`")
-    return _rows_of_arrays(values, labels, file.name)
+    named = [labels_of(label, True, file.name) if several else (label,) for label in labels]
+    return _rows_of_arrays(values, named, file.name)
 
 
-def _rows_of_arrays(pictures: Pixels, labels: list[str], name: str) -> Iterator[Picture]:
-    for number, (pixels, label) in enumerate(zip(pictures, labels, strict=True), start=1):
-        yield Picture(pixels, label, f"{name}, picture {number:,}")
+def _rows_of_arrays(pictures: Pixels, labels: list[tuple[str, ...]], name: str) -> Iterator[Picture]:
+    for number, (pixels, own) in enumerate(zip(pictures, labels, strict=True), start=1):
+        yield Picture(pixels, own, f"{name}, picture {number:,}")
 
 
 # --- generators -------------------------------------------------------------------------------------------------------
 
 
-def _scenes(corpus: BuiltinPictures) -> Iterator[Picture]:
+def _scenes(corpus: BuiltinPictures, several: bool) -> Iterator[Picture]:
     for number, scene in enumerate(scenes(corpus.part, corpus.count), start=1):
-        first = scene.things[0]
-        labels = {"shape": first.shape, "colour": first.colour, "number": NUMBERS[len(scene.things)]}
-        yield Picture(scene, labels[corpus.label], f"{corpus.title}, picture {number:,}")
+        things = scene.things if several else scene.things[:1]
+        labels = {
+            "shape": [thing.shape for thing in things],
+            "colour": [thing.colour for thing in things],
+            "number": [NUMBERS[len(scene.things)]],
+        }
+        yield Picture(scene, tuple(dict.fromkeys(labels[corpus.label])), f"{corpus.title}, picture {number:,}")

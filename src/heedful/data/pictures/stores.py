@@ -32,14 +32,15 @@ def prepare_pictures(
     recipe: Recipe, progress: Say = lambda message: None, given: Vocabularies | None = None
 ) -> Prepared:
     """Find the classes, unless they are given, and decode training and validation corpora."""
-    data = recipe.data
+    data, model = recipe.data, picture_model(recipe)
+    several = model.labels == "several"
     for corpus in (*data.train, *data.valid):
         check_files(corpus, data.folder)
     tell_unreadable_tests(data, progress)
-    listed = {corpus: [*read_pictures(corpus, data.folder)] for corpus in (*data.train, *data.valid)}
-    found = {picture.label for corpus in data.train for picture in listed[corpus]}
-    labels = given.labels if given else sort_labels(found)
-    work = PictureStores(data, listed, labels, picture_model(recipe).encoder.channels, progress)
+    listed = {corpus: [*read_pictures(corpus, data.folder, several)] for corpus in (*data.train, *data.valid)}
+    found = {label for corpus in data.train for picture in listed[corpus] for label in picture.labels}
+    labels = given.labels if given else sort_labels(found, several)
+    work = PictureStores(data, listed, labels, model.encoder.channels, progress, several)
     return Prepared.of(Vocabularies({}, labels), data, work.store)
 
 
@@ -52,6 +53,7 @@ class PictureStores:
     labels: tuple[str, ...]
     channels: Channels
     progress: Say
+    several: bool = False  # labels per picture
 
     def store(self, corpus: AnyCorpus) -> TokenStore:
         """Return the decoded corpus, from the cache or made now."""
@@ -68,7 +70,7 @@ class PictureStores:
                 "size": [form.size, form.fit if form.size else ""],
                 "channels": self.channels,
                 "labels": self.labels,
-                "classes": classes,
+                "classes": classes if self.several else [only for (only,) in classes],
             }
         )
 
@@ -81,7 +83,7 @@ class PictureStores:
         self.progress(f"{corpus.title}: {counted(len(store), 'picture')}")
         return store
 
-    def _streams(self, pictures: Iterable[Picture], classes: Iterable[int]) -> Iterator[Mapping[str, Ragged]]:
+    def _streams(self, pictures: Iterable[Picture], classes: Iterable[list[int]]) -> Iterator[Mapping[str, Ragged]]:
         decoded, labels = decode_all(pictures, self.data.pictures, self.channels), iter(classes)
         while chunk := list(islice(decoded, _CHUNK)):
             yield picture_streams(chunk, list(islice(labels, len(chunk))))
@@ -108,13 +110,14 @@ def decode_all(pictures: Iterable[Picture], form: PictureForm, channels: Channel
             yield from threads.map(decode, chunk)
 
 
-def class_numbers(pictures: Sequence[Picture], labels: tuple[str, ...], name: str) -> list[int]:
+def class_numbers(pictures: Sequence[Picture], labels: tuple[str, ...], name: str) -> list[list[int]]:
     """Return the true classes of pictures by number; `name` is that of their corpus."""
     known = {label: number for number, label in enumerate(labels)}
-    unknown = next((picture for picture in pictures if picture.label not in known), None)
-    if unknown is not None:
-        raise UserError(
-            f"{unknown.where or name} has the label `{unknown.label}`, which is not a class of the model."
-            f"{suggestion(unknown.label, labels)}"
-        )
-    return [known[picture.label] for picture in pictures]
+    for picture in pictures:
+        unknown = next((label for label in picture.labels if label not in known), None)
+        if unknown is not None:
+            raise UserError(
+                f"{picture.where or name} has the label `{unknown}`, which is not a class of the model."
+                f"{suggestion(unknown, labels)}"
+            )
+    return [[known[label] for label in picture.labels] for picture in pictures]

@@ -39,13 +39,16 @@ class Augmentation:
         return bool(self.shift or self.rotation or self.crop < 1 or self.flip)
 
     def __call__(
-        self, pictures: Pictures, labels_B: Int[Tensor, "B"], classes: int
+        self, pictures: Pictures, labels: Int[Tensor, "B"] | Float[Tensor, "B C"], classes: int
     ) -> tuple[Pictures, Int[Tensor, "B"] | Float[Tensor, "B C"]]:
-        """Return the changed pictures, and their labels: the share of each class where pictures are mixed."""
+        """Return the changed pictures, and their labels: the share of each class where pictures are mixed.
+
+        Labels are the class of each picture, or 1 for each of several; negative where a picture does not count.
+        """
         pictures = self.move(pictures)
         if not self.mixup:
-            return pictures, labels_B
-        shares_BC = shares_of(labels_B, classes)
+            return pictures, labels
+        shares_BC = shares_of(labels, classes) if labels.ndim == 1 else labels
         mixed = [*self._mixed(pictures, shares_BC)]
         return pictures.with_pixels(torch.cat([part.flatten(0, 2) for part, _ in mixed])), torch.cat(
             [part for _, part in mixed]
@@ -130,7 +133,7 @@ def mix(
 ) -> tuple[Float[Tensor, "B Y X C"], Float[Tensor, "B K"]]:
     """x_i' = w_i x_i + (1 - w_i) x_(i-1), and the same for the shares of classes      Zhang et al. 2018
 
-    Pictures without a class, which fill up a batch, are not mixed into others.
+    Pictures without a class, such as those that fill up a batch, are not mixed into others.
     """
     others_BC = shares_BC.roll(1, 0)
     weights_B = torch.where(others_BC.sum(1) > 0, weights_B, 1)

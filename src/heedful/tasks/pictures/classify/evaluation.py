@@ -27,8 +27,8 @@ class PictureEvaluation(ClassScores):
     pictures: tuple[Picture, ...]  # with the true labels
 
     def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-        """Yield the true label of each picture, and the name of its file, or its place in an array."""
-        return (((picture.label,), (picture.where,)) for picture in self.pictures)
+        """Yield the true labels of each picture, and the name of its file, or its place in an array."""
+        return ((picture.labels, (picture.where,)) for picture in self.pictures)
 
 
 class ScoresPictures(Protocol):
@@ -37,6 +37,11 @@ class ScoresPictures(Protocol):
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the classes."""
+        ...
+
+    @property
+    def several(self) -> bool:
+        """Whether a picture may have several labels, or none."""
         ...
 
     def scores(self, pictures: Sequence[Picture]) -> Float[Tensor, "B C"]:
@@ -58,8 +63,8 @@ def evaluate_pictures(
     """
     if not pictures:
         raise UserError(f"{name} has no picture to classify.")
-    labels = classifier.labels
-    true = mark_classes([[number] for number in class_numbers(pictures, labels, name)], len(labels))
+    labels, several = classifier.labels, classifier.several
+    true = mark_classes(class_numbers(pictures, labels, name), len(labels))
     began, parts = time.perf_counter(), []
     for part in chunks(pictures, CHUNK):
         parts.append(classifier.scores(part))
@@ -68,9 +73,9 @@ def evaluate_pictures(
     seconds = time.perf_counter() - began
     return PictureEvaluation(
         pictures=tuple(pictures),
-        found=tuple(classifications(scores_BC, labels, several=False)),
-        result=ClassificationResult(labels, true, decide_classes(scores_BC, several=False)),
-        loss=class_loss(scores_BC, true, several=False),
-        several=False,
+        found=tuple(classifications(scores_BC, labels, several)),
+        result=ClassificationResult(labels, true, decide_classes(scores_BC, several)),
+        loss=class_loss(scores_BC, true, several),
+        several=several,
         seconds=seconds,
     )

@@ -54,6 +54,11 @@ class PictureClassifier(LoadedModel[Classifier]):
         """Names of the classes, in the order of the network's scores."""
         return self.vocabularies.labels
 
+    @property
+    def several(self) -> bool:
+        """Whether a picture may have several labels, or none."""
+        return picture_model(self.recipe).labels == "several"
+
     @overload
     def classify(self, pictures: str | PathLike[str] | Image.Image) -> Classification: ...  # type: ignore[overload-overlap]
     @overload
@@ -80,13 +85,13 @@ class PictureClassifier(LoadedModel[Classifier]):
         """Classify a stream of pictures that are read when their turn comes."""
 
         def classified(part: Sequence[Picture], first: int) -> list[Classification]:
-            return classifications(self.scores(part), self.labels, several=False)
+            return classifications(self.scores(part), self.labels, self.several)
 
         return answer_stream(pictures, classified, chunk=_CHUNK)
 
     def evaluate(
         self,
-        data: Iterable[tuple[AnyPicture, str | int]],
+        data: Iterable[tuple[AnyPicture, str | int | Sequence[str]]],
         *,
         name: str = "data",
         progress: Callable[[int], None] = lambda ready: None,
@@ -94,9 +99,10 @@ class PictureClassifier(LoadedModel[Classifier]):
     ) -> PictureEvaluation:
         """Classify pictures and compare with their labels: accuracy, F1, and which classes are confused.
 
-        `data` are pairs of a picture, as `classify` takes it, and its label. `name` is their name in messages;
-        `progress` is called with the number of pictures finished since the last call. `metrics` are functions of your
-        own by name, which get the predicted and the true labels: see `heedful.Metric`.
+        `data` are pairs of a picture, as `classify` takes it, and its label, or a list of labels if the model has
+        several. `name` is their name in messages; `progress` is called with the number of pictures finished since the
+        last call. `metrics` are functions of your own by name, which get the predicted and the true labels: see
+        `heedful.Metric`.
         """
         own = check_metrics(metrics, self.recipe.rules)
         pictures = [self._labelled(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
@@ -125,14 +131,20 @@ class PictureClassifier(LoadedModel[Classifier]):
             return scores_of(self._bundle, (TokenStore(picture_streams(decoded)),), np.arange(len(decoded)))
 
     def _own_facts(self) -> Iterator[str]:
-        yield f"{len(self.labels):,} classes: {listed(self.labels)}"
+        kind = "several labels of " if self.several else ""
+        yield f"{kind}{len(self.labels):,} classes: {listed(self.labels)}"
 
     def _labelled(self, row: object, where: str) -> Picture:
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
             raise UserError(f"{where} must be a picture and its label.")
         picture = self._picture(row[0], where)
-        label = str(row[1]) if isinstance(row[1], int | np.integer) else check_text(row[1], f"{where}: the label")
-        return Picture(picture.source, label, picture.where)
+        several = self.several and isinstance(row[1], Sequence) and not isinstance(row[1], str | bytes)
+        labels = row[1] if several else [row[1]]
+        names = [
+            str(label) if isinstance(label, int | np.integer) else check_text(label, f"{where}: the label")
+            for label in labels
+        ]
+        return Picture(picture.source, tuple(dict.fromkeys(names)), picture.where)
 
     def _picture(self, given: object, where: str) -> Picture:
         """Return a picture that a program gave."""

@@ -22,7 +22,7 @@ def scores_of(
     advance: Callable[[int], None] = lambda finished: None,
 ) -> Tensor:
     """Return the scores of every class for pictures, in the order of the rows; `advance` counts finished pictures."""
-    collator = collator_of(bundle.recipe)
+    collator = collator_of(bundle.recipe, len(bundle.vocabularies.labels))
     plan = batches_by_length(collator.costs(stores, rows), batch_tokens=bundle.recipe.data.batch_tokens)
     batches = (collator.batch(stores, rows[indices]) for indices in plan)
     scores_BC = torch.empty(len(rows), len(bundle.vocabularies.labels))
@@ -32,7 +32,8 @@ def scores_of(
     return scores_BC
 
 
-def collator_of(recipe: Recipe) -> PictureCollator:
+def collator_of(recipe: Recipe, classes: int) -> PictureCollator:
     """Return the collator that makes the model's input."""
-    encoder = picture_model(recipe).encoder
-    return PictureCollator(encoder.patch, encoder.class_token)
+    model = picture_model(recipe)
+    several = classes if model.labels == "several" else 0
+    return PictureCollator(model.encoder.patch, model.encoder.class_token, several)

@@ -48,14 +48,14 @@ class ClassifyPicturesTask:
     def objective(self, recipe: Recipe, prepared: Prepared) -> PictureClasses:
         """Make the objective that training minimises."""
         augmentation = Augmentation(**recipe.train.augmentation.model_dump())
-        weights = class_weights(recipe.train.class_weights, prepared, several=False, noun="picture")
-        return PictureClasses(recipe.label_smoothing, weights, augmentation, len(prepared.vocabularies.labels))
+        several, classes = picture_model(recipe).labels == "several", len(prepared.vocabularies.labels)
+        weights = class_weights(recipe.train.class_weights, prepared, several, noun="picture")
+        return PictureClasses(recipe.label_smoothing, weights, augmentation, classes, several)
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> PictureFeed:
         """Make the training batches. Which pictures share a batch does not depend on the device."""
-        return PictureFeed(
-            prepared.train, prepared.weights, collator_of(recipe), recipe.train.seed, recipe.data.batch_tokens
-        )
+        collator = collator_of(recipe, len(prepared.vocabularies.labels))
+        return PictureFeed(prepared.train, prepared.weights, collator, recipe.train.seed, recipe.data.batch_tokens)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if all pictures have one size."""
@@ -70,7 +70,7 @@ class ClassifyPicturesTask:
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the patches of an epoch, class tokens included."""
-        collator = collator_of(recipe)
+        collator = collator_of(recipe, len(prepared.vocabularies.labels))
         stores = weighted_stores(prepared)
         return float(sum(weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in stores))
 
@@ -91,14 +91,14 @@ class ClassifyPicturesTask:
         show: ShowProgress = show_nothing,
     ) -> PictureEvaluation:
         """Classify a corpus and compare with its labels."""
-        pictures = list(read_pictures(corpus, folder))
+        pictures = list(read_pictures(corpus, folder, model.several))
         with show("classifying", len(pictures)) as progress:
             return evaluate_pictures(model, pictures, name=corpus.title, progress=progress)
 
 
 def _refuse_over_budget(recipe: Recipe, prepared: Prepared) -> None:
     """Refuse pictures, of their own sizes, that have more patches than a batch may have."""
-    collator, most = collator_of(recipe), recipe.data.batch_tokens
+    collator, most = collator_of(recipe, len(prepared.vocabularies.labels)), recipe.data.batch_tokens
     largest = max(int(collator.costs([store], np.arange(len(store)))[0].max()) for store in prepared.train)
     if largest > most:
         raise UserError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from heedful.config.rules.classify_pictures import picture_model
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
@@ -29,14 +30,15 @@ class PictureValidator:
         """Return all scores; none without validation corpora."""
         if not self._stores:
             return {}
-        labels = self._bundle.vocabularies.labels
-        classes = [[int(label)] for store in self._stores for label in store.streams["label"].values]
+        labels, several = self._bundle.vocabularies.labels, picture_model(self._bundle.recipe).labels == "several"
+        found = [store.streams["label"] for store in self._stores]
+        classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
         rows = spread(self._settings.max_sentences or len(classes), len(classes))
         with self.show("validating", len(rows)) as advance:
             scores_BC = scores_of(self._bundle, self._stores, rows, advance)
         true = mark_classes([classes[row] for row in rows], len(labels))
-        result = ClassificationResult(labels, true, decide_classes(scores_BC, several=False))
-        own = score_outputs(self.metrics, *result.named(False)) if self.metrics else {}
-        loss = class_loss(scores_BC, true, several=False)
+        result = ClassificationResult(labels, true, decide_classes(scores_BC, several))
+        own = score_outputs(self.metrics, *result.named(several)) if self.metrics else {}
+        loss = class_loss(scores_BC, true, several)
         scores = {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1, **own}
         return metric_first(scores, self._settings.metric)
