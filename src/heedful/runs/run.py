@@ -37,7 +37,7 @@ from heedful.training.checkpoints import (
 from heedful.training.instruments.divergence import DivergenceWatch
 from heedful.training.instruments.instruments import Instruments, Record
 from heedful.training.scheduled_sampling import build_decay
-from heedful.training.schedules import build_learning_rate, build_warmup
+from heedful.training.schedules import build_run_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, is_better
 from heedful.training.updates import BatchLoss, EagerUpdates, UpdateComputation, UpdateComputationFactory
@@ -259,10 +259,9 @@ def build_trainer(
         patience=train.validation.patience,
         higher_is_better=higher_is_better(job.recipe),
     )
-    base = build_learning_rate(train.schedule, job.recipe.model.width, train.steps)
-    factor = build_warmup(train.warmup, train.optimizer)
+    rate = build_run_rate(train.schedule, train.warmup, train.optimizer, job.recipe.model.width, train.steps)
     return Trainer(
-        job.model, job.objective, job.optimizer, lambda step: base(step) * factor(step), job.feed, job.device,
+        job.model, job.objective, job.optimizer, rate, job.feed, job.device,
         settings, observer, choose_computation(job), _before_update(job), after_update, _instruments(job, measured),
     )  # fmt: skip
 

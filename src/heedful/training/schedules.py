@@ -66,6 +66,14 @@ def build_warmup(warmup: AnyWarmup | None, optimizer: AnyOptimizer) -> Callable[
             assert_never(warmup)
 
 
+def build_run_rate(
+    schedule: AnySchedule, warmup: AnyWarmup | None, optimizer: AnyOptimizer, width: int, steps: int
+) -> Callable[[int], float]:
+    """Return the learning rate of a run: its schedule, times the warm-up of its optimizer."""
+    base, factor = build_learning_rate(schedule, width, steps), build_warmup(warmup, optimizer)
+    return lambda step: base(step) * factor(step)
+
+
 def _warm(step: int, warmup: int) -> float:
     return min(1.0, step / warmup) if warmup else 1.0
 

@@ -1,0 +1,310 @@
+"""`heedful plot`: pictures as the papers draw them, from recipes, options and models."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from heedful.cli import messages
+from heedful.cli.options import ModelArgument, SetOption
+from heedful.cli.output import check_output, write_result
+from heedful.config.reading.load import load_recipe
+from heedful.config.recipe import Recipe
+from heedful.errors import UserError
+
+app = typer.Typer(
+    help="Draw positions, schedules, distributions, alignments, networks, cells, costs of layers and gradients."
+)
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="File that ends in .svg, .png or .html; `-`: SVG on standard output."
+    ),
+]
+RecipeArgument = Annotated[
+    str | None, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
+]
+RecipesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="RECIPE", help="Recipe files or names; several are drawn over each other.")
+]
+
+
+@app.command()
+def positions(
+    recipe: RecipeArgument = None,
+    overrides: SetOption = None,
+    width: Annotated[
+        int | None, typer.Option("--width", metavar="N", min=2, max=8192, help="Number of dimensions (default: 500).")
+    ] = None,
+    length: Annotated[
+        int, typer.Option("--length", metavar="N", min=2, max=20_000, help="Number of positions.")
+    ] = 2000,
+    dimensions: Annotated[
+        str, typer.Option("--dimensions", metavar="N,N,...", help="Dimensions to draw as curves, counted from 0.")
+    ] = "4,5,6,7",
+    output: OutputOption = None,
+) -> None:
+    """Draw sinusoidal positions: all of them, both arrangements side by side, and some dimensions as curves.
+
+    With a recipe, its width and its arrangement are drawn.
+    """
+    path = _checked(output, "positions")
+    curves = [_whole("--dimensions", part, least=0) for part in dimensions.split(",")]
+    from heedful.plots.positions import draw_positions, positions_of
+
+    halves = None
+    if recipe is not None:
+        own, halves = positions_of(_recipe(recipe, overrides))
+        width = width or own
+    elif overrides:
+        raise UserError("--set changes a recipe, but there is none: name one, or leave --set out.")
+    wide = width or 500
+    if wide % 2:
+        raise UserError(f"--width is {wide}, but sinusoidal positions have an even number of dimensions.")
+    _write(draw_positions(wide, length, curves, halves), path, "Sinusoidal positions")
+
+
+@app.command()
+def schedule(
+    recipes: RecipesArgument = None,
+    overrides: SetOption = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schedule",
+            metavar="KIND,KEY=VALUE,...",
+            help="A schedule by name, such as cosine,lr=0.001,warmup=500,steps=5000; repeatable.",
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", metavar="N", min=2, max=100_000_000, help="Draw up to this update.")
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Draw the learning rate on a logarithmic scale.")] = False,
+    output: OutputOption = None,
+) -> None:
+    """Draw the learning rate over the updates of a run, of recipes and of schedules over each other.
+
+    Without either, the schedule of Vaswani et al. 2017 is drawn for three models. No data is read.
+    """
+    path = _checked(output, "schedule")
+    from heedful.plots.schedules import USUAL, curve_of_recipe, curve_of_text, draw_schedules
+
+    if overrides and not recipes:
+        raise UserError("--set changes a recipe, but there is none: name one, or leave --set out.")
+    curves = [curve_of_recipe(_recipe(name, overrides), _short(name)) for name in recipes or ()]
+    texts = given or ([] if curves else list(USUAL))
+    curves += [curve_of_text(text, steps) for text in texts]
+    _write(draw_schedules(curves, steps, log), path, "Learning rate")
+
+
+@app.command()
+def distribution(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Distributions as recipes name them, such as sparsemax.")
+    ] = None,
+    scores: Annotated[str, typer.Option("--scores", metavar="X,X,...", help="Scores of keys.")] = "2,1.5,1,0.2,-0.5,-2",
+    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Alpha of entmax.")] = 1.5,
+    output: OutputOption = None,
+) -> None:
+    """Draw what distributions make of the same scores: softmax, sparsemax, entmax and others."""
+    path = _checked(output, "distribution")
+    numbers = [_number("--scores", part) for part in scores.split(",")]
+    from heedful.plots.distributions import USUAL, draw_distributions
+
+    _write(draw_distributions(names or USUAL, numbers, alpha), path, "From scores to weights")
+
+
+@app.command()
+def alignment(
+    model: ModelArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Sentence to translate.")],
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="TEXT", help="Align this translation, not the model's own.")
+    ] = None,
+    output: OutputOption = None,
+) -> None:
+    """Draw the alignment of a translation: how much each word attends to each word of the source."""
+    path = _checked(output, "alignment")
+    with messages.busy(f"loading {model}"):
+        from heedful.plots.alignment import draw_alignment
+        from heedful.tasks.loading import load
+        from heedful.tasks.translate.model import Translator
+
+        loaded = load(model, "cpu")
+    if not isinstance(loaded, Translator):
+        raise UserError(
+            f"{model} does not translate (its task is `{loaded.recipe.rules.name}`), so it has no alignment: use a "
+            "translator, or `heedful explain`."
+        )
+    _write(draw_alignment(loaded.explain(text, target, top=0)), path, "Alignment")
+
+
+@app.command()
+def architecture(
+    source: Annotated[
+        str, typer.Argument(metavar="RECIPE|MODEL", help="Recipe file or name, or the folder of a trained model.")
+    ],
+    overrides: SetOption = None,
+    classes: Annotated[
+        int, typer.Option("--classes", metavar="N", min=2, max=100_000, help="Number of classes, which data sets.")
+    ] = 2,
+    output: OutputOption = None,
+) -> None:
+    """Draw the network of a recipe or a model from its own modules, with the shapes of their matrices.
+
+    The data of a recipe is not read: vocabularies have the size that the recipe sets.
+    """
+    path = _checked(output, "architecture")
+    from heedful.plots.architecture import draw_architecture
+    from heedful.plots.recipes import network_of
+
+    network, title = network_of(source, overrides or [], classes)
+    _write(draw_architecture(network, title), path, title)
+
+
+@app.command()
+def unrolled(
+    recipe: RecipeArgument = None,
+    overrides: SetOption = None,
+    text: Annotated[
+        str, typer.Option("--text", "-t", metavar="TEXT", help="Words that the network reads.")
+    ] = "the green house </s>",
+    target: Annotated[
+        str, typer.Option("--target", metavar="TEXT", help="Words that a decoder writes.")
+    ] = "la casa verde </s>",
+    layers: Annotated[
+        int, typer.Option("--layers", metavar="N", min=1, max=8, help="Number of layers, without a recipe.")
+    ] = 1,
+    bidirectional: Annotated[
+        bool, typer.Option("--bidirectional", help="Read in both directions, without a recipe.")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
+    """Draw a recurrent network unrolled over the words of a text, with its decoder and attention if it has them."""
+    path = _checked(output, "unrolled")
+    from heedful.plots.unrolled import Graph, draw_unrolled, graph_of
+
+    graph = Graph("lstm", layers, bidirectional) if recipe is None else graph_of(_recipe(recipe, overrides))
+    title = "Recurrent network, unrolled" if recipe is None else f"{_short(recipe)}, unrolled"
+    _write(draw_unrolled(graph, text.split(), target.split(), title), path, title)
+
+
+@app.command()
+def cell(
+    name: Annotated[str, typer.Argument(metavar="CELL|RECIPE", help="lstm, gru, gru_paper, tanh, relu; or a recipe.")],
+    output: OutputOption = None,
+) -> None:
+    """Draw a recurrent cell with its gates and equations."""
+    path = _checked(output, "cell")
+    from heedful.config.reading.shipped_recipes import shipped_recipes
+    from heedful.plots.cells import cell_of, draw_cell
+
+    if name in shipped_recipes() or Path(name).is_file():
+        name = cell_of(_recipe(name, None))
+    _write(draw_cell(name), path, f"{name} cell")
+
+
+@app.command(name="layer-cost")
+def layer_cost(
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", metavar="FILE", help="Record of benchmarks/layer_cost.py; by default, measure here."),
+    ] = None,
+    device: Annotated[Literal["cpu", "gpu"], typer.Option("--device", help="Device of the record.")] = "gpu",
+    work: Annotated[
+        Literal["forward", "both"], typer.Option("--work", help="Forward passes, or with the backward passes.")
+    ] = "forward",
+    width: Annotated[int, typer.Option("--width", metavar="N", min=8, max=8192, help="Width of the layers.")] = 256,
+    tokens: Annotated[
+        int, typer.Option("--tokens", metavar="N", min=16, max=65_536, help="Tokens at every length, if measured.")
+    ] = 2048,
+    output: OutputOption = None,
+) -> None:
+    """Draw the time of recurrent layers and of self-attention over the length of sequences.
+
+    Measured on this machine's CPU, forward passes only, or read from a record.
+    """
+    path = _checked(output, "layer-cost")
+    from heedful.plots.layer_cost import draw_layer_costs, measure_layers, read_layer_costs
+
+    if results is None:
+        if work == "both":
+            raise UserError("--work both needs a record with --results: only forward passes are measured here.")
+        lengths = [length for length in (16, 32, 64, 128, 256, 512, 1024, 2048) if length <= tokens]
+        with messages.busy("measuring"):
+            times, machine = measure_layers(width, lengths, tokens), "this CPU"
+    else:
+        times, machine = read_layer_costs(results, device, work, width)
+    passes = "forward" if work == "forward" else "forward and backward"
+    _write(draw_layer_costs(times, f"Time of a layer of width {width:,}, {passes}: {machine}"), path, "Cost of layers")
+
+
+@app.command()
+def gradients(
+    recipes: RecipesArgument = None,
+    overrides: SetOption = None,
+    width: Annotated[int, typer.Option("--width", metavar="N", min=1, max=4096, help="Width of the cells.")] = 100,
+    steps: Annotated[int, typer.Option("--steps", metavar="N", min=2, max=2000, help="Number of steps.")] = 101,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of weights and inputs.")] = 1,
+    output: OutputOption = None,
+) -> None:
+    """Draw norms of gradients: by distance for recurrent cells or, with recipes, by layer of their new networks."""
+    path = _checked(output, "gradients")
+    if overrides and not recipes:
+        raise UserError("--set changes a recipe, but there is none: name one, or leave --set out.")
+    from heedful.plots.gradients import draw_by_distance, draw_by_layer, gradients_by_layer
+
+    if not recipes:
+        _write(draw_by_distance(width, steps, seed), path, "Gradients over time")
+        return
+    found = {_short(name): gradients_by_layer(_recipe(name, overrides), seed) for name in recipes}
+    _write(draw_by_layer(found), path, "Gradients by layer")
+
+
+# --- what all share ---------------------------------------------------------------------------------------------------
+
+
+def _checked(output: Path | None, name: str) -> Path:
+    """Return the file of a picture, before it is drawn; by default it is named after the plot."""
+    path = output or Path(f"{name}.svg")
+    check_output(path)
+    if path != Path("-"):
+        from heedful.plots.formats import check_ending
+
+        check_ending(path)
+    return path
+
+
+def _write(svg: str, path: Path, title: str) -> None:
+    if path == Path("-"):
+        write_result(svg.rstrip(), path)
+        return
+    from heedful.plots.formats import write_picture
+
+    write_picture(svg, path, title, "Drawn by `heedful plot`, with the code that models run.")
+    messages.note(f"{path} ({path.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+
+
+def _recipe(name: str, overrides: list[str] | None) -> Recipe:
+    return load_recipe(name, overrides or [])
+
+
+def _short(name: str) -> str:
+    return Path(name).name.removesuffix(".toml")
+
+
+def _whole(option: str, given: str, least: int) -> int:
+    if not given.strip().isdecimal() or int(given) < least:
+        raise UserError(f"{option}: `{given.strip()}` is not a whole number from {least} on: write such as 4,5,6,7.")
+    return int(given)
+
+
+def _number(option: str, given: str) -> float:
+    try:
+        number = float(given)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < 1e6:
+        raise UserError(f"{option}: `{given.strip()}` is not a number below a million: write such as 2,1,0.5.")
+    return number

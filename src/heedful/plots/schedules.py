@@ -1,0 +1,91 @@
+"""Learning rates over the updates of a run, of recipes and of schedules by name."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from heedful.config.recipe import Recipe
+from heedful.config.train.schedules import AnySchedule
+from heedful.errors import UserError
+from heedful.pages.charts.lines import Series, line_chart
+from heedful.training.schedules import build_learning_rate, build_run_rate
+
+# Vaswani et al. 2017, 5.3, for three models, as The Annotated Transformer draws it.
+USUAL: Final = ("noam,width=512,warmup=4000", "noam,width=512,warmup=8000", "noam,width=256,warmup=4000")
+_POINTS: Final = 400
+_STEPS: Final = 20_000
+_OWN: Final = {"width": 512, "steps": 0}  # keys that are not the schedule's: of the model and of the run
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A learning rate as a function of the update, and the last update of its run; 0 where nothing sets it."""
+
+    name: str
+    rate: Callable[[int], float]
+    steps: int
+
+
+def curve_of_recipe(recipe: Recipe, name: str) -> Curve:
+    """Return the learning rate with which a recipe trains."""
+    train = recipe.train
+    return Curve(
+        name,
+        build_run_rate(train.schedule, train.warmup, train.optimizer, recipe.model.width, train.steps),
+        train.steps,
+    )
+
+
+def curve_of_text(given: str, steps: int | None = None) -> Curve:
+    """Return the learning rate of a schedule such as `cosine,lr=0.001,warmup=500,steps=5000`."""
+    kind, *pairs = (part.strip() for part in given.split(","))
+    values: dict[str, Any] = {"kind": kind}
+    for pair in pairs:
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not value:
+            raise UserError(f"--schedule {given}: `{pair}` is not a key with its value: write such as warmup=4000.")
+        values[key] = _value(value)
+    own = {key: _whole(given, key, values.pop(key, default)) for key, default in _OWN.items()}
+    try:
+        schedule = TypeAdapter[Any](AnySchedule).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"][1:]) or "kind"
+        raise UserError(f"--schedule {given}: `{key}`: {first['msg'][0].lower()}{first['msg'][1:]}.") from None
+    last = own["steps"] or steps or _STEPS
+    return Curve(given, build_learning_rate(schedule, own["width"], last), own["steps"])
+
+
+def draw_schedules(curves: Sequence[Curve], steps: int | None = None, log_y: bool = False) -> str:
+    """Draw learning rates over each other, up to a step or to the end of the longest run."""
+    series = []
+    for curve in curves:
+        last = steps or curve.steps or max((other.steps for other in curves), default=0) or _STEPS
+        # The first updates and, beyond them, equal distances: a warm-up of a few updates stays visible.
+        at = sorted(
+            {*range(1, min(last, 50) + 1), *(1 + (last - 1) * point // _POINTS for point in range(_POINTS + 1))}
+        )
+        series.append(Series(curve.name, at, [curve.rate(step) for step in at]))
+    title = "Learning rate" if len(curves) > 1 else f"Learning rate: {curves[0].name}"
+    return line_chart(series, title=title, x_label="update", y_label="learning rate", log_y=log_y)
+
+
+def _value(written: str) -> Any:
+    """Return a number where there is one: the schema does not read texts as numbers."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(written)
+    return written
+
+
+def _whole(given: str, key: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        number = -1
+    if number < (0 if key == "steps" else 1):
+        raise UserError(f"--schedule {given}: `{key}` is {value}, but must be a whole number from 1 on.")
+    return number

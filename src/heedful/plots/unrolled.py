@@ -1,0 +1,152 @@
+"""A recurrent network unrolled over the words of a text: every state, and where it comes from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from heedful.config.model.encoders import RecurrentEncoderTable
+from heedful.config.model.language import RecurrentDecoderTable
+from heedful.config.model.recurrent import RecurrentModel
+from heedful.config.recipe import Recipe
+from heedful.errors import UserError, counted
+from heedful.pages.charts.drawing import heading, label, picture
+from heedful.plots.diagram import Box, Point, arrow, dot
+from heedful.plots.recipes import tables_of
+
+MOST: Final = 12  # words of a side
+_STEP: Final = 104
+_SIZE: Final = (66, 34)
+_RISE: Final = 68
+_SHIFT: Final = 18.0  # of the second direction to the right
+_TOP: Final = 74  # of the words that are predicted
+_SUBSCRIPTS: Final = {ord(str(digit)): chr(0x2080 + digit) for digit in range(10)}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What the drawing shows of a recurrent network."""
+
+    cell: str = "lstm"
+    layers: int = 1
+    bidirectional: bool = False
+    reverse: bool = False  # whether the source is read from its end
+    wiring: str = ""  # of a decoder, by its paper; empty: there is none
+    decoder_layers: int = 0
+
+    @property
+    def attends(self) -> bool:
+        """Whether every step of the decoder reads all states of the encoder."""
+        return self.wiring in ("bahdanau", "luong")
+
+    @property
+    def directions(self) -> int:
+        """The number of directions in which the source is read."""
+        return 2 if self.bidirectional else 1
+
+
+def graph_of(recipe: Recipe) -> Graph:
+    """Return the recurrent graph of a recipe."""
+    for table in tables_of(recipe):
+        match table:
+            case RecurrentModel(cell=cell, layers=layers):
+                decoder = table.decoder_layers or layers
+                return Graph(cell, layers, table.bidirectional, table.reverse_source, table.wiring, decoder)
+            case RecurrentEncoderTable(cell=cell, layers=layers):
+                return Graph(cell, layers, table.bidirectional)
+            case RecurrentDecoderTable(cell=cell, layers=layers):
+                return Graph(cell, layers)
+    raise UserError(
+        f"The family of this recipe is `{recipe.model.family}`, without a recurrent cell: choose a recipe that has "
+        "one, such as rnnsearch."
+    )
+
+
+def draw_unrolled(graph: Graph, source: Sequence[str], target: Sequence[str], title: str) -> str:
+    """Draw the states over the words of a source and, for a decoder, of a target."""
+    for side in (source, target if graph.wiring else source):
+        if not 0 < len(side) <= MOST:
+            raise UserError(f"There are {len(side)} words, but an unrolled graph shows 1 to {MOST}: give another text.")
+    rows = max(graph.layers * graph.directions, graph.decoder_layers if graph.wiring else 0)
+    base = 96 + (70 if graph.attends else 0) + _RISE * rows
+    parts, width = [heading(title)], 60.0 + _STEP * len(source)
+    read = _draw_encoder(graph, source, base, parts)
+    if graph.wiring:
+        _draw_decoder(graph, target, (width + 26, base), read, parts)
+        width += 26 + _STEP * len(target)
+    both = ", in both directions" if graph.bidirectional else ""
+    decoder = f", decoder as in {graph.wiring.capitalize()}" if graph.wiring else ""
+    said = f"{graph.cell} cells, {counted(graph.layers, 'layer')}{both}{decoder}."
+    return picture(width + 20, base + 54, title, parts, said)
+
+
+def _draw_encoder(graph: Graph, words: Sequence[str], base: float, parts: list[str]) -> tuple[list[Point], Box]:
+    """Draw the encoder's states; return the points above its last layer, and the last state that it computes."""
+    below = _draw_inputs(words, 40, base, parts)
+    final = Box(0, 0, 0, 0)
+    for layer in range(graph.layers):
+        rows = []
+        for direction in range(graph.directions):
+            y = base - (layer * graph.directions + direction + 1) * _RISE + 20
+            boxes = [Box(40 + index * _STEP + _SHIFT * direction, y, *_SIZE) for index in range(len(words))]
+            backward = (direction == 1) != graph.reverse
+            mark = "\N{LEFTWARDS ARROW}" if backward else "\N{RIGHTWARDS ARROW}" if graph.bidirectional else ""
+            for index, (box, (x, start)) in enumerate(zip(boxes, below, strict=True)):
+                parts.append(box.draw(f"h{_low(layer + 1, graph.layers)}({index + 1}){mark}", role="series-1"))
+                aside = 40 + index * _STEP + _SIZE[0] + 7  # right of the first direction's box
+                up = [(aside, start), (aside, box.bottom[1])] if direction else [(x, box.bottom[1])]
+                parts.append(arrow([(x, start), *up]))
+            for left, right in pairwise(boxes):
+                parts.append(arrow([right.left, left.right] if backward else [left.right, right.left], "series-1"))
+            final = boxes[0] if backward else boxes[-1]
+            rows.append(boxes)
+        below = [_join(states, parts) for states in zip(*rows, strict=True)]
+    return below, final
+
+
+def _join(states: tuple[Box, ...], parts: list[str]) -> Point:
+    """Draw how the states of both directions become one vector; return the point above them."""
+    x, y = states[-1].top
+    if len(states) == 1:
+        return x, y
+    first = states[0].x + 7
+    parts.append(arrow([(first, states[0].y), (first, y - 12), (x, y - 12)], head=False))
+    parts.append(arrow([(x, y), (x, y - 12)], head=False))
+    return x, y - 12
+
+
+def _draw_decoder(
+    graph: Graph, words: Sequence[str], place: Point, read: tuple[list[Point], Box], parts: list[str]
+) -> None:
+    """Draw the decoder's states, from the encoder's last one on, and what it predicts."""
+    (left, base), (tops, last) = place, read
+    below = _draw_inputs(["<s>", *words[:-1]], left, base, parts)
+    for layer in range(graph.decoder_layers):
+        boxes = [Box(left + index * _STEP, base - (layer + 1) * _RISE + 20, *_SIZE) for index in range(len(words))]
+        for index, box in enumerate(boxes):
+            parts.append(box.draw(f"s{_low(layer + 1, graph.decoder_layers)}({index + 1})", role="series-3"))
+            parts.append(arrow([below[index], box.bottom]))
+        parts += [arrow([one.right, two.left], "series-3") for one, two in pairwise(boxes)]
+        if layer == 0:
+            parts.append(arrow([last.right, boxes[0].left], "series-3", dashed=True))
+        below = [box.top for box in boxes]
+    for word, (x, y) in zip(words, below, strict=True):
+        parts.append(label(x, _TOP - 8, word, anchor="middle"))
+        if not graph.attends:
+            parts.append(arrow([(x, y), (x, _TOP - 2)]))
+            continue
+        context = _TOP + 28.0
+        parts += [arrow([top, (x - 12, context)], "series-2", head=False) for top in tops]
+        parts += [dot(x, context, "c"), arrow([(x, y), (x, context + 12)]), arrow([(x, context - 12), (x, _TOP - 2)])]
+
+
+def _draw_inputs(words: Sequence[str], left: float, base: float, parts: list[str]) -> list[Point]:
+    """Draw words below the states; return the points above them."""
+    places = [left + index * _STEP + _SIZE[0] / 2 for index in range(len(words))]
+    parts += [label(x, base + 30, word, anchor="middle") for x, word in zip(places, words, strict=True)]
+    return [(x, base + 14) for x in places]
+
+
+def _low(number: int, several: int) -> str:
+    """Return the number of a layer as a subscript, where there are several."""
+    return "" if several == 1 else str(number).translate(_SUBSCRIPTS)

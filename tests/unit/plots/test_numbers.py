@@ -1,0 +1,98 @@
+"""What plots draw is what models compute."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heedful
+from heedful.config.reading.load import load_recipe
+from heedful.plots.distributions import DRAWN, draw_distributions, weigh
+from heedful.plots.gradients import draw_by_layer, gradients_by_layer
+from heedful.plots.layer_cost import draw_layer_costs, measure_layers, read_layer_costs
+from heedful.plots.positions import draw_positions, position_table, positions_of
+from heedful.plots.schedules import curve_of_recipe, curve_of_text, draw_schedules
+
+TINY = {"model.width": 8, "model.heads": 2, "model.layers": 3, "model.inner": 8, "tokenizer.size": 300}
+
+
+def test_positions_are_those_of_the_paper_in_both_arrangements() -> None:
+    alternating, halves = position_table(6, 5), position_table(6, 5, halves=True)
+    for position in range(5):
+        for pair in range(3):
+            angle = position / 10_000 ** (2 * pair / 6)
+            expected = [math.sin(angle), math.cos(angle)]
+            np.testing.assert_allclose(alternating[position, [2 * pair, 2 * pair + 1]], expected, atol=1e-6)
+            np.testing.assert_allclose(halves[position, [pair, pair + 3]], expected, atol=1e-6)
+
+
+def test_positions_of_a_recipe_have_its_width() -> None:
+    assert positions_of(load_recipe("transformer-base-wmt14")) == (512, False)
+    with pytest.raises(heedful.UserError, match="The family `recurrent` has no positions to draw"):
+        positions_of(load_recipe("rnnsearch"))
+    with pytest.raises(heedful.UserError, match="The positions of this recipe are `rope`, but only sinusoidal ones"):
+        positions_of(load_recipe("demo-en-es", {"model.positions": "rope"}))
+    with pytest.raises(heedful.UserError, match="There is no dimension 8: the positions have 8, counted from 0"):
+        draw_positions(8, 4, [8])
+
+
+def test_schedules_have_the_values_of_their_equations() -> None:
+    noam = curve_of_text("noam, width=256, warmup=100")
+    assert noam.rate(50) == pytest.approx(256**-0.5 * 50 * 100**-1.5)
+    assert noam.rate(400) == pytest.approx(256**-0.5 * 400**-0.5)
+    cosine = curve_of_text("cosine,lr=0.01,steps=100")
+    assert (cosine.rate(50), cosine.rate(100)) == pytest.approx((0.005, 0.0))
+    recipe = load_recipe("demo-en-es", {"train.schedule": {"kind": "constant", "lr": 0.5, "warmup": 10}})
+    curve = curve_of_recipe(recipe, "demo")
+    assert (curve.rate(5), curve.rate(20)) == pytest.approx((0.25, 0.5))
+    assert "demo" in draw_schedules([curve, noam])
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ("cosin,lr=1", "--schedule cosin,lr=1: `kind`: input tag 'cosin'"),
+    ("cosine", "--schedule cosine: `lr`: field required."),
+    ("noam,warmup", "--schedule noam,warmup: `warmup` is not a key with its value: write such as warmup=4000."),
+    ("noam,width=x", "--schedule noam,width=x: `width` is x, but must be a whole number from 1 on."),
+    ("noam,speed=3", "--schedule noam,speed=3: `speed`: extra inputs are not permitted."),
+])  # fmt: skip
+def test_a_wrong_schedule_is_named(given: str, message: str) -> None:
+    with pytest.raises(heedful.UserError) as error:
+        curve_of_text(given)
+    assert message in str(error.value)
+
+
+def test_distributions_give_the_weights_of_their_equations() -> None:
+    scores = [1.0, 0.5, -1.0]
+    exponents = [math.exp(score) for score in scores]
+    assert weigh("softmax", [scores])[0] == pytest.approx([one / sum(exponents) for one in exponents])
+    assert weigh("sparsemax", [scores])[0] == pytest.approx([0.75, 0.25, 0.0])
+    assert weigh("entmax", [scores], alpha=2.0)[0] == pytest.approx([0.75, 0.25, 0.0], abs=1e-6)
+    assert all(name in draw_distributions(DRAWN, scores) for name in DRAWN if name != "entmax")
+    with pytest.raises(heedful.UserError, match=r"`softmx` is not a distribution that can be drawn. Did you"):
+        weigh("softmx", [scores])
+    with pytest.raises(heedful.UserError, match="--alpha is 1, but must be above 1: at 1, entmax is softmax"):
+        weigh("entmax", [scores], alpha=1.0)
+
+
+def test_gradients_by_layer_show_the_placement_of_norms() -> None:
+    pre, post = (gradients_by_layer(load_recipe("demo-en-es", TINY | {"model.norm": norm})) for norm in ("pre", "post"))
+    assert [len(norms) for norms in (*pre.values(), *post.values())] == [3, 3, 3, 3]
+    assert all(norm > 0 for norms in pre.values() for norm in norms)
+    assert pre != post
+    assert "pre, decoder" in draw_by_layer({"pre": pre, "post": post})
+    with pytest.raises(heedful.UserError, match="Gradients by layer are drawn for networks that generate text"):
+        gradients_by_layer(load_recipe("imdb", {"model.encoder.width": 8, "model.encoder.heads": 2}))
+
+
+def test_costs_of_layers_are_measured_or_read(tmp_path: Path) -> None:
+    measured = measure_layers(8, [4, 8], 16)
+    assert [*measured] == ["lstm", "gru", "self_attention"]
+    assert all([*row] == [4, 8] for row in measured.values())
+    assert "self-attention" in draw_layer_costs(measured, "Cost")
+    record = {"machine": {"cpu": "a CPU"}, "milliseconds": {"256": {"forward": {"lstm": {"16": 2.0}}}}}
+    (tmp_path / "cost.json").write_text(json.dumps({"details": {"cpu": record}}))
+    assert read_layer_costs(tmp_path / "cost.json", "cpu", "forward", 256) == ({"lstm": {16: 2.0}}, "a CPU")
+    with pytest.raises(heedful.UserError, match="has no times of gpu, both and width 256: give a result of"):
+        read_layer_costs(tmp_path / "cost.json", "gpu", "both", 256)
