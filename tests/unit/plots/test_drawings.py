@@ -9,7 +9,6 @@ import pytest
 import heedful
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipes
-from heedful.plots import formats
 from heedful.plots.architecture import describe_network, draw_architecture
 from heedful.plots.cells import NAMES, cell_of, draw_cell
 from heedful.plots.formats import check_ending, write_picture
@@ -94,7 +93,7 @@ def test_pictures_are_written_by_their_ending(tmp_path: Path, monkeypatch: pytes
     assert "<script" not in page
     with pytest.raises(heedful.UserError, match=r"cell.gif: a picture is a file that ends in .svg, .png, .html"):
         check_ending(Path("cell.gif"))
-    monkeypatch.setattr(formats.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(heedful.UserError, match=r"cell.png: PNG needs the program rsvg-convert: .*write cell.svg"):
         check_ending(Path("cell.png"))
 
