@@ -1,7 +1,8 @@
 """Batches of pictures to classify, packed, of one size or of several."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -65,6 +66,7 @@ class PictureCollator:
     patch: int  # pixels on each side
     class_token: bool
     classes: int = 0  # the number of classes where a picture has several labels, else 0
+    pin: bool = False  # whether pixels are gathered in page-locked memory, without another copy
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
         """Return the tokens of some pictures."""
@@ -79,27 +81,32 @@ class PictureCollator:
         In a static shape, black pictures of the same size fill it up; `multiple` is for tokens of texts.
         """
         sizes, (tokens,) = _sizes(stores, indices), self.costs(stores, indices)
-        pixels = _pixels(stores, indices)
         if static is not None:
-            sizes, pixels = _filled(sizes, pixels, static.sentences)
+            sizes = np.concatenate([sizes, np.repeat(sizes[-1:], static.sentences - len(sizes), axis=0)])
         labels = labels_of(stores, indices, len(sizes), self.classes)
-        return PictureBatch(self._packed(sizes, pixels), labels, len(indices), int(tokens.sum()))
+        return PictureBatch(self._packed(stores, indices, sizes), labels, len(indices), int(tokens.sum()))
 
     def pictures(self, stores: Sequence[TokenStore], indices: Indices) -> Pictures:
         """Pack these pictures, whatever else their rows have."""
-        return self._packed(_sizes(stores, indices), _pixels(stores, indices))
+        return self._packed(stores, indices, _sizes(stores, indices))
 
-    def _packed(self, sizes: NDArray[np.int64], pixels: NDArray[np.uint8]) -> Pictures:
+    def _packed(self, stores: Sequence[TokenStore], indices: Indices, sizes: NDArray[np.int64]) -> Pictures:
         runs = runs_of([(int(height), int(width)) for height, width in sizes])
         lengths = np.array([run.tokens(self.patch, self.class_token) for run in runs for _ in range(run.pictures)])
         layout = layout_of(lengths.astype(np.int64), int(lengths.max(initial=0)))
-        return Pictures(torch.from_numpy(pixels), layout, runs)
+        return Pictures(_pixels(stores, indices, sizes, self.pin), layout, runs)
 
 
 class PictureFeed(RowFeed[PictureBatch]):
     """Training pictures of one or several weighted stores."""
 
     noun = "picture"
+
+    def placed(self, static: StaticShape | None, pin: bool) -> Self:
+        """Return the feed for a device."""
+        assert isinstance(self.collator, PictureCollator)
+        pinned = replace(self.collator, pin=pin)
+        return replace(self, collator=pinned, static=static, pin=pin)  # type: ignore[arg-type]  # its rows are pictures
 
 
 def _sizes(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.int64]:
@@ -110,20 +117,17 @@ def _sizes(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.int64]:
     return sizes
 
 
-def _pixels(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.uint8]:
-    """Return the pixels of some pictures end to end."""
-    rows: list[NDArray[np.uint8]] = [np.empty(0, np.uint8)] * len(indices)
+def _pixels(stores: Sequence[TokenStore], indices: Indices, sizes: NDArray[np.int64], pin: bool) -> Tensor:
+    """Return the pixels of some pictures end to end; sizes beyond theirs are those of black pictures after them."""
+    ends = np.cumsum(sizes.prod(1))
+    channels = stores[0].streams["pixels"].values.shape[1]
+    made = torch.empty((int(ends[-1]) if len(ends) else 0, channels), dtype=torch.uint8, pin_memory=pin)
+    pixels = made.numpy()
     for store, mine, own in rows_by_store(stores, indices):
         stream = store.streams["pixels"]
         for place, row in zip(mine, own, strict=True):
-            rows[place] = stream[row]
-    return np.concatenate(rows)
-
-
-def _filled(
-    sizes: NDArray[np.int64], pixels: NDArray[np.uint8], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Add black pictures of the size of the last one."""
-    missing = count - len(sizes)
-    black = np.zeros((missing * int(sizes[-1].prod()), pixels.shape[1]), np.uint8)
-    return np.concatenate([sizes, np.repeat(sizes[-1:], missing, axis=0)]), np.concatenate([pixels, black])
+            values = stream[row]
+            pixels[ends[place] - len(values) : ends[place]] = values
+    if len(indices) < len(sizes):
+        pixels[ends[len(indices) - 1] :] = 0
+    return made
