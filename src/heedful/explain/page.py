@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from heedful.errors import UserError
+from heedful.explain.beam_tree import beam_svg
 from heedful.explain.parse_tree import parse_svg
 from heedful.pages.html import write_page
 from heedful.pages.packing import pack
@@ -53,6 +54,8 @@ def _item(found: Explanation) -> dict[str, Any]:
         written.update(pack(one.weights))
     if found.picture is not None:
         described["picture"]["png"] = f"data:image/png;base64,{base64.b64encode(_png(found.picture.pixels)).decode()}"
+    if found.before is not None:
+        described["before"]["classes"] = dict(found.before.classes)
     return described | {"drawings": [*_drawings(found)]}
 
 
@@ -64,6 +67,14 @@ def _drawings(found: Explanation) -> Iterator[dict[str, str]]:
             "title": "Parse",
             "note": "The best tree over the words; their tags are above them.",
             "svg": parse_svg(read_tree(found.tree, "the parse")),
+        }
+    if found.search:
+        yield {
+            "name": "beam",
+            "title": "Beam search",
+            "note": "The best hypotheses of each step, from left to right, with the score at which each ended or died: "
+            "log P over the length penalty. The one that was found is blue.",
+            "svg": beam_svg(found.search, f"Beam search for {found.text}"),
         }
 
 

@@ -39,7 +39,9 @@ def test_a_page_is_written_and_named(
 def test_json_has_every_weight_of_each_text(reversing_folder: Path, reversing: Translator, capsys: Capture) -> None:
     assert explain(reversing_folder, "--json", "--top", "2", "--text", "ant bee", "--text", "cat dog") == 0
     lines = capsys.readouterr().out.splitlines()
-    expected = [reversing.explain(text, top=2, gradients=True).to_json() for text in ("ant bee", "cat dog")]
+    expected = [
+        reversing.explain(text, top=2, gradients=True, search=True).to_json() for text in ("ant bee", "cat dog")
+    ]
     assert [json.loads(line) for line in lines] == json.loads(json.dumps(expected))
 
 
@@ -68,6 +70,33 @@ def test_a_text_is_also_explained_without_a_head(reversing_folder: Path, capsys:
         assert message in capsys.readouterr().err
     assert explain(reversing_folder, "--svg", "--text", "ant", "--silence", "cross:1:1") == 2
     assert "--svg draws one explanation, and --silence adds another: leave out one of them." in capsys.readouterr().err
+
+
+def test_a_text_is_also_explained_with_another_word(reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    asked = ("--text", "ant bee cat", "--swap", "bee=dog")
+    assert explain(reversing_folder, "--json", *asked) == 0
+    before, after = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (before["text"], after["text"]) == ("ant bee cat", "ant dog cat")
+    assert (before["output"], after["output"]) == ("cat bee ant", "cat dog ant")
+    assert (after["change"], after["before"]["output"]) == ("bee \N{RIGHTWARDS ARROW} dog", "cat bee ant")
+    assert explain(reversing_folder, *asked, "--silence", "cross:1:1", "-o", tmp_path / "page.html") == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"change":"bee \N{RIGHTWARDS ARROW} dog, without cross layer 1 head 1"' in page
+    capsys.readouterr()
+    refused: list[tuple[tuple[str, ...], str]] = [
+        (("--swap", "bee"), "--swap bee: give a word of the text and another, such as dog=cat."),
+        (("--swap", "eel=dog"), "The text has no word `eel` to swap: words are case-sensitive, and whole."),
+        (
+            ("--swap", "bee=dog", "--svg"),
+            "--svg draws one explanation, and --swap adds another: leave out one of them.",
+        ),
+        (("--swap", "bee=dog", "--target", "ant"), "--swap shows what else the model would write, and --target fixes"),
+    ]
+    for arguments, message in refused:
+        assert explain(reversing_folder, "--text", "ant bee cat", *arguments) == 2
+        assert message in capsys.readouterr().err
+    assert explain(BUNDLES / "pictures-vit", "some.png", "--swap", "a=b") == 2
+    assert "some.png: no such file" in capsys.readouterr().err
 
 
 def test_svg_is_a_picture(reversing_folder: Path, capsys: Capture) -> None:

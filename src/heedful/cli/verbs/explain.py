@@ -1,6 +1,7 @@
 """`heedful explain MODEL TEXT...`: a page that shows what a model attended to."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -53,6 +54,17 @@ def command(
             help="What if: also explain each text without a head, such as cross:1:2, counted from 1; repeatable.",
         ),
     ] = None,
+    swap: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--swap",
+            metavar="OLD=NEW",
+            help="What if: also explain each text with another word; repeatable. An empty NEW leaves the word out.",
+        ),
+    ] = None,
+    search: Annotated[
+        bool, typer.Option("--search/--no-search", help="Also show the beam search as a tree, where there is one.")
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per text instead of a page: all weights, exactly.")
     ] = False,
@@ -82,8 +94,14 @@ def command(
     heads = [_head(one) for one in silence or ()]
     pictured = family_of(model) in _PICTURED
     lines = _pictures(inputs, text) if pictured else _lines(inputs, text)
-    if as_svg and heads:
-        raise UserError("--svg draws one explanation, and --silence adds another: leave out one of them.")
+    swapped = dict(_swap(one) for one in swap or ())
+    if as_svg and (heads or swapped):
+        name = "--silence" if heads else "--swap"
+        raise UserError(f"--svg draws one explanation, and {name} adds another: leave out one of them.")
+    if pictured and swapped:
+        raise UserError("--swap changes words of a text, but this model reads pictures: leave it out.")
+    if target is not None and swapped:
+        raise UserError("--swap shows what else the model would write, and --target fixes it: leave out one of them.")
     if as_svg and len(lines) > 1:
         raise UserError(f"--svg draws one text, but there are {len(lines):,}: give one, or leave out --svg.")
     if target is not None and len(lines) > 1:
@@ -93,14 +111,14 @@ def command(
 
         loaded = load(model, "cpu" if heads else device)
     with messages.busy("explaining"):
-        asked = Asked(loaded, question, target, to, top, gradients)
-        found = [asked.explain(line, where) for line, where in lines]
+        asked = Asked(loaded, question, target, to, top, gradients, search)
+        found = [one for line, where in lines for one in asked.explain(line, where, swapped)]
     if heads:
         change = "without " + ", ".join(f"{kind} layer {layer + 1} head {head + 1}" for kind, layer, head in heads)
         with loaded.silenced(*heads):
-            changed = [asked.explain(line, where) for line, where in lines]
+            changed = [one for line, where in lines for one in asked.explain(line, where, swapped)]
         pairs = zip(found, changed, strict=True)
-        found = [one for before, after in pairs for one in (before, replace(after, change=change))]
+        found = [one for before, after in pairs for one in (before, _without(before, after, change))]
     if as_json:
         with line_writer(output) as write:
             for one in found:
@@ -126,6 +144,19 @@ def _head(given: str) -> Any:
             "cross:1:2."
         )
     return kind, int(numbers[0]) - 1, int(numbers[1]) - 1
+
+
+def _swap(given: str) -> tuple[str, str]:
+    """Return a word and what replaces it."""
+    old, equals, new = given.partition("=")
+    if not equals or not old.strip():
+        raise UserError(f"--swap {given}: give a word of the text and another, such as dog=cat.")
+    return old, new
+
+
+def _without(before: "Explanation", after: "Explanation", change: str) -> "Explanation":
+    """Return the explanation without heads, next to the one with them; a swapped word is named too."""
+    return replace(after, change=", ".join(filter(None, (before.change, change))), before=before)
 
 
 def _lines(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, str]]:
@@ -161,6 +192,7 @@ class Asked:
     to: str | None
     top: int
     gradients: bool
+    search: bool
 
     def __post_init__(self) -> None:
         task = self.model.recipe.rules.name
@@ -176,22 +208,32 @@ class Asked:
                 f"--question is for models that answer, but the task of this model is `{task}`: leave it out."
             )
 
-    def explain(self, line: str, where: str) -> "Explanation":
-        """Explain one text or picture."""
+    def explain(self, line: str, where: str, swapped: Mapping[str, str]) -> "list[Explanation]":
+        """Explain one text or picture, and again with other words if there are any."""
+        if not swapped:
+            return [self._explain(line, where)]
+        after = self._explain(line, where, swapped=swapped)
+        return [after.before, after] if after.before is not None else [after]
+
+    def _explain(self, line: str, where: str, **options: Any) -> "Explanation":
         model, found = self.model, None
         match model.recipe.rules.name:
             case "translate":
-                found = model.explain(line, self.target, top=self.top, to=self.to, gradients=self.gradients)
+                found = model.explain(
+                    line, self.target, top=self.top, to=self.to, search=self.search, gradients=self.gradients, **options
+                )
             case "classify":
                 read = text_of_line(line, model.paired, where)
-                found = model.explain(read.text, read.second, gradients=self.gradients)
+                found = model.explain(read.text, read.second, gradients=self.gradients, **options)
             case "answer":
-                found = model.explain(line, self.question, top=self.top, gradients=self.gradients)
+                found = model.explain(line, self.question, top=self.top, gradients=self.gradients, **options)
+            case "parse":
+                found = model.explain(line, top=self.top, gradients=self.gradients, search=self.search, **options)
             case "classify_pictures":
                 found = model.explain(line, gradients=self.gradients)
             case "answer_pictures":
                 found = model.explain(line, self.question, gradients=self.gradients)
             case _:
-                found = model.explain(line, top=self.top, gradients=self.gradients)
+                found = model.explain(line, top=self.top, gradients=self.gradients, **options)
         explained: Explanation = found
         return explained

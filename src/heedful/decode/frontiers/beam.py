@@ -139,7 +139,7 @@ class Beam(Rows):
         self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
     ) -> tuple["Beam", Int[Tensor, "B K"]]:
         """Rank the continuations; finish those that end, and continue with the others."""
-        log_p_BW, parents_BW, last_BW = self._or_stay(*self._continuations(logits_RV))
+        log_p_BW, parents_BW, last_BW = self.rank(logits_RV)
         tokens_BWT = torch.cat([pick(self.tokens_BKT, parents_BW), last_BW.unsqueeze(2)], dim=2)
         attended = self.attended and self.attended.add(attention_RL, last_BW[:, :1] != PAD)
         ends_BW = last_BW == END
@@ -157,6 +157,12 @@ class Beam(Rows):
             attended=attended and attended.pick(parents_BK),
         )
         return extended, parents_BK
+
+    def rank(
+        self, logits_RV: Float[Tensor, "R V"]
+    ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"]]:
+        """Return the log P of the best 2K continuations, the row each extends, and its last token."""
+        return self._or_stay(*self._continuations(logits_RV))
 
     def _continuations(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Tensor, Tensor, Tensor]:
         """Return the log P of the best 2K, the row each extends, and its last token. At most K end, one per row.

@@ -2,7 +2,7 @@
 
 import { AttentionView } from "./attention.js";
 import { onTheme } from "./colours.js";
-import { bars, element, saveButton, shortened } from "./elements.js";
+import { bars, element, percent, saveButton, shortened } from "./elements.js";
 import { drawHeatmap, heatmapSvg, layOut } from "./heatmap.js";
 import { documentView } from "./document.js";
 import { linksSvg, liven } from "./links.js";
@@ -28,10 +28,12 @@ async function show(index) {
   explorer.view = null;
   main.replaceChildren(resultPart(item));
   explorer.redraw = [];
-  for (const drawing of item.drawings) main.append(drawingPart(drawing));
+  const drawn = (beam) => main.append(...item.drawings.filter(({ name }) => (name === "beam") === beam).map(drawingPart));
+  drawn(false);
   if (item.alignment && item.picture) addPart(captionPart(item));
   else if (item.alignment) main.append(alignmentPart(item));
   if (item.predictions.length) main.append(predictionPart(item));
+  drawn(true);
   if (item.attentions.length) {
     item.loaded ??= item.attentions.map((one) => new Attention(one, item.sequences));
     const view = (explorer.view = new AttentionView(item.loaded, (text) => { spoken.textContent = text; }, item.picture));
@@ -47,14 +49,22 @@ function resultPart(item) {
   const [given, found] = LABELS[item.task] ?? ["Text", "Result"];
   const list = element("dl", { class: "pair" }, element("dt", {}, given), element("dd", {}, item.text));
   if (item.question) list.append(element("dt", {}, "Question"), element("dd", { id: "question" }, item.question));
-  if (item.output && found) list.append(element("dt", {}, found), element("dd", { id: "output" }, item.output));
+  if (item.output && found) list.append(element("dt", {}, found), element("dd", { id: "output" }, item.before ? marked(item.output, item.before.output) : item.output));
   if (item.change) list.append(element("dt", {}, "What if"), element("dd", { id: "change" }, item.change));
+  if (item.before?.output && item.before.output !== item.output) list.append(element("dt", {}, "Before"), element("dd", { id: "before" }, marked(item.before.output, item.output)));
   const classes = Object.entries(item.classes).sort((one, other) => other[1] - one[1]);
   const part = element("div", {}, list);
   if (classes.length) part.append(element("section", { "aria-labelledby": "classes-title" },
     element("div", { class: "head" }, element("h2", { id: "classes-title" }, "Classes")),
-    bars(classes.slice(0, 12).map(([name, share]) => [name, share, item.output.split(", ").includes(name)]))));
+    bars(classes.slice(0, 12).map(([name, share]) => [name, share, item.output.split(", ").includes(name)])),
+    item.before ? element("p", { class: "note", id: "classes-before" }, `Before: ${Object.entries(item.before.classes).sort((one, other) => other[1] - one[1]).slice(0, 4).map(([name, share]) => `${name} ${percent(share)}`).join(" · ")}`) : null));
   return part;
+}
+
+/** The words of a text; those that another text does not have are marked. */
+function marked(text, other) {
+  const there = new Set(other.split(/\s+/));
+  return text.split(/\s+/).flatMap((word) => [there.has(word) ? word : element("mark", {}, word), " "]);
 }
 
 function predictionPart(item) {

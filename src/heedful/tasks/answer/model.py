@@ -1,6 +1,6 @@
 """A trained reader: a question and a text in, a span of the text out."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Self, Unpack, overload
@@ -23,6 +23,7 @@ from heedful.tasks.answer.scoring import Reading, choose_answer, read_windows
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.swapping import explain_swapped
 from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.shown_options import show_options
@@ -101,14 +102,29 @@ class Reader(Embeds[SpanReader]):
         return answer_stream(questions, answered, chunk=chunk, ready=ready)
 
     def explain(
-        self, text: str, question: str, *, top: int = 5, gradients: bool = False, max_answer: int = MAX_ANSWER
+        self,
+        text: str,
+        question: str,
+        *,
+        top: int = 5,
+        gradients: bool = False,
+        max_answer: int = MAX_ANSWER,
+        swapped: Mapping[str, str] | None = None,
     ) -> Explanation:
         """Return the weights with which the model read a question and a text, and where an answer starts and ends.
 
         `top` is the number of other spans. A long text is explained by the window in which an answer is most likely.
         With `gradients`, also return how much each token would change the start and the end.
+        `swapped` asks what if: it has words of the text and those that replace them, and `before` is the explanation of
+        the text as it is.
         """
         refuse_blank(check_text(text, "`text`"))
+        if swapped is not None:
+            return explain_swapped(
+                lambda other: self.explain(other, question, top=top, gradients=gradients, max_answer=max_answer),
+                text,
+                swapped,
+            )
         choice = Choice(max_answer, n_best=check_whole("top", top, least=0) + 1)
         asked = make_question(check_text(question, "`question`"), text, where="`question`")
         self._form.check_text(text, "`text`")

@@ -1,6 +1,6 @@
 """A trained classifier: text in, classes with their probabilities out."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -34,6 +34,7 @@ from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.capture import capture_weights
 from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
 from heedful.tasks.shared.explaining.gradients import explain_by_gradients
+from heedful.tasks.shared.explaining.swapping import explain_swapped
 from heedful.tasks.shared.explaining.texts import explain_reading, name_inputs, only_used, refuse_blank
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
@@ -157,12 +158,23 @@ class TextClassifier(Embeds[Classifier]):
             return pool_weights(self.network, batch.to(self.device).text, self.vocabularies["text"].pieces)
 
     @torch.no_grad()
-    def explain(self, text: str, second: str | None = None, *, gradients: bool = False) -> Explanation:
+    def explain(
+        self,
+        text: str,
+        second: str | None = None,
+        *,
+        gradients: bool = False,
+        swapped: Mapping[str, str] | None = None,
+    ) -> Explanation:
         """Return the weights with which the model read a text or a pair, and the probability of every class.
 
         With `gradients`, also return how much each token would change the most likely class.
+        `swapped` asks what if: it has words of the text and those that replace them, and `before` is the explanation of
+        the text as it is.
         """
         refuse_blank(check_text(text, "`text`"))
+        if swapped is not None:
+            return explain_swapped(lambda other: self.explain(other, second, gradients=gradients), text, swapped)
         self._check_seconds([text], None if second is None else [second])
         for name, content in (("`text`", text), ("`second`", second or "")):
             self._form.check_text(content, name)

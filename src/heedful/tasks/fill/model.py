@@ -1,6 +1,6 @@
 """A trained masked language model: text with masks in, candidates for each mask out; and texts as vectors."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -32,6 +32,7 @@ from heedful.tasks.shared.explaining.capture import capture_weights
 from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
 from heedful.tasks.shared.explaining.gradients import explain_by_gradients
 from heedful.tasks.shared.explaining.predictions import explain_tokens
+from heedful.tasks.shared.explaining.swapping import explain_swapped
 from heedful.tasks.shared.explaining.texts import explain_reading, refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
@@ -138,12 +139,26 @@ class MaskFiller(Embeds[MaskedModel]):
         return evaluate_masked(self.bundle, JsonlTexts.model_validate(spool(data, FILL, name)), "")
 
     @torch.no_grad()
-    def explain(self, text: str, second: str | None = None, *, top: int = 5, gradients: bool = False) -> Explanation:
+    def explain(
+        self,
+        text: str,
+        second: str | None = None,
+        *,
+        top: int = 5,
+        gradients: bool = False,
+        swapped: Mapping[str, str] | None = None,
+    ) -> Explanation:
         """Return the weights with which the model read a text or a pair, and its candidates for every mask, if any.
 
         With `gradients`, also return how much each token would change the best candidate of each mask.
+        `swapped` asks what if: it has words of the text and those that replace them, and `before` is the explanation of
+        the text as it is.
         """
         refuse_blank(check_text(text, "`text`"))
+        if swapped is not None:
+            return explain_swapped(
+                lambda other: self.explain(other, second, top=top, gradients=gradients), text, swapped
+            )
         written = (text,) if second is None else (text, check_text(second, "`second`"))
         if second is not None:
             self._check_segments()

@@ -1,6 +1,6 @@
 """A trained language model: it continues texts, and scores how probable they are."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal, Self, Unpack, overload
@@ -34,6 +34,7 @@ from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.explanation import Explanation
 from heedful.tasks.shared.explaining.generators import explain_running_text
+from heedful.tasks.shared.explaining.swapping import explain_swapped
 from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.shown_options import show_options
@@ -190,12 +191,18 @@ class TextGenerator(Embeds[LanguageModel]):
         """
         return evaluate_language(self.bundle, JsonlTexts.model_validate(spool(data, GENERATE, name)), "", stride)
 
-    def explain(self, text: str, *, top: int = 5, gradients: bool = False) -> Explanation:
+    def explain(
+        self, text: str, *, top: int = 5, gradients: bool = False, swapped: Mapping[str, str] | None = None
+    ) -> Explanation:
         """Return the weights with which the model read a text, and how probable each of its tokens was.
 
         Each token has `top` runners-up. With `gradients`, also return how much each token would change the next ones.
+        `swapped` asks what if: it has words of the text and those that replace them, and `before` is the explanation of
+        the text as it is.
         """
         refuse_blank(check_text(text, "`text`"))
+        if swapped is not None:
+            return explain_swapped(lambda other: self.explain(other, top=top, gradients=gradients), text, swapped)
         tokens, recipe = [BEGIN, *self._tokens(text, "`text`")], self.recipe
         if self.window is not None and len(tokens) - 1 > self.window:
             raise UserError(

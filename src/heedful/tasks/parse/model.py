@@ -1,6 +1,6 @@
 """A trained parser: sentences in, constituency trees out."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Self, Unpack, cast, overload
@@ -13,6 +13,7 @@ from heedful.config.rules.parse import PARSE, leaves_of
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
 from heedful.decode.search import ProgressCallback, search
+from heedful.decode.settings import SearchSettings
 from heedful.errors import UserError, by_caller, memory_faults, option, suggestion
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
@@ -24,8 +25,10 @@ from heedful.tasks.parse.parse import BLANK
 from heedful.tasks.parse.parse import Parse as Parse
 from heedful.tasks.parse.tree_codec import TreeCodec
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.explanation import Explanation, SearchNode
 from heedful.tasks.shared.explaining.generators import explain_pair
+from heedful.tasks.shared.explaining.searching import explain_search
+from heedful.tasks.shared.explaining.swapping import explain_swapped
 from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
@@ -134,21 +137,38 @@ class Parser(LoadedModel[EncoderDecoder]):
 
     @show_options(ParseOptions)
     def explain(
-        self, text: str, *, top: int = 5, gradients: bool = False, **options: Unpack[ParseOptions]
+        self,
+        text: str,
+        *,
+        top: int = 5,
+        gradients: bool = False,
+        search: bool = False,
+        swapped: Mapping[str, str] | None = None,
+        **options: Unpack[ParseOptions],
     ) -> Explanation:
         """Return the weights and token probabilities of the best parse of a sentence, and its tree.
 
         Probabilities are those of the network, whatever a search for trees alone allows; each token has `top`
-        runners-up. With `gradients`, also return how much each word would change each token. Of an ensemble, the first
-        model is explained.
+        runners-up. With `gradients`, also return how much each word would change each token, and with `search` the life
+        of the beam. `swapped` asks what if: it has words of the text and those that replace them, and `before` is the
+        explanation of the text as it is. Of an ensemble, the first model is explained.
         """
         refuse_blank(check_text(text, "`text`"))
+        if swapped is not None:
+            return explain_swapped(
+                lambda other: self.explain(other, top=top, gradients=gradients, search=search, **options), text, swapped
+            )
         request, constrained = self._request(options, 1)
         ((best, *_),), (source,) = self._found([text], request, constrained, "`text`", 1, lambda ready: None)
         read = explain_pair(
             self.network, self.vocabularies, source, best.tokens, best.complete, top, check_flag("gradients", gradients)
         )
         tree = self._parse(best, text.split()).tree
+        nodes: tuple[SearchNode, ...] = ()
+        if check_flag("search", search):
+            settings, query = self._settings(request, constrained), self._query(source, len(text.split()), 0, request)
+            with evaluation_mode(*self.networks):
+                nodes = explain_search(self._searched, query, settings, self.vocabularies["target"], best.tokens)
         return Explanation(
             self.recipe.rules.name,
             self.recipe.model.family,
@@ -160,6 +180,7 @@ class Parser(LoadedModel[EncoderDecoder]):
             read.predictions,
             alignment=read.alignment,
             tree="" if tree is None else str(tree),
+            search=nodes,
         )
 
     def _request(self, options: ParseOptions, nbest: int) -> tuple[SearchRequest, bool]:
@@ -213,9 +234,7 @@ class Parser(LoadedModel[EncoderDecoder]):
         queries = [
             self._query(sources[index], count, first - 1 + index, request) for index, count in enumerate(words) if count
         ]
-        settings = request.settings
-        if constrained:
-            settings = replace(settings, constraints=(self._trees.constraint(),))
+        settings = self._settings(request, constrained)
         with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
             found = search(self._searched, queries, settings, request.batch_tokens, progress)
         if not all(found):
@@ -224,6 +243,12 @@ class Parser(LoadedModel[EncoderDecoder]):
                 "diverged. Train again, more gently."
             )
         return found, sources
+
+    def _settings(self, request: SearchRequest, constrained: bool) -> SearchSettings:
+        """Return the settings of a search, for trees alone if it is constrained."""
+        if not constrained:
+            return request.settings
+        return replace(request.settings, constraints=(self._trees.constraint(),))
 
     def _query(self, source: Sequence[int], words: int, number: int, request: SearchRequest) -> Query:
         """Return a query that counts its words; its limit leaves room for them, even if some have no pieces."""

@@ -1,6 +1,6 @@
 """A trained tagger: words in, one label per word out."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from reprlib import repr as shortened
@@ -24,6 +24,7 @@ from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.swapping import explain_swapped
 from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
@@ -115,13 +116,21 @@ class Tagger(Embeds[WordClassifier]):
         ]
         return evaluate_tagger(self, texts, name=name, progress=progress).with_metrics(own)
 
-    def explain(self, text: Sentence, *, top: int = 5, gradients: bool = False) -> Explanation:
+    def explain(
+        self, text: Sentence, *, top: int = 5, gradients: bool = False, swapped: Mapping[str, str] | None = None
+    ) -> Explanation:
         """Return the weights with which the model read a sentence, and the probabilities of each word's labels.
 
         Each word has `top` runners-up. With `gradients`, also return how much each piece would change each label.
+        `swapped` asks what if: it has words of the text and those that replace them, and `before` is the explanation of
+        the text as it is.
         """
         check_whole("top", top, least=0)
         words = _words_of(text, "`text`")
+        if swapped is not None:
+            return explain_swapped(
+                lambda other: self.explain(other, top=top, gradients=gradients), " ".join(words), swapped
+            )
         refuse_blank(" ".join(words))
         self._form.check_text(" ".join(words), "`text`")
         return explain_tags(self, words, self.store([self.formed(TaggedText(words))]), top, gradients)

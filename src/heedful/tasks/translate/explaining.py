@@ -1,15 +1,22 @@
 """Explanations of translations."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Protocol, Unpack, cast
 
 from heedful.arguments import check_flag, check_text
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.decode.query import text_queries
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation, SearchNode
 from heedful.tasks.shared.explaining.generators import explain_pair
+from heedful.tasks.shared.explaining.searching import explain_search
+from heedful.tasks.shared.explaining.swapping import explain_swapped
 from heedful.tasks.shared.explaining.texts import refuse_blank
-from heedful.tasks.shared.sequences.search_options import SearchOptions
+from heedful.tasks.shared.sequences.loading import scorer_of
+from heedful.tasks.shared.sequences.search_options import SearchOptions, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 from heedful.tasks.shared.shown_options import Option
 from heedful.tasks.translate.translation import Translation
@@ -19,6 +26,8 @@ class ExplainOptions(SearchOptions, total=False):
     """Options of a search, and what else is explained."""
 
     gradients: Annotated[bool, Option("Also compute how much each source token would change each prediction.", False)]
+    search: Annotated[bool, Option("Also record the life of the beam: all hypotheses, and where they died.", False)]
+    swapped: Annotated[Mapping[str, str] | None, Option("What if: words of the text, and those that replace them.")]
 
 
 class Translates(Protocol):
@@ -34,6 +43,11 @@ class Translates(Protocol):
     @property
     def network(self) -> EncoderDecoder:
         """PyTorch module."""
+        ...
+
+    @property
+    def networks(self) -> Sequence[EncoderDecoder]:
+        """The network, and those of the other models of an ensemble."""
         ...
 
     @property
@@ -59,8 +73,14 @@ def explain_translation(
 ) -> Explanation:
     """Explain the best translation of a text, or a given one."""
     refuse_blank(check_text(text, "`text`"))
+    swapped = given.get("swapped")
+    if swapped is not None:
+        plain = cast(ExplainOptions, {name: value for name, value in given.items() if name != "swapped"})
+        return explain_swapped(lambda other: explain_translation(model, other, target, top, plain), text, swapped)
     gradients = check_flag("gradients", given.get("gradients", False))
-    options = cast(SearchOptions, {name: value for name, value in given.items() if name != "gradients"})
+    recorded = check_flag("search", given.get("search", False))
+    own = ExplainOptions.__annotations__.keys() - SearchOptions.__annotations__.keys()
+    options = cast(SearchOptions, {name: value for name, value in given.items() if name not in own})
     to, raw = options.get("to"), bool(options.get("raw"))
     if target is None:
         (best, *_), *_ = model.translate_detailed([text], **options)
@@ -68,7 +88,21 @@ def explain_translation(
         (tokens,) = model.wording.encode_target([check_text(target, "`target`")])
         model.check_targets([tokens], "`target`")
         best = Translation(target, 0.0, tuple(tokens), True)
-    return explain_found(model, text, best, top, to, raw, gradients)
+    found = explain_found(model, text, best, top, to, raw, gradients)
+    return replace(found, search=_record(model, text, best, options)) if recorded and target is None else found
+
+
+def _record(model: Translates, text: str, best: Translation, options: SearchOptions) -> tuple[SearchNode, ...]:
+    """Record the search that found a translation; none but a plain beam search is recorded."""
+    request = resolve(options, model.recipe.decode, 1, model.vocabularies["target"].tags.values())
+    if request.risk is not None or request.terms or request.require or request.forbid:
+        return ()
+    sources = model.encode([text], request.to, raw=request.raw)
+    prefixes = None if request.prefix is None else model.wording.encode_prefixes(request.prefix, 1, 1)
+    (query,) = text_queries(sources, request.settings.max_extra, prefixes, [0])
+    with evaluation_mode(*model.networks):
+        scorer = scorer_of(model.networks)
+        return explain_search(scorer, query, request.settings, model.vocabularies["target"], best.tokens)
 
 
 def explain_found(

@@ -1,7 +1,7 @@
 """What a model did with a text: arrays of numpy, with names for their axes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, Literal, Protocol
 
@@ -128,6 +128,19 @@ class TokenPrediction:
     runners_up: tuple[tuple[str, float], ...]  # other pieces with their probabilities, most likely first
 
 
+@dataclass(frozen=True)
+class SearchNode:
+    """One more token of a hypothesis of a beam search: see `decode.recording.BeamNode`."""
+
+    parent: int | None  # index of the node before it; None after the start
+    piece: str
+    step: int  # tokens so far, this one included
+    log_probability: float
+    score: float  # log P over the length penalty of this length
+    fate: str  # "continued", "finished", "died", "open" when the search was done, or "dropped" at once
+    best: bool  # whether it is a part of the output
+
+
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """The weights with which a model read a text, and its predictions."""
@@ -144,6 +157,8 @@ class Explanation:
     alignment: Array | None = None  # output token x source token, as `translate --alignments` sees it
     change: str = ""  # what was changed in the model or in the text, in words
     question: str = ""  # that the text or the picture answers
+    search: tuple[SearchNode, ...] = ()  # the life of the beam that found the output, if it was asked for
+    before: "Explanation | None" = None  # the explanation without the change
     tree: str = ""  # the parse of the text, with brackets
     picture: ExplainedPicture | None = None  # the picture whose patches are the sequence `patches`
 
@@ -196,6 +211,8 @@ class Explanation:
             "classes": dict(self.classes),
             "alignment": None if self.alignment is None else self.alignment.tolist(),
             "change": self.change,
+            "before": None if self.before is None else {"text": self.before.text, "output": self.before.output},
+            "search": [asdict(node) for node in self.search],
             "tree": self.tree,
             "picture": None if self.picture is None else self.picture.to_json(),
         }
