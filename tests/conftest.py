@@ -40,14 +40,21 @@ install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beart
 SHAPES = SampledChecks()
 jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its decorator asks at every call
 
-settings.register_profile("tests", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("tests", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("tests")
 DEADLINE = pytest.StashKey[float]()
 
 
 # --- few kinds for each law -------------------------------------------------------------------------------------------
 
-SWEPT = ("tests/contract/", "tests/numerics/")
+SWEPT = (
+    "tests/contract/",
+    "tests/numerics/",
+    "tests/unit/decode/",
+    "tests/unit/lab/",
+    "tests/unit/nn/",
+    "tests/unit/runs/",
+)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -68,6 +68,7 @@ def test_pointing_at_words_shows_the_weights_of_the_model(opened: Opened, explai
     np.testing.assert_allclose(shown(), expected[[0, 2]].mean(axis=0), atol=1e-4)
 
 
+@pytest.mark.wide
 def test_every_kind_and_head_is_the_one_of_the_model(opened: Opened, explained: list[Explanation]) -> None:
     for index, one in enumerate(explained[0].attentions):
         opened.choose("kind", str(index))
@@ -84,6 +85,7 @@ def test_every_kind_and_head_is_the_one_of_the_model(opened: Opened, explained: 
         opened.choose("unit", "words")
 
 
+@pytest.mark.wide
 def test_arrow_keys_read_the_heat_map_cell_by_cell(opened: Opened) -> None:
     opened.page.locator("#heatmap").focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
@@ -93,6 +95,7 @@ def test_arrow_keys_read_the_heat_map_cell_by_cell(opened: Opened) -> None:
     assert float(tip.split()[3]) == pytest.approx(opened.matrix()[1, 1], abs=1e-3)
 
 
+@pytest.mark.wide
 def test_tokens_show_their_runners_up_and_texts_can_be_chosen(opened: Opened, explained: list[Explanation]) -> None:
     opened.page.locator("#texts").select_option("1")
     assert opened.page.locator("#output").inner_text() == explained[1].output
@@ -102,6 +105,7 @@ def test_tokens_show_their_runners_up_and_texts_can_be_chosen(opened: Opened, ex
     assert names == [second.piece, *(piece for piece, _ in second.runners_up)]
 
 
+@pytest.mark.wide
 def test_every_picture_downloads_as_svg(opened: Opened) -> None:
     buttons = opened.page.locator("[data-save]").all()
     assert len(buttons) == 3
@@ -122,6 +126,7 @@ def test_where_words_are_turned_round_their_lines_cross(opened: Opened) -> None:
     assert pairs == {(0, 3), (1, 2), (2, 1), (3, 0)}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_narrow_screen_shows_the_page_without_scrolling_sideways(
     browser: "Browser", page_file: Path, scheme: str
