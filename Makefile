@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo demo-vision test test-all test-learn check lint types map reference bench clean
+.PHONY: demo demo-vision test test-all test-learn check lint types map reference texts bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -42,6 +42,10 @@ map: .venv/dev
 # docs/reference, from the schema of recipes, the command line and the package.
 reference: .venv/dev
 	$(BIN)/python scripts/write_reference.py
+
+# docs/texts.md, from the lists of src/heedful/texts.
+texts: .venv/dev
+	$(BIN)/python scripts/write_texts.py
 
 bench: .venv/dev
 	$(BIN)/python benchmarks/train_cpu.py

@@ -53,6 +53,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
     "study": ("heedful.cli.verbs.study", "Train variations of a recipe side by side, and compare them on one page."),
     "gradients": ("heedful.cli.verbs.gradients", "Measure how far back the gradients of recurrent cells reach."),
+    "texts": ("heedful.cli.verbs.texts", "Recompute the equations, figures and tables of five texts about attention."),
     "recipes": ("heedful.cli.verbs.recipes", "List, show and copy the recipes that ship with Heedful."),
     "config": ("heedful.cli.verbs.config", "Check a recipe and its files, show it with all keys, or explain a key."),
     "cache": ("heedful.cli.verbs.cache", "List or clear the cache of prepared data."),

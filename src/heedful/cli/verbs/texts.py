@@ -1,0 +1,69 @@
+"""`heedful texts`: the equations, figures and tables of five texts about attention, recomputed."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.main import run
+from heedful.errors import UserError
+from heedful.texts.listing import MODEL, Item, count_verdicts, find_item, read_texts
+
+
+def command(
+    item: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Item to recompute, such as thesis-2.9; by default, list all.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show the item and its command, without running it.")] = False,
+    model: Annotated[
+        Path, typer.Option("--model", metavar="FOLDER", help="Trained translator of commands that need one.")
+    ] = Path("runs/demo"),
+) -> None:
+    """Recompute an equation, a figure or a table of five texts about attention, and say what is right in it.
+
+    Equations are computed by the text's own words and by Heedful. Other items run the command that the list shows,
+    which may train a model: --show tells before.
+    """
+    if item is None:
+        _list()
+        return
+    found = find_item(item)
+    print(f"{found.id}: {found.what}")
+    print(f"verdict: {found.verdict}" + (f", {found.why}" if found.why else ""))
+    if show or found.command is None:
+        print(f"command: {found.command}" if found.command else f"no command: {found.reason}")
+    elif found.check is not None:
+        _check(found.check)
+    else:
+        _run(found, model)
+
+
+def _list() -> None:
+    for text in read_texts():
+        print(f"{text.author}: {text.title}")
+        for item in text.items:
+            print(f"  {item.id:34} {item.verdict:19} {item.what}")
+    counts = count_verdicts()
+    print(f"{sum(counts.values())} items: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+
+
+def _check(name: str) -> None:
+    from heedful.texts.checks.table import CHECKS  # imports torch, which takes seconds
+
+    check = CHECKS[name]
+    print(f"computed: {check.__doc__}")
+    for line in check().lines():
+        print(line)
+
+
+def _run(item: Item, model: Path) -> None:
+    arguments = shlex.split(item.arguments or "")
+    if MODEL in arguments and not model.is_dir():
+        raise UserError(
+            f"{model} is not there, but {item.id} needs a trained translator: run `heedful demo` first, or name one "
+            "with --model."
+        )
+    code = run([str(model) if argument == MODEL else argument for argument in arguments])
+    if code:
+        raise typer.Exit(code)

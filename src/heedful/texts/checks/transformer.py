@@ -1,0 +1,212 @@
+"""The blocks of a Transformer around attention: sums, norms, positions, embeddings and the output."""
+
+import math
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from heedful.config.model.bert import BertModel
+from heedful.config.model.transformer import TransformerModel
+from heedful.models.build.depth import decoder_scales, encoder_scales
+from heedful.models.build.encoder_only import build_masked_model
+from heedful.models.build.network import build_model
+from heedful.models.networks import EncoderDecoder, set_precision
+from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
+from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.layers.embedding import Embedding
+from heedful.nn.layers.feedforward import FeedForward
+from heedful.nn.layers.linear import LayerNorm
+from heedful.nn.layers.positions import Sinusoidal
+from heedful.nn.layers.residual import Residual
+from heedful.packed import Layout, Packed
+from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
+
+_TOKENS, _WIDTH = 3, 4
+
+
+def _norm(x_NE: Tensor, norm: nn.Module) -> Tensor:
+    """Return a (x - mean) / sqrt(variance + epsilon) + b by its definition."""
+    assert isinstance(norm, LayerNorm)
+    mean = x_NE.mean(1, keepdim=True)
+    variance = (x_NE - mean).square().mean(1, keepdim=True)
+    return norm.weight * (x_NE - mean) / (variance + norm.eps).sqrt() + norm.bias
+
+
+def _residual() -> Residual:
+    return Residual(nn.Identity(), LayerNorm(_WIDTH), 0.0)
+
+
+def encoder_block() -> Computed:
+    """Norm(f + n), f = FeedForward(n), n = Norm(MHA(X, X, X) + X)"""
+    with drawn():
+        attention, network = SelfAttention(_WIDTH, 2), FeedForward(_WIDTH, 6)
+        block = cast(EncoderBlock, randomize(EncoderBlock(attention, network, (_residual(), _residual()))))
+        x, layout = numbers(_TOKENS, _WIDTH), Layout.of([_TOKENS])
+        n = _norm(attention(x, layout) + x, block.around_attention.after)
+        return Computed(_norm(network(n) + n, block.around_network.after), block(x, layout))
+
+
+def decoder_block() -> Computed:
+    """norm_2 = Norm(mha_2 + X) in the text; Norm(mha_2 + norm_1)"""
+    with drawn():
+        attention, cross = SelfAttention(_WIDTH, 2, causal=True), CrossAttention(_WIDTH, 2)
+        network, residuals = FeedForward(_WIDTH, 6), (_residual(), _residual(), _residual())
+        block = cast(DecoderBlock, randomize(DecoderBlock(attention, cross, network, residuals)))
+        x, layout = numbers(_TOKENS, _WIDTH), Layout.of([_TOKENS])
+        memory = Packed(numbers(2, _WIDTH), Layout.of([2]))
+        first = _norm(attention(x, layout) + x, residuals[0].after)
+        read = cross(first, layout, memory.values, memory.layout)
+
+        def rest(added: Tensor) -> Tensor:
+            second = _norm(read + added, residuals[1].after)
+            return _norm(network(second) + second, residuals[2].after)
+
+        return Computed(rest(x), block(x, layout, memory), rest(first))
+
+
+def layer_norm() -> Computed:
+    """a (x - mean) / (deviation + epsilon) + b in the text; epsilon is added to the variance, under the root"""
+    with drawn():
+        norm, x = cast(LayerNorm, randomize(LayerNorm(_WIDTH))), 0.01 * numbers(_TOKENS, _WIDTH)
+        mean, deviation = x.mean(1, keepdim=True), x.std(1, keepdim=True, correction=0)
+        text = norm.weight * (x - mean) / (deviation + norm.eps) + norm.bias
+        return Computed(text, norm(x), _norm(x, norm))
+
+
+def layer_norm_gradient() -> Computed:
+    """The gradient through a layer norm is inversely proportional to the size of its input"""
+    with drawn():
+        norm, x = LayerNorm(8).double(), numbers(8)
+        sizes = []
+        for factor in (1.0, 10.0):
+            jacobian = torch.autograd.functional.jacobian(lambda y: norm(y.unsqueeze(0))[0], x * factor)
+            sizes.append(float(jacobian.norm()))
+        return Computed([0.1], [sizes[1] / sizes[0]], tolerance=1e-4)
+
+
+def pre_norm() -> Computed:
+    """f(Norm(x)) + x"""
+    with drawn():
+        network, norm = randomize(FeedForward(_WIDTH, 6)), randomize(LayerNorm(_WIDTH))
+        x = numbers(_TOKENS, _WIDTH)
+        return Computed(network(_norm(x, norm)) + x, Residual(norm, nn.Identity(), 0.0)(x, network))
+
+
+def pre_norm_of_the_tutorial() -> Computed:
+    """x + f(x), x = Norm(x), in the text's class; x + f(Norm(x))"""
+    with drawn():
+        network, norm = randomize(FeedForward(_WIDTH, 6)), randomize(LayerNorm(_WIDTH))
+        x = numbers(_TOKENS, _WIDTH)
+        normed = _norm(x, norm)
+        ours = Residual(norm, nn.Identity(), 0.0)(x, network)
+        return Computed(normed + network(normed), ours, x + network(normed))
+
+
+def rezero() -> Computed:
+    """One factor for both sublayers of a block in the text's class; one factor per sublayer"""
+    with drawn():
+        one, other = randomize(FeedForward(_WIDTH, 6)), randomize(FeedForward(_WIDTH, 6))
+        around = [Residual(nn.Identity(), nn.Identity(), 0.0, learned=True).double() for _ in range(2)]
+        for residual, value in zip(around, (0.3, 0.7), strict=True):
+            assert residual.weight is not None
+            nn.init.constant_(residual.weight, value)
+        x = numbers(_TOKENS, _WIDTH)
+        ours = around[1](around[0](x, one), other)
+
+        def both(a: float, b: float) -> Tensor:
+            y = x + a * one(x)
+            return cast(Tensor, y + b * other(y))
+
+        return Computed(both(0.3, 0.3), ours, both(0.3, 0.7))
+
+
+def t_fixup() -> Computed:
+    """Gains 9 N^(-1/4) of the decoder in the text, (9 N)^(-1/4) in Huang et al. 2020; 0.67 N^(-1/4) of the encoder"""
+    config, blocks = TransformerModel(norm="tfixup", layers=6), 6
+    ours = [decoder_scales(config).gain, encoder_scales(config).gain]
+    encoder = 0.67 * blocks**-0.25
+    return Computed([9 * blocks**-0.25, encoder], ours, [(9 * blocks) ** -0.25, encoder])
+
+
+def t_fixup_embeddings() -> Computed:
+    """Embeddings from N(0, d^(1/2)) in the text; their deviation is d^(-1/2), times the gain of the decoder"""
+    with drawn():
+        width = 64
+        config = TransformerModel(norm="tfixup", layers=2, width=width, heads=2, inner=64)
+        model = build_model(config, 4000, 4000)
+        weight = next(model.parameters()).detach()
+        ours = float(weight.std()) / decoder_scales(config).gain
+        return Computed([width**0.5], [ours], [width**-0.5], tolerance=2e-3)
+
+
+# --- what goes in and out ---------------------------------------------------------------------------------------------
+
+
+def positions() -> Computed:
+    """sin(p / 10000^(2i/d)) in even dimensions, cos of the same in odd ones"""
+    width = 6
+    text = [
+        [(math.sin if j % 2 == 0 else math.cos)(p / 10_000 ** (2 * (j // 2) / width)) for j in range(width)]
+        for p in range(4)
+    ]
+    return Computed(torch.tensor(text), Sinusoidal(width).table[:4])
+
+
+def positions_in_halves() -> Computed:
+    """All sines, then all cosines, as in the picture of 20 words with 512 dimensions"""
+    width, words = 512, 20
+    rates = [10_000 ** (-2 * i / width) for i in range(width // 2)]
+    text = [[wave(p * rate) for wave in (math.sin, math.cos) for rate in rates] for p in range(words)]
+    return Computed(torch.tensor(text), Sinusoidal(width, halves=True).table[:words])
+
+
+def wavelengths() -> Computed:
+    """From 2 pi to 10000 * 2 pi in the text; the last pair of 512 dimensions has 10000^(510/512) * 2 pi"""
+    table = Sinusoidal(512, expected=2).table.double()
+    ours = [2 * math.pi / math.asin(float(table[1, 0])), 2 * math.pi / math.asin(float(table[1, 510]))]
+    right = [2 * math.pi, 2 * math.pi * 10_000 ** (510 / 512)]
+    return Computed([2 * math.pi, 2 * math.pi * 10_000], ours, right, tolerance=1e-2)
+
+
+def embeddings() -> Computed:
+    """Embeddings times sqrt(d), plus positions"""
+    return _embedded(math.sqrt(_WIDTH))
+
+
+def embeddings_without_the_root() -> Computed:
+    """Embeddings times d in the text, where the root was lost; times sqrt(d)"""
+    return _embedded(float(_WIDTH))
+
+
+def _embedded(factor: float) -> Computed:
+    with drawn():
+        weight = nn.Parameter(torch.randn(5, _WIDTH))
+        module = Embedding(weight, Sinusoidal(_WIDTH), 0.0)
+        packed = Packed.of([[3, 0, 4]])
+        ours = module(packed.values, packed.layout)
+        table, rows = Sinusoidal(_WIDTH).table[:3], weight.detach()[[3, 0, 4]]
+        return Computed(factor * rows + table, ours, math.sqrt(_WIDTH) * rows + table, tolerance=1e-5)
+
+
+def output_probabilities() -> Computed:
+    """softmax(W decoder(encoder(x)) + b) in the text; W is the shared embedding, and there is no b"""
+    with drawn():
+        config = TransformerModel(width=_WIDTH, heads=2, layers=1, inner=6)
+        model = cast(EncoderDecoder, randomize(build_model(config, 5, 5)))
+        set_precision(model, torch.float64)
+        source, target = Packed.of([[2, 3]]), Packed.of([[1, 4]])
+        states = model.states(source, target)
+        weight, bias = next(model.parameters()), numbers(5)
+        text, right = ((states @ weight.T.to(states) + b).softmax(-1) for b in (bias.to(states), 0))
+        return Computed(text, model(source, target).softmax(-1), right)
+
+
+def bert_sizes() -> Computed:
+    """110 and 340 million weights of BERT-base and BERT-large"""
+    with torch.device("meta"):
+        models = [
+            build_masked_model(BertModel.model_validate({"family": "bert", "preset": preset}), 30_522)
+            for preset in ("base", "large")
+        ]
+    return Computed([110, 340], [round(sum(p.numel() for p in model.parameters()) / 1e6) for model in models])

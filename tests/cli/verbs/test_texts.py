@@ -1,0 +1,63 @@
+"""`heedful texts` as a user sees it, and the commands of all its items in a short form."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import run
+from heedful.texts.listing import MODEL, read_texts
+
+ITEMS = [item for text in read_texts() for item in text.items]
+SHORT = {item.short or item.arguments: item.id for item in ITEMS if item.arguments}
+
+
+def test_the_list_has_every_item_with_its_verdict_and_the_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Tal Daniel: EE 046211, Technion, Tutorial 07: Sequential Tasks" in "\n".join(lines)
+    assert len(lines) == len(ITEMS) + 5 + 1
+    assert lines[-1].startswith(f"{len(ITEMS)} items: ")
+
+
+def test_an_equation_is_computed_by_the_text_and_by_heedful(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", "seq2seq-worked-example"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "verdict: same"
+    assert [float(number) for number in lines[-2].removeprefix("Heedful").split()] == [112, 96, 14, 12, 0.88, 0.12]
+    assert lines[-1] == "largest difference between the text and Heedful: 0"
+
+
+def test_a_command_is_shown_or_run(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", "transformers-bert-next-sentence", "--show"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "command: heedful config explain model.next_sentence"
+    assert run(["texts", "transformers-bert-next-sentence"]) == 0
+    assert "model.next_sentence" in capfd.readouterr().out.splitlines()[2:]
+
+
+def test_an_item_without_a_command_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", "transformers-sizes"]) == 0
+    assert "no command: a chart of models of others" in capsys.readouterr().out
+
+
+def test_a_model_that_is_not_there_and_an_unknown_item_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["texts", "seq2seq-output", "--model", str(tmp_path / "none")]) == 2
+    assert (
+        "none is not there, but seq2seq-output needs a trained translator: run `heedful demo` first, or name one "
+        in (capsys.readouterr().err)
+    )
+    assert run(["texts", "thesis-3.1"]) == 2
+    assert "`thesis-3.1` is not an item of the texts." in capsys.readouterr().err
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("arguments", sorted(SHORT, key=str), ids=lambda arguments: SHORT[arguments])
+def test_the_command_of_an_item_runs(
+    arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reversing_folder: Path
+) -> None:
+    """In a short form where the whole one trains a model."""
+    monkeypatch.chdir(tmp_path)
+    words = [str(reversing_folder) if word == MODEL else word for word in shlex.split(arguments)]
+    assert run(words) == 0

@@ -1,0 +1,64 @@
+"""The lists of the texts are whole: names, commands that exist, verdicts with reasons, and the page."""
+
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import VERBS
+from heedful.config.reading.shipped_recipes import shipped_recipes
+from heedful.errors import UserError
+from heedful.texts.checks.table import CHECKS
+from heedful.texts.listing import VERDICTS, Item, count_verdicts, find_item, read_texts
+from heedful.texts.page import texts_page
+
+ROOT = Path(__file__).parents[3]
+ITEMS = [item for text in read_texts() for item in text.items]
+
+
+def test_every_item_has_a_name_of_its_own_and_a_verdict() -> None:
+    assert len({item.id for item in ITEMS}) == len(ITEMS)
+    assert {item.verdict for item in ITEMS} <= set(VERDICTS)
+    assert sum(count_verdicts().values()) == len(ITEMS)
+    assert len(read_texts()) == 5
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.id)
+def test_an_item_has_one_command_or_a_reason(item: Item) -> None:
+    assert [item.check is not None, item.arguments is not None, bool(item.reason)].count(True) == 1
+    if item.verdict != "same":
+        assert item.why or item.reason
+    assert item.check is None or item.check in CHECKS
+    for arguments in filter(None, (item.arguments, item.short)):
+        verb, *rest = shlex.split(arguments)
+        assert verb in VERBS
+        if verb == "train":
+            assert rest[0] in shipped_recipes()
+
+
+def test_numbered_equations_of_the_thesis_are_all_there() -> None:
+    listed = {item.id for item in ITEMS}
+    assert {f"thesis-2.{number}" for number in range(1, 33)} <= listed
+    figures = {f"thesis-figure-2.{number}" for number in range(1, 17) if number != 2}
+    assert figures | {f"thesis-figure-2.2{letter}" for letter in "abcd"} <= listed
+    assert len([one for one in listed if one.startswith("thesis-table-2.1-")]) == 11
+    assert {f"transformers-{number}" for number in range(1, 9)} <= listed
+
+
+def test_an_item_that_is_not_there_is_refused() -> None:
+    with pytest.raises(
+        UserError,
+        match=r"^`thesis-2.99` is not an item of the texts. Did you mean `thesis-2.9`\? `heedful texts` lists all",
+    ):
+        find_item("thesis-2.99")
+
+
+def test_the_page_is_current_run_make_texts_where_it_is_not() -> None:
+    assert (ROOT / "docs/texts.md").read_text(encoding="utf-8") == texts_page()
+
+
+def test_lists_have_no_keys_that_nobody_reads() -> None:
+    known = {"id", "what", "verdict", "why", "check", "command", "short", "reason"}
+    for path in sorted((ROOT / "src/heedful/texts/lists").glob("*.toml")):
+        assert all(item.keys() <= known for item in tomllib.loads(path.read_text(encoding="utf-8"))["item"])
