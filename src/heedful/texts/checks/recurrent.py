@@ -225,4 +225,4 @@ def fixed_context() -> Computed:
         memory = model.encoder(Packed.of([[2, 3, 1]]))  # type: ignore[operator]
         decoder = model.decoder
         assert isinstance(decoder, RecurrentDecoder)
-        return Computed(memory.values[-1], decoder.wiring.first(memory).hidden[-1, 0])  # type: ignore[operator, union-attr]
+        return Computed(memory.values[-1], decoder.wiring.first(memory).hidden[-1, 0])  # type: ignore[operator]
