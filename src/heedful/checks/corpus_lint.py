@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from heedful.checks.column_names import find_header
 from heedful.checks.findings import Finding, FindingKind, Part
 from heedful.checks.odd_characters import WIDTH, excerpt, find_odd_characters
+from heedful.checks.pairs.shifted_lines import blocks, find_shift
+from heedful.checks.pairs.swapped_sides import SideWords
 from heedful.checks.rows import Labels, Row, RowForm, form_of, read_rows, split_labels
-from heedful.checks.shifted_lines import blocks, find_shift
-from heedful.checks.swapped_sides import SideWords
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say

@@ -9,12 +9,14 @@ from heedful.checks.classes import find_class_problems, find_forbidden_labels
 from heedful.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import Finding, Part
+from heedful.checks.pictures import check_pictures
 from heedful.checks.rows import labels_of_task
 from heedful.checks.running_text import find_text_problems, find_window_problems
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.captions import CaptionCorpus
 from heedful.config.corpora.questions import QuestionCorpus
 from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.questions.reading import read_questions
@@ -74,6 +76,9 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         found += _find_answer_problems(by_part["train"], data.folder, most)
     elif not by_part["train"][0].form.paired and not isinstance(by_part["train"][0].corpus, TreeCorpus | CaptionCorpus):
         found += find_text_problems(recipe, by_part["train"])
+    if most is None and isinstance(recipe.model, CaptionerModel):
+        # A test corpus that cannot be read was reported above.
+        found += [finding for finding in check_pictures(recipe, progress)[1] if finding.kind != "unreadable"]
     return CheckedData(tuple(linted), tuple(found))
 
 

@@ -1,5 +1,6 @@
 """Examines a recipe before training: the data, the tokens, the run, its memory and its time."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from heedful.checks.data import check_data
 from heedful.checks.findings import SEVERITIES, Finding, Part
+from heedful.checks.pictures import check_pictures
 from heedful.checks.schedule import find_schedule_problems
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -95,9 +97,7 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe)
     if recipe.rules.pictures:
-        raise UserError(
-            "The doctor looks at texts, but this recipe reads pictures: `heedful train --dry-run` tries ten steps."
-        )
+        raise UserError("This recipe reads pictures: call `examine_pictures`.")
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     device = choose_device(recipe.train.device)
@@ -135,6 +135,37 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))  # stable: otherwise in the order of the data
     corpora = tuple(Corpus(corpus.part, corpus.name, len(corpus), corpus.form.unit) for corpus in checked.linted)
     return Report(tuple(found), corpora, pieces, run, memory, time)
+
+
+@dataclass(frozen=True)
+class PictureReport:
+    """What was found in the pictures of a recipe, with the most severe findings first."""
+
+    findings: tuple[Finding, ...]
+    corpora: tuple[Corpus, ...]
+    classes: Mapping[str, Mapping[Part, int]]  # the number of pictures of each class in each part
+    sizes: Mapping[str, int]  # "height x width", and the number of pictures of that size, the most frequent first
+
+
+def examine_pictures(recipe: Recipe | str | Path, progress: Say = lambda message: None) -> PictureReport:
+    """Examine a recipe for pictures, and all its pictures: each is decoded once.
+
+    A recipe whose data cannot be found raises a UserError; pictures that cannot be decoded are findings.
+    """
+    if not isinstance(recipe, Recipe):
+        recipe = load_recipe(recipe)
+    if not recipe.rules.pictures:
+        raise UserError("This recipe does not read pictures: call `examine`.")
+    checked, found = check_pictures(recipe, progress)
+    found += [*find_schedule_problems(recipe), *_without_validation(recipe)]
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    classes = {label: dict[Part, int]() for label in sorted({label for one in checked for label in one.labels})}
+    for one in checked:
+        for label, count in one.labels.items():
+            classes[label][one.part] = classes[label].get(one.part, 0) + count
+    sizes = Counter(" x ".join(map(str, seen.size)) for one in checked for seen in one.seen)
+    corpora = tuple(Corpus(one.part, one.name, len(one), "pictures") for one in checked)
+    return PictureReport(tuple(found), corpora, classes, dict(sizes.most_common()))
 
 
 # --- the run --------------------------------------------------------------------------------------------------------
@@ -203,6 +234,10 @@ def _run_findings(recipe: Recipe, run: RunPlan, memory: Memory) -> Iterator[Find
             f"the run ends after {run.epochs:.2f} epochs: some of the data is never seen",
             "Raise `train.steps`, unless this is intended.",
         )
+    yield from _without_validation(recipe)
+
+
+def _without_validation(recipe: Recipe) -> Iterator[Finding]:
     if not recipe.data.valid:
         yield Finding(
             "note",

@@ -94,10 +94,6 @@ def test_what_is_not_a_picture_is_refused_in_one_line(
     [
         (["tokens", "MODEL", "--text", "a"], "reads pictures, which have no tokens: `heedful tokens` is for texts."),
         (["tokens", "RECIPE", "--batch"], "reads pictures, which have no tokens: `heedful tokens` is for texts."),
-        (
-            ["doctor", "RECIPE"],
-            "The doctor looks at texts, but this recipe reads pictures: `heedful train --dry-run` tries ten steps.",
-        ),
         (["embed", "MODEL", "--text", "a"], "vectors of texts come from classifiers and language models."),
     ],
 )

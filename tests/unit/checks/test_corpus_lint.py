@@ -18,7 +18,7 @@ from heedful.checks.corpus_lint import LintedCorpus, lint_corpus, make_findings
 from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import FINDING_KINDS, Finding, FindingKind
 from heedful.checks.odd_characters import PATTERNS, WIDTH, excerpt, find_odd_characters
-from heedful.checks.swapped_sides import SideWords
+from heedful.checks.pairs.swapped_sides import SideWords
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.data import Data
@@ -234,7 +234,7 @@ def test_swapped_lines_are_found_and_no_others(tmp_path: Path) -> None:
 def test_typical_words_are_the_same_in_every_process() -> None:
     """Of 400 words that are equally frequent 300 count: which ones must not be left to the order of a set."""
     program = (
-        "from heedful.checks.swapped_sides import SideWords; words = [f'w{n}' for n in range(400)]; "
+        "from heedful.checks.pairs.swapped_sides import SideWords; words = [f'w{n}' for n in range(400)]; "
         "print(*sorted(SideWords.learn([(' '.join(words), 'x')] * 5).source))"
     )
     learned = {

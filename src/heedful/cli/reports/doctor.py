@@ -2,24 +2,29 @@
 
 import json
 import textwrap
+from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import islice
 from typing import Final
 
 from heedful.checks.at_start import warnings_at_start
 from heedful.checks.findings import Finding
 from heedful.cli.messages import warn
+from heedful.columns import align_columns, one_column
 from heedful.config.recipe import Recipe
-from heedful.lab.doctor import Report, RunPlan, Time
+from heedful.lab.doctor import Corpus, PictureReport, Report, RunPlan, Time
 from heedful.lab.memory import Memory
 from heedful.lab.token_statistics import Histogram, TokenStatistics
 from heedful.runs.progress import duration
 
 _COLUMNS: Final = 80
 _LABEL: Final = 14  # columns of the labels on the left
+_CLASSES: Final = 50  # rows of classes
+_SIZES: Final = 5  # rows of sizes
 _BAR: Final = 22  # columns of the longest bar of a histogram
 
 
-def json_of(report: Report) -> str:
+def json_of(report: Report | PictureReport) -> str:
     """Return the report as one JSON object."""
     return json.dumps(asdict(report), ensure_ascii=False)
 
@@ -29,11 +34,7 @@ def text_of(report: Report) -> str:
     lines = [] if report.findings else ["Nothing unusual was found."]
     for finding in report.findings:
         lines += _finding(finding)
-    lines += ["", "Corpora"]
-    for corpus in report.corpora:
-        lines += _wrapped(
-            f"{corpus.rows:>11,} {corpus.unit}  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19)
-        )
+    lines += ["", *_corpora(report.corpora)]
     lines += ["", "Pieces", *_pieces(report.pieces)]
     lines += ["", "Run", *_run(report.run)]
     lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
@@ -41,10 +42,39 @@ def text_of(report: Report) -> str:
     return "\n".join(lines)
 
 
+def text_of_pictures(report: PictureReport) -> str:
+    """Return the report on pictures as text of at most 80 columns, findings first."""
+    lines = [] if report.findings else ["Nothing unusual was found."]
+    for finding in report.findings:
+        lines += _finding(finding)
+    lines += ["", *_corpora(report.corpora)]
+    if report.classes:
+        parts = list(dict.fromkeys(part for counts in report.classes.values() for part in counts))
+        rows = [
+            [one_column(label), *(f"{counts.get(part, 0):,}" for part in parts)]
+            for label, counts in islice(report.classes.items(), _CLASSES)
+        ]
+        lines += ["", f"Classes: {len(report.classes):,}", *align_columns([["class", *parts], *rows])]
+        lines += ["…"] if len(report.classes) > _CLASSES else []
+    lines += ["", f"Sizes: {len(report.sizes):,}, height x width"]
+    lines += [f"{count:>11,} pictures  {size}" for size, count in islice(report.sizes.items(), _SIZES)]
+    lines += ["…"] if len(report.sizes) > _SIZES else []
+    return "\n".join(lines)
+
+
 def tell_warnings(recipe: Recipe, name: str) -> None:
     """Print a few lines on standard error about what looks wrong in the data of a run that starts; usually none."""
     for line in warnings_at_start(recipe, name):
         warn(line)
+
+
+def _corpora(corpora: Iterable[Corpus]) -> list[str]:
+    lines = ["Corpora"]
+    for corpus in corpora:
+        lines += _wrapped(
+            f"{corpus.rows:>11,} {corpus.unit}  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19)
+        )
+    return lines
 
 
 def _finding(finding: Finding) -> list[str]:

@@ -13,7 +13,9 @@ from heedful.data.prepare.following import with_followed_defaults
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.lab.doctor import Report
+    from collections.abc import Sequence
+
+    from heedful.checks.findings import Finding
 
 
 def command(
@@ -28,17 +30,25 @@ def command(
         bool, typer.Option("--strict", help="Exit with code 2 on warnings too, not only on problems.")
     ] = False,
 ) -> None:
-    """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time."""
+    """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time.
+
+    For models of pictures: classes and sizes, pictures that cannot be decoded, repeats, and odd pictures.
+    """
     check_output(output)
     resolved = with_followed_defaults(
         load_recipe(recipe, set_ or ())
     )  # before torch is imported, so that mistakes show at once
-    from heedful.cli.reports.doctor import json_of, text_of
-    from heedful.lab.doctor import examine
+    from heedful.cli.reports.doctor import json_of, text_of, text_of_pictures
+    from heedful.lab.doctor import examine, examine_pictures
 
+    if resolved.rules.pictures:
+        pictures = examine_pictures(resolved, _say)
+        write_result(json_of(pictures) if json_ else text_of_pictures(pictures), output)
+        _refuse(recipe, pictures.findings, strict)
+        return
     report = examine(resolved, quick, _say)
     write_result(json_of(report) if json_ else text_of(report), output)
-    _refuse(recipe, report, strict)
+    _refuse(recipe, report.findings, strict)
 
 
 def _say(message: str) -> None:
@@ -46,8 +56,8 @@ def _say(message: str) -> None:
         print(message, file=sys.stderr, flush=True)
 
 
-def _refuse(recipe: str, report: "Report", strict: bool) -> None:
-    severities = [finding.severity for finding in report.findings]
+def _refuse(recipe: str, findings: "Sequence[Finding]", strict: bool) -> None:
+    severities = [finding.severity for finding in findings]
     counts = {"problem": severities.count("problem"), "warning": severities.count("warning")}
     if counts["problem"] or (strict and counts["warning"]):
         told = " and ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items() if count)
