@@ -41,6 +41,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "compare": ("heedful.cli.verbs.compare", "Compare two translators or language models: scores, significance."),
     "score": ("heedful.cli.verbs.score", "Score given translations or texts: their log probabilities."),
     "explain": ("heedful.cli.verbs.explain", "Show what a model attends to, on a page of its own."),
+    "trace": ("heedful.cli.verbs.trace", "Work through what a head or a recurrent cell computes for a text."),
     "plot": ("heedful.cli.verbs.plot", "Draw positions, schedules, networks and cells as the papers do."),
     "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
     "embed": ("heedful.cli.verbs.embed", "Write texts as vectors, for search, clustering and other models."),

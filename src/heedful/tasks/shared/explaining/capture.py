@@ -117,11 +117,11 @@ def _hook(found: Capture, name: str) -> Any:
         match module:
             case SelfAttention():
                 x, layout = inputs
-                found.add_layer(kind_of(name, module), _packed(module.weights(x, layout), layout, layout))
+                found.add_layer(kind_of(name, module), between_tokens(module.weights(x, layout), layout, layout))
             case CrossAttention():
                 x, layout, memory, memory_layout = inputs
                 weights = module.weights(x, layout, memory, memory_layout)
-                found.add_layer("cross", _packed(weights, layout, memory_layout))
+                found.add_layer("cross", between_tokens(weights, layout, memory_layout))
             case RecurrentAttention():
                 found.add_step("cross", module, _of_memory(module, output[1], inputs[1]))
             case CoAttention() | AlternatingCoAttention():
@@ -136,9 +136,9 @@ def _hook(found: Capture, name: str) -> Any:
     return keep
 
 
-def _packed(weights_BHLK: Tensor, queries: Layout, keys: Layout) -> Tensor:
-    """Return the weights between packed tokens, head x query x key: 0 between sentences."""
-    packed = weights_BHLK.new_zeros(weights_BHLK.shape[1], queries.tokens, keys.tokens)
+def between_tokens(weights_BHLK: Tensor, queries: Layout, keys: Layout, elsewhere: float = 0.0) -> Tensor:
+    """Return the weights between packed tokens, head x query x key: 0, or another value, between sentences."""
+    packed = weights_BHLK.new_full((weights_BHLK.shape[1], queries.tokens, keys.tokens), elsewhere)
     rows, columns = queries.offsets.tolist(), keys.offsets.tolist()
     for sentence in range(queries.sentences):
         top, bottom, left, right = rows[sentence], rows[sentence + 1], columns[sentence], columns[sentence + 1]

@@ -20,11 +20,11 @@ def silence_heads(network: nn.Module, heads: Sequence[Head]) -> Iterator[None]:
     """Let heads contribute nothing inside the block: as if their columns of the output projection were zero."""
     with ExitStack() as stack:
         for head in heads:
-            stack.callback(_silence(_find(network, head), head[2]).remove)
+            stack.callback(_silence(find_head(network, head), head[2]).remove)
         yield
 
 
-def _find(network: nn.Module, head: Head) -> _MultiHead:
+def find_head(network: nn.Module, head: Head) -> _MultiHead:
     """Return the attention of a head; refuse one that the network does not have."""
     kind, layer, number = head
     layers = [

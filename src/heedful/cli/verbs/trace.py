@@ -1,0 +1,119 @@
+"""`heedful trace MODEL TEXT`: what a head or a recurrent cell computes, step by step."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from heedful.cli import messages
+from heedful.cli.options import ModelArgument
+from heedful.cli.output import check_output, write_result
+from heedful.errors import UserError
+
+if TYPE_CHECKING:
+    from heedful.explain.trace.attention import AttentionTrace
+    from heedful.tasks.shared.explaining.explanation import Explanation
+
+_TEXTS: Final = ("translate", "classify", "fill", "generate", "tag", "parse")  # tasks of which one text is enough
+_HEADS: Final = ("encoder", "decoder", "cross")
+
+
+def command(
+    model: ModelArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text that the model reads.")],
+    layer: Annotated[int, typer.Option("--layer", metavar="N", min=1, help="Layer, counted from 1.")] = 1,
+    head: Annotated[int, typer.Option("--head", metavar="N", min=1, help="Head, counted from 1.")] = 1,
+    kind: Annotated[
+        Literal["encoder", "decoder", "cross", "cell"] | None,
+        typer.Option("--kind", help="Kind of attention, or a recurrent cell; by default the first that there is."),
+    ] = None,
+    query: Annotated[
+        int | None,
+        typer.Option("--query", metavar="N", min=1, help="Token whose example is shown (default: the last)."),
+    ] = None,
+    direction: Annotated[
+        Literal["forward", "backward"], typer.Option("--direction", help="Direction in which a cell reads.")
+    ] = "forward",
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="TEXT", help="Trace this translation, not the model's own.")
+    ] = None,
+    components: Annotated[
+        int, typer.Option("--components", metavar="N", min=1, max=10_000, help="Components of a vector to show.")
+    ] = 6,
+    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object with all numbers.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File of a page, ending in .html; or of the JSON."),
+    ] = None,
+) -> None:
+    """Work through what a head of attention computes for a text, with the model's own numbers.
+
+    The products of query and keys, the division, the mask, the softmax and the weighted sum; for a recurrent cell, gate
+    by gate. On the terminal, or with -o page.html on a page of its own.
+    """
+    check_output(output)
+    if output is not None and not as_json and output.suffix != ".html":
+        raise UserError(f"{output}: a page is a file that ends in .html: choose another name, or add --json.")
+    with messages.busy(f"loading {model}"):
+        from heedful.explain.trace.attention import trace_attention
+        from heedful.explain.trace.cells import trace_cell
+        from heedful.explain.trace.page import attention_page, cell_page
+        from heedful.explain.trace.shown import show_attention, show_cell
+        from heedful.tasks.loading import load
+
+        loaded: Any = load(model, "cpu")
+    explain = _explainer(loaded, text, target)
+    chosen = kind or _first_kind(loaded.network)
+    name = Path(model).resolve().name
+    if chosen == "cell":
+        cell = trace_cell(loaded.network, explain, layer - 1, direction)
+        made = json.dumps(cell.to_json(), ensure_ascii=False) if as_json else None
+        page = None if output is None or as_json else cell_page(cell, name, text, components)
+        lines = show_cell(cell, components)
+    else:
+        trace = trace_attention(loaded.network, explain, chosen, layer - 1, head - 1)
+        row = _row(trace, query)
+        made = json.dumps(trace.to_json(), ensure_ascii=False) if as_json else None
+        page = None if output is None or as_json else attention_page(trace, name, text, row, components)
+        lines = show_attention(trace, row, components)
+    write_result((made or page or "\n".join(lines)).rstrip(), output)
+    if page is not None and output is not None:
+        messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+
+
+def _explainer(loaded: Any, text: str, target: str | None) -> "Callable[[], Explanation]":
+    task = loaded.recipe.rules.name
+    if task not in _TEXTS:
+        raise UserError(f"Models of the task `{task}` are not traced: use one of the tasks {', '.join(_TEXTS)}.")
+    if target is not None and task != "translate":
+        raise UserError(f"--target is for translators, but the task of this model is `{task}`: leave it out.")
+    return partial(loaded.explain, text, target) if task == "translate" else partial(loaded.explain, text)
+
+
+def _first_kind(network: Any) -> Any:
+    """Return the first kind of attention with heads that a network has; without any, its cell or its only attention."""
+    from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+    from heedful.nn.recurrent.stack import RecurrentStack
+    from heedful.tasks.shared.explaining.capture import kind_of
+
+    found = [
+        kind_of(name, one) for name, one in network.named_modules() if isinstance(one, SelfAttention | CrossAttention)
+    ]
+    first = next((kind for kind in _HEADS if kind in found), None)
+    if first is None and any(isinstance(one, RecurrentStack) for one in network.modules()):
+        return "cell"
+    if first is None:
+        raise UserError("This model has neither heads of attention nor recurrent cells: there is nothing to trace.")
+    return first
+
+
+def _row(trace: "AttentionTrace", query: int | None) -> int:
+    count = len(trace.queries)
+    if query is not None and query > count:
+        raise UserError(
+            f"There is no token {query}: `{trace.kind}` has {count} queries here, from `{trace.queries[0]}` on."
+        )
+    return count - 1 if query is None else query - 1

@@ -1,0 +1,138 @@
+"""One recurrent cell, gate by gate and word by word, with the numbers of the model."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.errors import UserError, counted
+from heedful.nn.recurrent.cells import Cell, CellState, GRUCell, LSTMCell
+from heedful.nn.recurrent.paper_gru import PaperGRUCell
+from heedful.nn.recurrent.stack import RecurrentStack
+from heedful.tasks.shared.explaining.explanation import Array, Explanation
+
+Gates = dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class CellTrace:
+    """What a cell computes at each word, in the order in which it reads them; the layer is counted from 0."""
+
+    cell: str
+    layer: int
+    direction: str
+    words: tuple[str, ...]
+    parts: dict[str, Array]  # gates and states by name: word x component
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as lists."""
+        return {
+            "kind": "cell",
+            "cell": self.cell,
+            "layer": self.layer + 1,
+            "direction": self.direction,
+            "words": self.words,
+            "parts": {name: values.tolist() for name, values in self.parts.items()},
+        }
+
+
+def trace_cell(
+    network: nn.Module, explain: Callable[[], Explanation], layer: int, direction: str = "forward"
+) -> CellTrace:
+    """Trace the cell of a layer while `explain` runs the network on a text; of several stacks, the first that runs."""
+    stacks = [one for one in network.modules() if isinstance(one, RecurrentStack)]
+    if not stacks:
+        raise UserError("This model has no recurrent cell: trace one of its heads instead, such as --kind encoder.")
+    calls: list[tuple[RecurrentStack, Any]] = []
+    hooks = [one.register_forward_hook(lambda module, inputs, output: calls.append((module, inputs))) for one in stacks]
+    try:
+        found = explain()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    stack = next(module for module, _ in calls)
+    x_NI, layout, *initial = [inputs for module, inputs in calls if module is stack][-1]
+    _check(stack, layer, direction)
+    length = int(layout.lengths[0])
+    with torch.no_grad():
+        x_TI = x_NI[:length].float()
+        state = initial[0] if initial and initial[0] is not None else stack.start(1, x_TI)
+        steps = list(_layer_steps(stack, x_TI, state, layer, direction == "backward"))
+    turned = any(
+        getattr(module, "reverse", False) and getattr(module, "stack", None) is stack for module in network.modules()
+    )
+    pieces = found.sequences["source" if "source" in found.sequences else "text"].pieces[:length]
+    order = pieces[::-1] if turned != (direction == "backward") else pieces
+    parts = {name: torch.cat([step[name] for step in steps]).numpy() for name in steps[0]}
+    return CellTrace(stack.kind.removeprefix("rnn_"), layer, direction, tuple(order), parts)
+
+
+def _check(stack: RecurrentStack, layer: int, direction: str) -> None:
+    if not 0 <= layer < len(stack.layers):
+        raise UserError(
+            f"There is no layer {layer + 1}: the recurrent network has {counted(len(stack.layers), 'layer')}."
+        )
+    if direction == "backward" and stack.directions == 1:
+        raise UserError("This network reads in one direction: leave out --direction backward.")
+
+
+def _layer_steps(stack: RecurrentStack, x_TI: Tensor, state: Any, layer: int, backward: bool) -> Iterator[Gates]:
+    """Yield what a layer's cell computes at each step, after running the layers below it."""
+    y_TO = x_TI
+    for number, cells in enumerate(stack.cells(1, x_TI).layers[: layer + 1]):
+        outputs = []
+        for direction, cell in enumerate(cells):
+            first = number * stack.directions + direction
+            own = tuple(part[first, :1, : stack.widths[number]].float() for part in state.parts)
+            steps = list(_steps(cell, y_TO.flip(0) if direction else y_TO, own))
+            if number == layer and bool(direction) == backward:
+                yield from (gates for gates, _ in steps)
+            read = torch.cat([h for _, h in steps])
+            outputs.append(read.flip(0) if direction else read)
+        y_TO = torch.cat(outputs, dim=1)
+
+
+def _steps(cell: Cell, x_TI: Tensor, state: CellState) -> Iterator[tuple[Gates, Tensor]]:
+    for x_1I in x_TI.split(1):
+        x_1G, fed_back = cell.project(x_1I), cell.recurrent_input(state, None)
+        sum_1G = torch.addmm(cell.addend(x_1G), fed_back, cell.weight_h.t())
+        after = cell.advance(x_1G, sum_1G, state, fed_back)
+        yield _gates(cell, x_1G, sum_1G, state) | _states(state, after), after[0]
+        state = after
+
+
+def _states(before: CellState, after: CellState) -> Gates:
+    names = ("h", "c")[: len(before)]
+    old = {f"{name}(t-1)": part for name, part in zip(names, before, strict=True)}
+    return old | {f"{name}(t)": part for name, part in reversed(list(zip(names, after, strict=True)))}
+
+
+def _gates(cell: Cell, x_1G: Tensor, sum_1G: Tensor, state: CellState) -> Gates:
+    """Return the gates and the candidate of a step, by the equations of the cell's class."""
+    match cell:
+        case LSTMCell():
+            write, forget, candidate, read = sum_1G.chunk(4, dim=1)
+            return {
+                "I = sigmoid": write.sigmoid(),
+                "F = sigmoid": forget.sigmoid(),
+                "O = sigmoid": read.sigmoid(),
+                "candidate = tanh": candidate.tanh(),
+            }
+        case GRUCell():
+            x_r, x_z, x_n = x_1G.chunk(3, dim=1)
+            u_r, u_z, u_n = sum_1G.chunk(3, dim=1)
+            reset = (x_r + u_r).sigmoid()
+            return {
+                "R = sigmoid": reset,
+                "Z = sigmoid": (x_z + u_z).sigmoid(),
+                "candidate = tanh": (x_n + reset * u_n).tanh(),
+            }
+        case PaperGRUCell():
+            reset, update = sum_1G.sigmoid().chunk(2, dim=1)
+            new = x_1G[:, len(cell.weight_h) :] + F.linear(reset * state[0], cell.weight_n)
+            return {"R = sigmoid": reset, "Z = sigmoid": update, "candidate = tanh": new.tanh()}
+        case _:
+            return {"W x + U h + b": sum_1G}

@@ -1,0 +1,78 @@
+"""Traces as a page: every step as a heat map, and the worked example of every query as a table."""
+
+from typing import Final
+
+import numpy as np
+
+from heedful.explain.trace.attention import AttentionTrace
+from heedful.explain.trace.cells import CellTrace
+from heedful.explain.trace.shown import greatest, show_number, show_vector
+from heedful.pages.charts.drawing import escape
+from heedful.pages.charts.heat_maps import heat_map
+from heedful.pages.static import static_page
+
+_STYLE: Final = """
+table { border-collapse: collapse; font-size: .875rem; margin: .6rem 0 1rem; }
+th, td { text-align: right; padding: .2rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+th { color: var(--faint); font-weight: 500; }
+details { margin: .4rem 0; } summary { cursor: pointer; } .wide { overflow-x: auto; }
+code { font-size: .875rem; }
+"""
+
+
+def attention_page(trace: AttentionTrace, model: str, text: str, query: int, components: int) -> str:
+    """Return the page of a head; the example of one query is open."""
+    place = f"{trace.kind}, layer {trace.layer + 1}, head {trace.head + 1}"
+    parts = []
+    for number, step in enumerate(trace.steps, start=1):
+        values = np.where(np.isfinite(step.values), step.values, np.nan)
+        drawn = heat_map(values, title=step.name, row_names=trace.queries, column_names=trace.keys)
+        parts.append(_section(f"{number}. {step.name}", step.meaning, f'<div class="wide">{drawn}</div>'))
+    tables = "".join(_query_table(trace, row, row == query, components) for row in range(len(trace.queries)))
+    note = "One table per query: each key with every step, and the sum of weights times values."
+    parts.append(_section(f"{len(trace.steps) + 1}. sum of weights times v", note, tables))
+    return static_page(
+        f"Attention, step by step: {place}", f"{model}: `{text}`", "".join(parts), "Heedful trace", _STYLE
+    )
+
+
+def cell_page(trace: CellTrace, model: str, text: str, components: int) -> str:
+    """Return the page of a cell: each gate and state over all words, and the numbers of each word."""
+    parts = []
+    for number, (name, values) in enumerate(trace.parts.items(), start=1):
+        drawn = heat_map(values, title=name, x_label="component", row_names=trace.words)
+        parts.append(_section(f"{number}. {name}", "Words from top to bottom, components from left to right.", drawn))
+    rows = []
+    for place, word in enumerate(trace.words):
+        lines = "".join(
+            f"<tr><td>{escape(name)}</td><td>{show_vector(values[place], components)}</td></tr>"
+            for name, values in trace.parts.items()
+        )
+        table = f"<div class='wide'><table>{lines}</table></div>"
+        rows.append(f"<details><summary>{place + 1}. {escape(word)}</summary>{table}</details>")
+    parts.append(_section("Word by word", f"The first {components} components.", "".join(rows)))
+    title = f"A {trace.cell} cell, gate by gate: layer {trace.layer + 1}, {trace.direction}"
+    return static_page(title, f"{model}: `{text}`", "".join(parts), "Heedful trace", _STYLE)
+
+
+def _section(title: str, note: str, content: str) -> str:
+    return f'<section><h2>{escape(title)}</h2><p class="note">{escape(note)}</p>{content}</section>'
+
+
+def _query_table(trace: AttentionTrace, query: int, is_open: bool, components: int) -> str:
+    heads = "".join(f"<th>{escape(name)}</th>" for name in ("key", *(step.name for step in trace.steps), "v"))
+    rows = []
+    for row, key in enumerate(trace.keys):
+        numbers = [show_number(float(step.values[query, row])) for step in trace.steps]
+        cells = "".join(
+            f"<td>{cell}</td>" for cell in (escape(key), *numbers, show_vector(trace.v[row], min(components, 4)))
+        )
+        rows.append(f"<tr>{cells}</tr>")
+    name, most = escape(trace.queries[query]), escape(greatest(trace, query))
+    return (
+        f"<details{' open' if is_open else ''}><summary>{query + 1}. {name}: most weight on {most}</summary>"
+        f"<p><code>q = {show_vector(trace.q[query], components)}</code></p>"
+        f'<div class="wide"><table><tr>{heads}</tr>{"".join(rows)}</table></div>'
+        f"<p><code>sum = {show_vector(trace.output[query], components)}</code></p></details>"
+    )
