@@ -12,9 +12,11 @@ from PIL import Image
 from heedful.errors import UserError
 from heedful.explain.beam_tree import beam_svg
 from heedful.explain.parse_tree import parse_svg
+from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.html import write_page
 from heedful.pages.packing import pack
 from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.gates import GateValues
 from heedful.trees import read_tree
 
 _TITLES: Final = {
@@ -29,11 +31,13 @@ _TITLES: Final = {
     "caption": "How a picture was described",
     "answer_pictures": "How a question about a picture was answered",
 }
+_MOST_UNITS: Final = 64  # of a layer whose gates are drawn
+_MOST_STACKS: Final = 24  # layers and directions whose gates are drawn
 _MOST: Final = 40_000_000  # weights of a page: more would be hundreds of megabytes
 
 
-def explorer_page(explanations: Sequence[Explanation], model: str) -> str:
-    """Return the page of some explanations of a model, which has this name."""
+def explorer_page(explanations: Sequence[Explanation], model: str, gates: bool = True) -> str:
+    """Return the page of some explanations of a model, which has this name; with `gates`, those of recurrent ones."""
     weights = sum(one.weights.size for found in explanations for one in found.attentions)
     if weights > _MOST:
         raise UserError(
@@ -44,10 +48,10 @@ def explorer_page(explanations: Sequence[Explanation], model: str) -> str:
         f"{model}: {first.family}, task {first.task}. Point at words, choose layers and heads, download every picture."
     )
     title = _TITLES.get(first.task, "What a model attended to")
-    return write_page(title, lead, "explorer.js", {"items": [_item(one) for one in explanations]})
+    return write_page(title, lead, "explorer.js", {"items": [_item(one, gates) for one in explanations]})
 
 
-def _item(found: Explanation) -> dict[str, Any]:
+def _item(found: Explanation, gates: bool) -> dict[str, Any]:
     """Return an explanation for `explorer.js`: as its JSON, with packed weights."""
     described = found.to_json(weights=False)
     for one, written in zip(found.attentions, described["attentions"], strict=True):
@@ -56,7 +60,28 @@ def _item(found: Explanation) -> dict[str, Any]:
         described["picture"]["png"] = f"data:image/png;base64,{base64.b64encode(_png(found.picture.pixels)).decode()}"
     if found.before is not None:
         described["before"]["classes"] = dict(found.before.classes)
-    return described | {"drawings": [*_drawings(found)]}
+    return described | {"drawings": [*_drawings(found)], "gates": [*_gates(found)] if gates else []}
+
+
+def _gates(found: Explanation) -> Iterator[dict[str, Any]]:
+    """Yield the heat maps of each recurrent layer and direction: units from the top, tokens from the left."""
+    for one in found.gates[:_MOST_STACKS]:
+        pieces = found.sequences[one.steps].pieces
+        maps = {}
+        for gate, values in one.values.items():
+            units = np.unique(
+                np.linspace(0, values.shape[1] - 1, min(values.shape[1], _MOST_UNITS)).round().astype(int)
+            )
+            shown = "units" if len(units) == values.shape[1] else f"{len(units)} of {values.shape[1]:,} units"
+            title = f"{gate} of the {one.kind}: {_stack_name(one)}"
+            maps[gate] = heat_map(values[:, units].T, title=title, y_label=shown, column_names=pieces)
+        yield {"name": _stack_name(one), "maps": maps}
+
+
+def _stack_name(one: GateValues) -> str:
+    part = one.stack.removeprefix("pooled.").split(".")[0]
+    level = next((f", {level}" for level in ("words", "sentences") if level in one.stack.split(".")), "")
+    return f"{part}{level}, layer {one.layer + 1}, {one.direction}"
 
 
 def _drawings(found: Explanation) -> Iterator[dict[str, str]]:

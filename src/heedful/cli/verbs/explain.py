@@ -65,6 +65,14 @@ def command(
     search: Annotated[
         bool, typer.Option("--search/--no-search", help="Also show the beam search as a tree, where there is one.")
     ] = True,
+    gates: Annotated[
+        bool | None,
+        typer.Option(
+            "--gates/--no-gates",
+            help="Gates of recurrent models (default: on the page, but not in --json).",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per text instead of a page: all weights, exactly.")
     ] = False,
@@ -122,13 +130,16 @@ def command(
     if as_json:
         with line_writer(output) as write:
             for one in found:
-                write(json.dumps(one.to_json(), ensure_ascii=False))
+                write(json.dumps(one.to_json(gates=bool(gates)), ensure_ascii=False))
         return
     from heedful.explain.page import explorer_page
     from heedful.explain.pictures import attention_svg
 
     write_result(
-        (explorer_page(found, Path(model).resolve().name) if page else attention_svg(found[0])).rstrip(), output
+        (
+            explorer_page(found, Path(model).resolve().name, gates is not False) if page else attention_svg(found[0])
+        ).rstrip(),
+        output,
     )
     if output is not None and output != Path("-"):
         size = output.stat().st_size

@@ -2,7 +2,7 @@
 
 import { AttentionView } from "./attention.js";
 import { onTheme } from "./colours.js";
-import { bars, element, percent, saveButton, shortened } from "./elements.js";
+import { bars, choices, element, percent, saveButton, shortened } from "./elements.js";
 import { drawHeatmap, heatmapSvg, layOut } from "./heatmap.js";
 import { documentView } from "./document.js";
 import { linksSvg, liven } from "./links.js";
@@ -34,6 +34,7 @@ async function show(index) {
   else if (item.alignment) main.append(alignmentPart(item));
   if (item.predictions.length) main.append(predictionPart(item));
   drawn(true);
+  if (item.gates.length) main.append(gatesPart(item.gates));
   if (item.attentions.length) {
     item.loaded ??= item.attentions.map((one) => new Attention(one, item.sequences));
     const view = (explorer.view = new AttentionView(item.loaded, (text) => { spoken.textContent = text; }, item.picture));
@@ -87,6 +88,25 @@ function drawingPart({ name, title, note, svg }) {
   return element("section", { "aria-labelledby": `${name}-title` },
     element("div", { class: "head" }, element("h2", { id: `${name}-title` }, title), saveButton(name, () => svg)),
     element("p", { class: "note" }, note), holder);
+}
+
+/** Gates and states of recurrent layers over time: one heat map at a time. */
+function gatesPart(stacks) {
+  const holder = element("div", { class: "scroll drawing", id: "gates" }), chosen = { stack: 0, gate: Object.keys(stacks[0].maps)[0] };
+  const controls = element("div", { class: "controls" });
+  const draw = (change) => {
+    Object.assign(chosen, change);
+    const { maps } = stacks[chosen.stack];
+    if (!(chosen.gate in maps)) chosen.gate = Object.keys(maps)[0];
+    holder.innerHTML = maps[chosen.gate];
+  };
+  controls.append(
+    choices("Layer", "stack", stacks.map(({ name }, index) => [index, name]), 0, (stack) => draw({ stack })),
+    choices("Gate or state", "gate", Object.keys(stacks[0].maps).map((gate) => [gate, gate]), chosen.gate, (gate) => draw({ gate })));
+  draw({});
+  return element("section", { "aria-labelledby": "gates-title" },
+    element("div", { class: "head" }, element("h2", { id: "gates-title" }, "Gates over time"), saveButton("gates", () => stacks[chosen.stack].maps[chosen.gate])),
+    element("p", { class: "note" }, "A column per token, a row per unit. Gates are from 0, closed, to 1, open; candidates and states have a sign."), controls, holder);
 }
 
 /** Before the attention of a hierarchical model: its sentences, and the words of each, by their weights. */

@@ -189,8 +189,17 @@ class TextClassifier(Embeds[Classifier]):
         named = name_inputs(self.vocabularies["text"], batch.text)
         sequences = only_used(named | {"output": TokenSequence.named([self.labels[best]])}, attentions)
         recipe, output = self.recipe, ", ".join(found.labels)
+        gates = captured.explain_gates(named)
+        gates_along = {one.steps for one in gates}
         return Explanation(
-            recipe.rules.name, recipe.model.family, text, output, sequences, attentions, classes=found.probabilities
+            recipe.rules.name,
+            recipe.model.family,
+            text,
+            output,
+            sequences | {name: named[name] for name in gates_along},
+            attentions,
+            classes=found.probabilities,
+            gates=gates,
         )
 
     def formed(self, text: Text) -> Text:

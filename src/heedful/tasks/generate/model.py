@@ -219,6 +219,7 @@ class TextGenerator(Embeds[LanguageModel]):
             found.attentions,
             "output",
             found.predictions,
+            gates=found.gates,
         )
 
     # --- prompts ------------------------------------------------------------------------------------------------------

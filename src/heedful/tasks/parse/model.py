@@ -179,6 +179,7 @@ class Parser(LoadedModel[EncoderDecoder]):
             "output",
             read.predictions,
             alignment=read.alignment,
+            gates=read.gates,
             tree="" if tree is None else str(tree),
             search=nodes,
         )

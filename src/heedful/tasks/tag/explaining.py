@@ -53,6 +53,7 @@ def explain_tags(
         attentions,
         "words",
         tuple(predictions),
+        gates=captured.explain_gates({"text": text}),
     )
 
 

@@ -127,4 +127,5 @@ def explain_found(
         "output",
         read.predictions,
         alignment=read.alignment,
+        gates=read.gates,
     )

@@ -190,6 +190,7 @@ class Captioner(LoadedModel[PictureCaptioner]):
             "output",
             found.predictions,
             alignment=found.alignment,
+            gates=found.gates,
             picture=explained,
         )
 

@@ -6,7 +6,7 @@ hooks: networks run as they always do.
 Shape letters of this file: Q  queries    S  sentences
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -21,7 +21,8 @@ from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.layers.pooling import FirstPool, LastPool, MeanPool, Pool
 from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
 from heedful.packed import Layout
-from heedful.tasks.shared.explaining.explanation import Array, AttentionKind, AttentionWeights
+from heedful.tasks.shared.explaining.explanation import Array, AttentionKind, AttentionWeights, TokenSequence
+from heedful.tasks.shared.explaining.gates import GateRecord, GateValues, record_gates
 
 _BLIND: Final = (FirstPool, LastPool, MeanPool)  # their weights do not depend on what a text says
 
@@ -32,6 +33,7 @@ class Capture:
     def __init__(self) -> None:
         self._layers: dict[AttentionKind, list[list[Tensor]]] = {}
         self._stepping: dict[int, list[Tensor]] = {}
+        self.gates = GateRecord()
 
     @property
     def kinds(self) -> list[AttentionKind]:
@@ -47,6 +49,10 @@ class Capture:
     def explain(self, kind: AttentionKind, queries: str, keys: str) -> list[AttentionWeights]:
         """Return the weights of one kind with the names of its sequences; none if the network has none of that kind."""
         return [AttentionWeights(kind, self.weights(kind), queries, keys)] if kind in self._layers else []
+
+    def explain_gates(self, sequences: Mapping[str, TokenSequence]) -> tuple[GateValues, ...]:
+        """Return the gates of recurrent stacks along these sequences."""
+        return self.gates.explain({name: len(sequence) for name, sequence in sequences.items()})
 
     def add_layer(self, kind: AttentionKind, weights_HNM: Tensor) -> None:
         """Add the weights of one call, which is one layer."""
@@ -88,7 +94,7 @@ def capture_weights(network: nn.Module) -> Iterator[Capture]:
         if _shows(name, module)
     ]
     try:
-        with by_equation(network):
+        with by_equation(network), record_gates(network) as found.gates:
             yield found
     finally:
         for hook in hooks:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.errors import UserError
+from heedful.tasks.shared.explaining.gates import GateValues
 from heedful.tasks.shared.explaining.pictures import ExplainedPicture
 
 Array = NDArray[np.float32]
@@ -157,6 +158,7 @@ class Explanation:
     alignment: Array | None = None  # output token x source token, as `translate --alignments` sees it
     change: str = ""  # what was changed in the model or in the text, in words
     question: str = ""  # that the text or the picture answers
+    gates: tuple[GateValues, ...] = ()  # gates and states of recurrent stacks
     search: tuple[SearchNode, ...] = ()  # the life of the beam that found the output, if it was asked for
     before: "Explanation | None" = None  # the explanation without the change
     tree: str = ""  # the parse of the text, with brackets
@@ -176,8 +178,11 @@ class Explanation:
             raise UserError("This model does not attend to a source: it has no alignment.")
         return tuple((int(source), output) for output, source in enumerate(self.alignment.argmax(axis=1)))
 
-    def to_json(self, weights: bool = True) -> dict[str, Any]:
-        """Return everything, or everything but the weights, as numbers, texts, lists and dictionaries, for JSON."""
+    def to_json(self, weights: bool = True, gates: bool = False) -> dict[str, Any]:
+        """Return everything, or everything but the weights, as numbers, texts, lists and dictionaries, for JSON.
+
+        Gates, which are many, are there on request.
+        """
         return {
             "task": self.task,
             "family": self.family,
@@ -212,6 +217,18 @@ class Explanation:
             "alignment": None if self.alignment is None else self.alignment.tolist(),
             "change": self.change,
             "before": None if self.before is None else {"text": self.before.text, "output": self.before.output},
+            "gates": [
+                {
+                    "stack": one.stack,
+                    "kind": one.kind,
+                    "layer": one.layer,
+                    "direction": one.direction,
+                    "steps": one.steps,
+                    "axes": ["step", "unit"],
+                    "values": {name: values.tolist() for name, values in one.values.items()},
+                }
+                for one in (self.gates if gates else ())
+            ],
             "search": [asdict(node) for node in self.search],
             "tree": self.tree,
             "picture": None if self.picture is None else self.picture.to_json(),

@@ -22,6 +22,7 @@ from heedful.tasks.shared.explaining.explanation import (
     TokenPrediction,
     TokenSequence,
 )
+from heedful.tasks.shared.explaining.gates import GateValues
 from heedful.tasks.shared.explaining.gradients import explain_by_gradients
 from heedful.tasks.shared.explaining.predictions import explain_tokens
 
@@ -34,6 +35,7 @@ class GeneratedText:
     attentions: tuple[AttentionWeights, ...]
     predictions: tuple[TokenPrediction, ...]
     alignment: Array | None = None
+    gates: tuple[GateValues, ...] = ()
 
 
 @torch.no_grad()
@@ -92,7 +94,8 @@ def explain_target(
             return _decode(network, encode(), inputs)
 
         attentions += (*explain_by_gradients(network, scores, written[1:], "output", keys),)
-    return GeneratedText(sequences, attentions, explain_tokens(logits, written[1:], tokenizer, top), alignment)
+    tokens = explain_tokens(logits, written[1:], tokenizer, top)
+    return GeneratedText(sequences, attentions, tokens, alignment, captured.explain_gates(sequences))
 
 
 @torch.no_grad()
@@ -113,7 +116,10 @@ def explain_running_text(
         attentions += explain_by_gradients(
             network, lambda: network(Packed.of([list(tokens[:-1])]).to(device)), tokens[1:], "output", "text"
         )
-    return GeneratedText(sequences, tuple(attentions), explain_tokens(logits, tokens[1:], tokenizer, top))
+    predictions = explain_tokens(logits, tokens[1:], tokenizer, top)
+    return GeneratedText(
+        sequences, tuple(attentions), predictions, gates=captured.explain_gates({"text": sequences["text"]})
+    )
 
 
 def _decode(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Tensor:

@@ -1,0 +1,151 @@
+"""Gates and states of recurrent networks over time, recorded while a network runs.
+
+Inside a recording, stacks take their steps by their own cells, which compute what torch's functions do, and every step
+leaves its gates. Without a recording, nothing is different.
+
+Shape letters of this file: T  steps    G  width of all gates
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from heedful.nn.recurrent.cells import Cell, CellState, GRUCell, LSTMCell, StackedCells
+from heedful.nn.recurrent.paper_gru import PaperGRUCell
+from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
+
+_DIRECTIONS: Final = ("forward", "backward")
+
+
+@dataclass(frozen=True, eq=False)
+class GateValues:
+    """The gates and states of one layer in one direction, for each token of a sequence."""
+
+    stack: str  # name of the stack in the network, such as `encoder.stack`
+    kind: str  # `lstm`, `gru`, `gru_paper`, `rnn_tanh` or `rnn_relu`
+    layer: int  # counted from 0
+    direction: str  # `forward` or `backward`
+    steps: str  # name of the sequence
+    values: Mapping[str, NDArray[np.float32]]  # by gate, and `hidden` and `cell`: step x unit
+
+
+class GateRecord:
+    """What the cells of all stacks of a network left."""
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[str, int, int], list[dict[str, Tensor]]] = {}
+        self._whole: dict[tuple[str, int, int], dict[str, Tensor]] = {}
+        self._stacks: dict[str, tuple[RecurrentStack, bool]] = {}
+
+    def explain(self, lengths: Mapping[str, int]) -> tuple[GateValues, ...]:
+        """Return all gates; `lengths` are those of the sequences, of which a stack's is the first that fits.
+
+        A decoder steps along what it reads, `target`. Stacks along nothing that has a name, such as letters, are left
+        out.
+        """
+        found = []
+        for key, own in {**self._whole, **{key: _join(steps) for key, steps in self._steps.items()}}.items():
+            name, layer, direction = key
+            stack, turned = self._stacks[name]
+            count = len(next(iter(own.values())))
+            steps = next((one for one in _order(name, lengths) if lengths[one] == count), None)
+            if steps is None:
+                continue
+            values = {gate: (value.flip(0) if turned else value).cpu().numpy() for gate, value in own.items()}
+            found.append(GateValues(name, stack.kind, layer, _DIRECTIONS[direction], steps, values))
+        return tuple(found)
+
+    @contextmanager
+    def recording(self, name: str, stack: RecurrentStack, turned: bool) -> Iterator[None]:
+        """Let a stack record inside the block; `turned` if it reads texts from their ends."""
+        self._stacks[name] = (stack, turned)
+        make, watch = stack.cells, stack.watch
+
+        def cells(rows: int, like: Tensor) -> StackedCells:
+            made = make(rows, like)
+            for layer, directions in enumerate(made.layers):
+                for direction, cell in enumerate(directions):
+                    steps = self._steps.setdefault((name, layer, direction), [])
+                    object.__setattr__(cell, "advance", _recorded(cell, steps))
+            return made
+
+        def gather(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+            time = TimeMajor.of(inputs[1])
+            for key in [key for key in self._steps if key[0] == name]:
+                steps = self._steps.pop(key)
+                in_time = _join(steps[::-1] if key[2] else steps)
+                self._whole[key] = {gate: value[time.places] for gate, value in in_time.items()}
+
+        hook = stack.register_forward_hook(gather)
+        stack.cells = cells  # type: ignore[method-assign]
+        stack.watch = lambda layer, direction: None  # so that steps are taken one by one
+        try:
+            yield
+        finally:
+            hook.remove()
+            del stack.cells
+            stack.watch = watch
+
+
+@contextmanager
+def record_gates(network: nn.Module) -> Iterator[GateRecord]:
+    """Record the gates of all recurrent stacks of a network inside the block."""
+    record = GateRecord()
+    turned = {id(module.stack) for module in network.modules() if getattr(module, "reverse", False)}
+    with ExitStack() as open_ones:
+        for name, module in network.named_modules():
+            if isinstance(module, RecurrentStack):
+                open_ones.enter_context(record.recording(name, module, id(module) in turned))
+        yield record
+
+
+def _recorded(cell: Cell, steps: list[dict[str, Tensor]]) -> Any:
+    """Return the step of a cell, which also leaves its gates and its new state."""
+    advance = cell.advance
+
+    def step(x_RG: Tensor, sum_RG: Tensor, state: CellState, fed_back_RE: Tensor) -> CellState:
+        new = advance(x_RG, sum_RG, state, fed_back_RE)
+        names = ("hidden", "cell")[: len(new)]
+        gates = gates_of(cell, x_RG, sum_RG, fed_back_RE)
+        steps.append({name: one.detach().float() for name, one in (*gates.items(), *zip(names, new, strict=True))})
+        return new
+
+    return step
+
+
+def gates_of(cell: Cell, x_RG: Tensor, sum_RG: Tensor, fed_back_RE: Tensor) -> dict[str, Tensor]:
+    """Return the gates of a step by the equations of its cell; those without gates have none."""
+    match cell:
+        case LSTMCell():
+            i, f, candidate, o = sum_RG.chunk(4, dim=1)
+            return {"input": i.sigmoid(), "forget": f.sigmoid(), "candidate": candidate.tanh(), "output": o.sigmoid()}
+        case GRUCell():
+            (r, z, n), (ur, uz, un) = x_RG.chunk(3, dim=1), sum_RG.chunk(3, dim=1)
+            reset = (r + ur).sigmoid()
+            return {"reset": reset, "update": (z + uz).sigmoid(), "candidate": (n + reset * un).tanh()}
+        case PaperGRUCell():
+            reset, update = sum_RG.sigmoid().chunk(2, dim=1)
+            candidate = x_RG[:, sum_RG.shape[1] :] + nn.functional.linear(reset * fed_back_RE, cell.weight_n)
+            return {"reset": reset, "update": update, "candidate": candidate.tanh()}
+        case _:
+            return {}
+
+
+def _join(steps: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    return (
+        {gate: torch.cat([step[gate] for step in steps]) for gate in steps[0]}
+        if steps
+        else {"hidden": torch.empty(0, 0)}
+    )
+
+
+def _order(name: str, lengths: Mapping[str, int]) -> list[str]:
+    """Return the names of sequences, those that a stack of this name is likely to step along first."""
+    first = ("target", "text") if name.startswith("decoder") else ("source", "text", "sentences", "patches")
+    return [one for one in first if one in lengths]

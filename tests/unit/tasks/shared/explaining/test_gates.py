@@ -1,0 +1,86 @@
+"""Gates and states of recurrent networks against torch's own layers, and against the equations of a step."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import heedful
+from heedful.nn.recurrent.stack import RecurrentStack
+from heedful.packed import Layout
+from heedful.tasks.shared.explaining.gates import record_gates
+
+BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+
+
+def _naive(layer: nn.RNNBase, x: torch.Tensor, backward: bool) -> dict[str, list[torch.Tensor]]:
+    """All gates of one sentence, step by step, from the weights that torch documents."""
+    w_x, w_h, b_x, b_h = layer.all_weights[int(backward)]
+    h = c = torch.zeros(layer.hidden_size)
+    found: dict[str, list[torch.Tensor]] = {}
+    for token in x.flip(0) if backward else x:
+        from_x, from_h = w_x @ token + b_x, w_h @ h + b_h
+        if isinstance(layer, nn.LSTM):
+            i, f, g, o = (from_x + from_h).chunk(4)
+            step = {"input": i.sigmoid(), "forget": f.sigmoid(), "candidate": g.tanh(), "output": o.sigmoid()}
+            c = step["forget"] * c + step["input"] * step["candidate"]
+            h = step["output"] * c.tanh()
+            step |= {"hidden": h, "cell": c}
+        else:
+            (xr, xz, xn), (hr, hz, hn) = from_x.chunk(3), from_h.chunk(3)
+            step = {"reset": (xr + hr).sigmoid(), "update": (xz + hz).sigmoid()}
+            step["candidate"] = (xn + step["reset"] * hn).tanh()
+            h = step["update"] * h + (1 - step["update"]) * step["candidate"]
+            step["hidden"] = h
+        for name, value in step.items():
+            found.setdefault(name, []).append(value)
+    return {name: values[::-1] if backward else values for name, values in found.items()}
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_gates_are_those_of_the_equations_in_both_directions_and_all_sentences(kind: Any) -> None:
+    torch.manual_seed(0)
+    network = nn.ModuleDict({"stack": RecurrentStack(kind, 3, 4, bidirectional=True)})
+    stack: Any = network["stack"]
+    x, layout = torch.randn(8, 3), Layout.of([3, 5])
+    with torch.no_grad():
+        plain, _ = stack(x, layout)
+        with record_gates(network) as record:
+            recorded, _ = stack(x, layout)
+        gates = record.explain({"text": 8})
+        torch.testing.assert_close(recorded, plain)
+        assert [(one.layer, one.direction, one.steps) for one in gates] == [
+            (0, "forward", "text"),
+            (0, "backward", "text"),
+        ]
+        for one in gates:
+            parts = [_naive(stack.layers[0], part, one.direction == "backward") for part in x.split([3, 5])]
+            assert list(one.values) == list(parts[0])
+            for name, values in one.values.items():
+                expected = torch.stack([*parts[0][name], *parts[1][name]])
+                torch.testing.assert_close(torch.from_numpy(values), expected)
+    assert "cells" not in vars(stack)
+    assert stack.watch is None
+    assert record.explain({"text": 7}) == (), "no sequence is as long"
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), [
+    ("recurrent-bahdanau", "the dog sees.", {("encoder.stack", "source"), ("decoder.wiring.stack", "target")}),
+    ("recurrent-sutskever", "the dog sees.", {("encoder.stack", "source"), ("decoder.wiring.stack", "target")}),
+    ("tagger-recurrent-letters-crf", "the dog sees", {("encoder.stack", "text")}),  # not those of letters
+    ("language-recurrent", "the dog sees", {("decoder.stack", "text")}),
+])  # fmt: skip
+def test_recurrent_models_have_gates_along_what_they_read(name: str, text: str, expected: set[tuple[str, str]]) -> None:
+    model: Any = heedful.load(BUNDLES / name, device="cpu", precision="float32")
+    found = model.explain(text, **({"max_extra": 1} if hasattr(model, "translate") else {}))
+    assert {(one.stack, one.steps) for one in found.gates} == expected
+    for one in found.gates:
+        for gate, values in one.values.items():
+            assert len(values) == len(found.sequences[one.steps])
+            assert (values >= (0 if gate in ("input", "forget", "output", "reset", "update") else -np.inf)).all()
+    first, again = found.to_json(gates=True)["gates"][0], found.gates[0].values["hidden"]
+    assert np.array_equal(np.array(first["values"]["hidden"], np.float32), again)
+    assert found.to_json()["gates"] == []
