@@ -229,6 +229,22 @@ def read_json(path: Path) -> object:
         raise UserError(f"{path} is not JSON ({error}): the file is damaged, restore it from a copy.") from error
 
 
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Read the objects of a log, one per line, as `append_line` writes them; a line that a crash truncated is left out.
+
+    A log that does not exist has no lines.
+    """
+    found = []
+    for line in read_bytes(path).splitlines() if path.exists() else ():
+        try:
+            entry = json.loads(line, parse_constant=lambda name: None)  # NaN and Infinity are not JSON
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict):
+            found.append(entry)
+    return found
+
+
 def sha256_of_file(path: Path) -> str:
     """Hash a file of any size."""
     with machine_faults(path), user_faults(path):

@@ -40,6 +40,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "evaluate": ("heedful.cli.verbs.evaluate", "Evaluate a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
     "compare": ("heedful.cli.verbs.compare", "Compare two translators or language models: scores, significance."),
     "score": ("heedful.cli.verbs.score", "Score given translations or texts: their log probabilities."),
+    "report": ("heedful.cli.verbs.report", "Show how runs went: curves, recipes and scores on one page."),
     "explain": ("heedful.cli.verbs.explain", "Show what a model attends to, on a page of its own."),
     "trace": ("heedful.cli.verbs.trace", "Work through what a head or a recurrent cell computes for a text."),
     "plot": ("heedful.cli.verbs.plot", "Draw positions, schedules, networks and cells as the papers do."),

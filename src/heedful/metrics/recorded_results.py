@@ -66,11 +66,11 @@ def result_file(name: str, folder: Path = RESULTS) -> Path:
 def machine() -> dict[str, str | int]:
     """Describe this machine: CPU, cores, system and GPUs."""
     gpus = torch.cuda.device_count()
-    described: dict[str, str | int] = {"cpu": _cpu(), "cores": os.cpu_count() or 0, "system": platform.platform()}
+    described: dict[str, str | int] = {"cpu": cpu_name(), "cores": os.cpu_count() or 0, "system": platform.platform()}
     return described | ({"gpu": torch.cuda.get_device_name(0), "gpus": gpus} if gpus else {})
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
     """Return the name of the processor, which Linux keeps in /proc/cpuinfo."""
     facts = Path("/proc/cpuinfo")
     lines = facts.read_text().splitlines() if facts.exists() else []

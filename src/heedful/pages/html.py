@@ -12,8 +12,27 @@ _IMPORT: Final = re.compile(r'^import \{(?P<names>[^}]*)\} from "\./(?P<module>\
 _EXPORT: Final = re.compile(r"^export (async function|function|class|const) (\w+)", re.M)
 
 
-def write_page(title: str, lead: str, module: str, data: Any, brand: str = "Heedful explorer") -> str:
-    """Return a page whose main part `module` makes from `data`, which must be what JSON can hold."""
+_FOOTER: Final = "Weights show where a model looked, not why it decided. This file needs no network: keep it, or send it."
+
+
+def write_page(
+    title: str,
+    lead: str,
+    module: str,
+    data: Any,
+    brand: str = "Heedful explorer",
+    *,
+    main: str = "",
+    style: str = "",
+    footer: str = _FOOTER,
+    reload_every: int | None = None,
+) -> str:
+    """Return a page whose main part `module` makes from `data`, which must be what JSON can hold.
+
+    `main` is markup that is there before, and `style` more rules for it. With `reload_every`, a browser loads the page
+    again after this number of seconds.
+    """
+    again = "" if reload_every is None else f'<meta http-equiv="refresh" content="{reload_every}">\n'
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -21,10 +40,10 @@ def write_page(title: str, lead: str, module: str, data: Any, brand: str = "Heed
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="color-scheme" content="light dark">
-<title>{html.escape(title)}</title>
+{again}<title>{html.escape(title)}</title>
 <link rel="icon" href="data:,">
 <style>
-{_asset("style.css")}</style>
+{_asset("style.css")}{style}</style>
 </head>
 <body>
 <header class="page">
@@ -32,8 +51,8 @@ def write_page(title: str, lead: str, module: str, data: Any, brand: str = "Heed
 <h1>{html.escape(title)}</h1>
 <p class="lead">{html.escape(lead)}</p>
 </header>
-<main></main>
-<footer>Weights show where a model looked, not why it decided. This file needs no network: keep it, or send it.</footer>
+<main>{main}</main>
+<footer>{html.escape(footer)}</footer>
 <script type="application/json" id="data">{_embedded(data)}</script>
 <script type="module">
 {join_modules(module)}</script>

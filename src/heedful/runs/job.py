@@ -19,6 +19,7 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
 from heedful.errors import UserError, counted
+from heedful.metrics.recorded_results import cpu_name
 from heedful.models.build.initialization import initialize
 from heedful.models.networks import Network, set_precision
 from heedful.models.own_parts import build_own_or_usual, handed_over
@@ -131,8 +132,12 @@ class Job:
             "device": self.device.type,
             "torch": torch.__version__,
             "order": ORDER,
+            "machine": self._machine(),
             **({} if self.teacher is None else {"teacher": self.teacher.fingerprint}),
         }
+
+    def _machine(self) -> str:
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else cpu_name()
 
     def _count_epochs(self) -> None:
         """Work out how many updates the recipe's epochs are: those of the first epoch, times their number."""

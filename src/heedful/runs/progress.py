@@ -16,11 +16,12 @@ from rich.live import Live
 from rich.text import Text
 
 from heedful.errors import MachineError
-from heedful.files import append_line, read_bytes, tolerate_closed_reader, write_bytes
+from heedful.files import append_line, read_bytes, read_json_lines, tolerate_closed_reader, write_bytes
+from heedful.pages.report.record import INSTRUMENTS as INSTRUMENTS
+from heedful.pages.report.record import METRICS as METRICS
+from heedful.pages.report.tables import duration as duration
 from heedful.training.trainer import StepMetrics
 
-METRICS: Final = "metrics.jsonl"  # in a run's folder
-INSTRUMENTS: Final = "instruments.jsonl"  # where the recipe has `train.instruments`
 _MOST_LINES: Final = 100  # in a notebook: every update sends all of them
 _STAYS_EVERY: Final = 60.0  # seconds between two progress lines that stay on a terminal
 _MUCH_WAITING: Final = 0.05  # share of the time from which waiting for data is worth a word
@@ -169,17 +170,9 @@ def describe(metrics: StepMetrics, tokens: str = "tokens") -> str:
     )
 
 
-def duration(seconds: float) -> str:
-    """Format a duration for people: 45 s, 12 min, 3 h 20 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
 def recorded_metrics(run: Path, part: str) -> list[dict[str, Any]]:
     """Return what a run recorded of a part, "train" or "valid", in order; nothing without a metrics file."""
-    entries = [entry for entry in _recorded(run / METRICS) if entry.get("part") == part]
+    entries = [entry for entry in read_json_lines(run / METRICS) if entry.get("part") == part and "step" in entry]
     return [{name: value for name, value in entry.items() if name != "part"} for entry in entries]
 
 

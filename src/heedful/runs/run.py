@@ -17,6 +17,7 @@ from heedful.models.bundle import Bundle, copy_weights, write_description, write
 from heedful.models.own_parts import handed_over
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
+from heedful.pages.report.live import LiveReport
 from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
@@ -60,6 +61,7 @@ class RunObserver:
         metrics: Metrics | None = None,
     ) -> None:
         self.job, self.run, self.progress, self.stop = job, run, progress, stop
+        self.report = LiveReport(run, progress.say) if job.recipe.train.report else None
         self.callbacks = callbacks or Callbacks()
         self.callbacks.stop = stop.request
         self.baselines: dict[str, float] = {}
@@ -77,11 +79,20 @@ class RunObserver:
             self.validator.metrics = metrics
 
     def to_the_end(self, position: Position) -> None:
-        """Train, and report where the model is."""
+        """Train, and say where the model is; however this ends, the report of the run is its last."""
+        try:
+            self._train(position)
+        except Exception:
+            if self.report:
+                self.report.finish()
+            raise
+
+    def _train(self, position: Position) -> None:
         steps = self.job.recipe.train.steps
         if position.step >= steps:
             self.progress.say(f"{self.run} is already at step {position.step:,} of {steps:,}: nothing to train.")
             self._average(position)  # a run that was killed after its last step has not averaged yet
+            self._finish_report()
             return
         self._remember()
         began = time.perf_counter()
@@ -93,6 +104,7 @@ class RunObserver:
             self.progress.say(
                 f"Stopped by a callback at step {end.step:,} of {steps:,}, checkpoint saved. {how} to continue."
             )
+            self._finish_report()
             return
         self.stop.at_once = f"Stopped after the last step, checkpoint saved. {how} to continue."
         took = duration(time.perf_counter() - began)
@@ -103,6 +115,7 @@ class RunObserver:
         self.progress.say(f"Trained {end.step:,} steps in {took}{early}. {which} is in {best}")
         self._average(end)
         self._tell_if_it_loses(end)
+        self._finish_report()
         command, call = self.job.task.usage(self.job.recipe, self.run)
         following = by_caller(command, f'heedful.load("{self.run}").{call}')
         self.progress.say(f"Next: {following}")
@@ -113,6 +126,10 @@ class RunObserver:
             self.divergence.measured(record)
         for entry in recorded_metrics(self.run, "train"):
             self.divergence.metrics(entry["step"], entry["loss"], entry["gradient_norm"])
+
+    def _finish_report(self) -> None:
+        if self.report and self.report.finish():
+            self.progress.say(f"Its curves are in {self.report.path}")
 
     def _tell_if_it_loses(self, end: Position) -> None:
         """Say that the baseline of the validations is better than the best model, if it is."""
@@ -225,6 +242,8 @@ class RunObserver:
             made = f"{position.step:,} updates, {tokens}, the best model so far"
             self._write_card(self.run, made, scores)
             _discard(self.run / SINGLE)  # an averaged run was continued, and found a better model
+        if self.report:
+            self.report.rewrite()
         self.callbacks.validation(Validation(position.step, scores, best))
 
     def checkpoint(self, position: Position) -> None:

@@ -42,6 +42,7 @@ _FREE_KEYS: Final = (
     "train.instruments",
     "train.checkpoint_every",
     "train.keep_checkpoints",
+    "train.report",
     "train.average",
     "train.validation.patience",
     "decode",

@@ -184,6 +184,8 @@ class Train(Section):
     """Number of updates between checkpoints."""
     keep_checkpoints: PositiveInt = 1
     """Number of last checkpoints to keep, besides those to average."""
+    report: bool = True
+    """Whether the run writes its curves to report.html in its folder, after validations and at its end."""
     average: Average | None = None
     """Checkpoints whose mean becomes the model if it is better than the best single one; by default none."""
     moving_average: Annotated[float, Field(gt=0, lt=1)] | None = None

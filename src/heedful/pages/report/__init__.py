@@ -1,0 +1,1 @@
+"""The report of runs: what their folders record, as one page. It is read and written without torch."""

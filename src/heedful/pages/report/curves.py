@@ -1,0 +1,146 @@
+"""The curves of a report: which values of runs are drawn together, under which names."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from heedful.pages.charts.lines import Series, line_chart
+from heedful.pages.report.record import Entry, RunRecord, run_names, value_of
+
+_WIDTH, _HEIGHT = 460, 290  # of a chart
+_MOST: Final = 1000  # points of a curve: more than its columns of pixels
+_SCORES: Final = {
+    "bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "per": "Phoneme error rate", "wer": "Word error rate",
+}  # fmt: skip
+_LIKELIHOOD: Final = ("loss", "perplexity")
+_BASELINE: Final = "baseline_"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Curves over the steps of training, in one chart."""
+
+    name: str  # an identifier
+    title: str
+    series: Sequence[Series] = field(default_factory=tuple)
+    y_label: str = ""
+    log: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether there is anything to draw."""
+        return any(math.isfinite(value) for one in self.series for value in one.y)
+
+    def svg(self) -> str:
+        """Draw the figure."""
+        return line_chart(
+            self.series, title=self.title, x_label="step", y_label=self.y_label, log_y=self.log,
+            width=_WIDTH, height=_HEIGHT,
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the points as JSON values; a value that is not finite is None."""
+        series = [
+            {"name": one.name, "x": list(one.x), "y": [value if math.isfinite(value) else None for value in one.y]}
+            for one in self.series
+        ]
+        return {"name": self.name, "title": self.title, "series": series}
+
+
+def figures(records: Sequence[RunRecord]) -> list[Figure]:
+    """Return all figures that have values: what the model learns, its scores, and how training went."""
+    found = [*_likelihood(records), *_scores(records), *_training(records)]
+    return [figure for figure in found if figure.shown]
+
+
+def _likelihood(records: Sequence[RunRecord]) -> Iterator[Figure]:
+    """Yield loss and perplexity: of one run in training and validation together, of several runs apart."""
+    validated = {name for record in records for entry in record.valid for name in entry}
+    for key, title in (("loss", "Loss"), ("perplexity", "Perplexity")):
+        if key == "perplexity" and key not in validated:
+            continue  # of classes it is not of interest
+        log = key == "perplexity"
+        if len(records) == 1:
+            both = (_series("training", records[0].train, key), _series("validation", records[0].valid, key))
+            yield Figure(key, title, [one for one in both if one.x], log=log)
+        else:
+            yield Figure(f"training-{key}", f"{title} in training", _of_runs(records, "train", key), log=log)
+            yield Figure(f"validation-{key}", f"{title} in validation", _of_runs(records, "valid", key), log=log)
+
+
+def _scores(records: Sequence[RunRecord]) -> Iterator[Figure]:
+    """Yield a figure for every other metric of the validations, the deciding one first, with its baseline."""
+    metrics = dict.fromkeys(record.metric for record in records)
+    metrics |= dict.fromkeys(name for record in records for entry in record.valid for name in entry)
+    for metric in metrics:
+        if metric in ("step", "part", *_LIKELIHOOD) or metric.startswith(_BASELINE):
+            continue
+        series = _of_runs(records, "valid", metric)
+        baselines = _of_runs(records, "valid", _BASELINE + metric)
+        if len(records) == 1:
+            series = [replace(one, name="model") for one in series] if baselines else series
+        series += [
+            replace(one, name=f"baseline of {one.name}" if len(records) > 1 else "baseline", colour=len(records) + index)
+            for index, one in enumerate(baselines)
+        ]
+        title = _SCORES.get(metric, metric.replace("_", " ").capitalize())
+        yield Figure(f"score-{metric}", f"{title} in validation", series)
+
+
+def _training(records: Sequence[RunRecord]) -> Iterator[Figure]:
+    """Yield how training went: learning rate, gradient, speed, waiting."""
+    tokens = records[0].tokens
+    rows: tuple[tuple[str, str, str, Callable[[float], float]], ...] = (
+        ("learning_rate", "Learning rate", "", _same),
+        ("gradient_norm", "Norm of the gradient", "", _same),
+        ("tokens_per_second", "Speed", f"{tokens} per second", _same),
+        ("data_wait", "Time spent waiting for data", "percent", lambda share: 100 * share),
+    )
+    for key, title, unit, scale in rows:
+        series = _of_runs(records, "train", key, scale)
+        yield Figure(key, title, series, unit, log=key == "gradient_norm" and _spans(series))
+    if any(value_of(entry, "skipped") for record in records for entry in record.train):
+        yield Figure("skipped", "Updates without a finite gradient", _of_runs(records, "train", "skipped"), "updates")
+
+
+def _of_runs(
+    records: Sequence[RunRecord],
+    part: Literal["train", "valid"],
+    key: str,
+    scale: Callable[[float], float] = lambda value: value,
+) -> list[Series]:
+    """Return the curve of each run that has the value, in the colour of the run."""
+    named = zip(run_names(records), records, strict=True)
+    found = [
+        replace(_series(name, record.train if part == "train" else record.valid, key, scale), colour=index)
+        for index, (name, record) in enumerate(named)
+    ]
+    return [one for one in found if one.x]
+
+
+def _same(value: float) -> float:
+    return value
+
+
+def _spans(series: Sequence[Series]) -> bool:
+    """Whether values span so many powers of ten that a linear axis shows the greatest alone."""
+    values = [value for one in series for value in one.y if math.isfinite(value) and value > 0]
+    return bool(values) and max(values) > 100 * min(values)
+
+
+def _series(
+    name: str, entries: Sequence[Entry], key: str, scale: Callable[[float], float] = _same
+) -> Series:
+    """Return a curve over steps; where a value is not finite it has a gap."""
+    points = [(int(entry["step"]), value_of(entry, key)) for entry in entries if key in entry]
+    kept = thin(points)
+    return Series(name, [step for step, _ in kept], [math.nan if y is None else scale(y) for _, y in kept])
+
+
+def thin(points: Sequence[Any], most: int = _MOST) -> list[Any]:
+    """Return at most `most` of the points, at equal distances, the last one included."""
+    if len(points) <= most:
+        return list(points)
+    return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
+

@@ -1,0 +1,77 @@
+"""The page of a report: its sections in order, in one file that reloads itself while a run goes on."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, Final
+
+from heedful.errors import counted
+from heedful.pages.charts.drawing import escape
+from heedful.pages.html import write_page
+from heedful.pages.report.curves import Figure, figures
+from heedful.pages.report.record import RunRecord, run_names
+from heedful.pages.report.tables import facts_table, recipe_section, values_section
+
+PAGE: Final = "report.html"
+_RELOAD: Final = 15  # seconds
+_FOOTER: Final = "Values are those of metrics.jsonl in the folder of each run. This file needs no network: keep it, or send it."
+
+
+def report_page(records: Sequence[RunRecord]) -> str:
+    """Return the report of runs of one task as HTML."""
+    names, drawn = run_names(records), figures(records)
+    going_on = any(record.running for record in records)
+    title = f"Report of {names[0]}" if len(records) == 1 else f"Report of {counted(len(records), 'run')}"
+    sections = [
+        _section("facts", "Run" if len(records) == 1 else "Runs", facts_table(records)),
+        _section("curves", "Curves", _charts(drawn), "Point at a chart, or use the arrow keys, to read its values."),
+        _section("recipe", "Recipe" if len(records) == 1 else "Recipes", recipe_section(records)),
+        _section("values", "Values", values_section(records), "The numbers behind the curves."),
+    ]
+    return write_page(
+        title,
+        _lead(records, going_on),
+        "report.js",
+        {"figures": [figure.to_json() for figure in drawn]},
+        "Heedful report",
+        main="".join(sections),
+        style=_style(),
+        footer=_FOOTER,
+        reload_every=_RELOAD if going_on else None,
+    )
+
+
+def report_data(records: Sequence[RunRecord]) -> dict[str, Any]:
+    """Return everything that runs have recorded, as JSON values."""
+    return {"runs": [record.to_json() for record in records]}
+
+
+def _lead(records: Sequence[RunRecord], going_on: bool) -> str:
+    again = f" This page loads itself again every {_RELOAD} seconds." if going_on else ""
+    if len(records) > 1:
+        return f"{', '.join(run_names(records))}: {records[0].family}, task {records[0].task}.{again}"
+    (record,) = records
+    of = "" if record.steps is None else f" of {record.steps:,}"
+    state = {"running": "Running, at", "finished": "Finished at", "stopped": "Stopped at"}[record.state]
+    best = record.best
+    score = "" if best is None else f", best {record.metric} {best[record.metric]:.4g} at step {best['step']:,}"
+    diverged = " The last loss is not finite: training diverged." if record.diverged else ""
+    return f"{state} step {record.step:,}{of}{score}.{diverged}{again}"
+
+
+def _section(name: str, title: str, content: str, note: str = "") -> str:
+    noted = f'<p class="note">{escape(note)}</p>' if note else ""
+    head = f'<div class="head"><h2 id="{name}-title">{escape(title)}</h2></div>'
+    return f'<section id="{name}" aria-labelledby="{name}-title">{head}{noted}{content}</section>' if content else ""
+
+
+def _charts(drawn: Sequence[Figure]) -> str:
+    shown = "".join(
+        f'<figure id="figure-{escape(figure.name)}">{figure.svg()}'
+        '<div class="tools"><p class="readout" aria-live="polite"></p></div></figure>'
+        for figure in drawn
+    )
+    return f'<div class="charts">{shown}</div>' if shown else ""
+
+
+def _style() -> str:
+    return (files("heedful.pages.report") / "style.css").read_text(encoding="utf-8")

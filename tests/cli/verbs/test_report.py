@@ -1,0 +1,66 @@
+"""`heedful report`: where the page goes, and what is refused."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import run
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two runs of an earlier version: translators."""
+    for name in ("recurrent", "transformer"):
+        shutil.copytree(GOLDEN / name / "run", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_page_of_a_run_is_in_its_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "transformer"]) == 0
+    page = Path("transformer/report.html").read_text()
+    assert "<h1>Report of transformer</h1>" in page
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"heedful: transformer/report.html ({len(page.encode()) / 1000:,.0f} kB): open it in a browser.\n"
+
+
+def test_the_page_of_several_runs_is_where_the_command_runs_or_where_it_says(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "transformer", "recurrent"]) == 0
+    page = Path("report.html").read_text()
+    assert "<h1>Report of 2 runs</h1>" in page
+    assert run(["report", "transformer", "recurrent", "-o", "-"]) == 0
+    assert capsys.readouterr().out.strip() == page.strip()
+    assert not Path("transformer/report.html").exists()
+
+
+def test_json_has_what_the_run_recorded(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "transformer", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    lines = [json.loads(line) for line in Path("transformer/metrics.jsonl").read_text().splitlines()]
+    assert found["train"] == [line for line in lines if line["part"] == "train"]
+    assert found["valid"] == [line for line in lines if line["part"] == "valid"]
+    assert (found["task"], found["state"], found["step"], found["steps"]) == ("translate", "stopped", 10, 20)
+    assert found["recipe"]["model"]["family"] == "transformer"
+
+
+def test_what_is_not_a_run_is_refused_in_one_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "."]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "heedful: error: . holds no config.json: a run is a folder that `heedful train` wrote.\n",
+    )
+    assert run(["report", "transformer", "-o", "none/page.html"]) == 2
+    assert "none/page.html: there is no folder none" in capsys.readouterr().err
+
+
+def test_a_report_does_not_import_torch(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
+    assert run(["report", "transformer"]) == 0
