@@ -12,7 +12,9 @@ _IMPORT: Final = re.compile(r'^import \{(?P<names>[^}]*)\} from "\./(?P<module>\
 _EXPORT: Final = re.compile(r"^export (async function|function|class|const) (\w+)", re.M)
 
 
-_FOOTER: Final = "Weights show where a model looked, not why it decided. This file needs no network: keep it, or send it."
+_FOOTER: Final = (
+    "Weights show where a model looked, not why it decided. This file needs no network: keep it, or send it."
+)
 
 
 def write_page(

@@ -178,13 +178,7 @@ def recorded_metrics(run: Path, part: str) -> list[dict[str, Any]]:
 
 def recorded_instruments(run: Path) -> list[dict[str, Any]]:
     """Return what the instruments of a run recorded, in order; nothing without their file."""
-    return _recorded(run / INSTRUMENTS)
-
-
-def _recorded(file: Path) -> list[dict[str, Any]]:
-    if not file.exists():
-        return []
-    return [json.loads(line) for line in read_bytes(file).splitlines() if _recorded_step(line) < math.inf]
+    return [entry for entry in read_json_lines(run / INSTRUMENTS) if "step" in entry]
 
 
 def _forget_after(metrics: Path, step: int) -> None:

@@ -43,7 +43,9 @@ def test_a_run_writes_its_report_after_validations_and_when_it_ends(
     assert "Finished at step 12 of 12" in whole
     data = re.search(r'id="data">(.*?)</script>', whole, re.S)
     assert data is not None
-    validated = [line for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()) if line["part"] == "valid"]
+    validated = [
+        line for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()) if line["part"] == "valid"
+    ]
     (shown,) = (figure for figure in json.loads(data[1])["figures"] if figure["name"] == "loss")
     assert shown["series"][1]["y"] == [line["loss"] for line in validated]
 

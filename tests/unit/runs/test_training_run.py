@@ -24,7 +24,8 @@ def test_a_run_folder_holds_the_bundle_the_checkpoint_and_the_metrics(make: Make
     with on_command_line():
         run = train(make(), tmp_path / "run", console=console)
     assert {p.name for p in run.iterdir()} >= {
-        "config.json", "tokenizer.json", "model.safetensors", "README.md", "checkpoints", "metrics.jsonl", "report.html",
+        "config.json", "tokenizer.json", "model.safetensors", "README.md", "checkpoints", "metrics.jsonl",
+        "report.html",
     }  # fmt: skip
     entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [(e["step"], e["part"]) for e in entries] == [

@@ -78,7 +78,9 @@ def line_chart(
         inner = f'<svg {place} viewBox="{box}">{inner}</svg>'
     if not any(x.shows(a) and y.shows(b) for one in series for a, b in zip(one.x, one.y, strict=True)):
         inner += label((left + right) / 2, (below + bottom) / 2, "no values", anchor="middle", role="faint")
-    scale = f"{x.low:.17g} {x.high:.17g} {number(left)} {number(right)}{' log' if log_x else ''}"  # for scripts of pages
+    scale = (
+        f"{x.low:.17g} {x.high:.17g} {number(left)} {number(right)}{' log' if log_x else ''}"  # for scripts of pages
+    )
     inner = f'<g class="plot" data-x="{scale}" data-y="{number(below)} {number(bottom)}">{inner}</g>'
     parts = [heading(title), *legend, y_axis(y, left, right, y_label), x_axis(x, bottom, x_label), inner]
     return picture(width, height, title or "Chart", parts, description or _describe(series, x_label, y_label))

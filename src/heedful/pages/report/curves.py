@@ -81,7 +81,9 @@ def _scores(records: Sequence[RunRecord]) -> Iterator[Figure]:
         if len(records) == 1:
             series = [replace(one, name="model") for one in series] if baselines else series
         series += [
-            replace(one, name=f"baseline of {one.name}" if len(records) > 1 else "baseline", colour=len(records) + index)
+            replace(
+                one, name=f"baseline of {one.name}" if len(records) > 1 else "baseline", colour=len(records) + index
+            )
             for index, one in enumerate(baselines)
         ]
         title = _SCORES.get(metric, metric.replace("_", " ").capitalize())
@@ -129,9 +131,7 @@ def _spans(series: Sequence[Series]) -> bool:
     return bool(values) and max(values) > 100 * min(values)
 
 
-def _series(
-    name: str, entries: Sequence[Entry], key: str, scale: Callable[[float], float] = _same
-) -> Series:
+def _series(name: str, entries: Sequence[Entry], key: str, scale: Callable[[float], float] = _same) -> Series:
     """Return a curve over steps; where a value is not finite it has a gap."""
     points = [(int(entry["step"]), value_of(entry, key)) for entry in entries if key in entry]
     kept = thin(points)
@@ -143,4 +143,3 @@ def thin(points: Sequence[Any], most: int = _MOST) -> list[Any]:
     if len(points) <= most:
         return list(points)
     return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
-

@@ -8,17 +8,20 @@ from heedful.errors import counted
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import write_page
 from heedful.pages.report.curves import Figure, figures
+from heedful.pages.report.layers import layer_figures
 from heedful.pages.report.record import RunRecord, run_names
 from heedful.pages.report.tables import facts_table, recipe_section, values_section
 
 PAGE: Final = "report.html"
 _RELOAD: Final = 15  # seconds
-_FOOTER: Final = "Values are those of metrics.jsonl in the folder of each run. This file needs no network: keep it, or send it."
+_FOOTER: Final = (
+    "Values are those of metrics.jsonl in the folder of each run. This file needs no network: keep it, or send it."
+)
 
 
 def report_page(records: Sequence[RunRecord]) -> str:
     """Return the report of runs of one task as HTML."""
-    names, drawn = run_names(records), figures(records)
+    names, drawn = run_names(records), [*figures(records), *layer_figures(records)]
     going_on = any(record.running for record in records)
     title = f"Report of {names[0]}" if len(records) == 1 else f"Report of {counted(len(records), 'run')}"
     sections = [

@@ -229,7 +229,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 def _nothing_recorded(folder: Path, recipe: Mapping[str, Any]) -> str:
     """Return what to say of a folder without metrics."""
     if not (folder / METRICS).exists() and not (folder / "checkpoints").exists():
-        return f"{folder} holds a model but no {METRICS}: only the folder of a run that `heedful train` wrote has a report."
+        return f"{folder} holds a model but no {METRICS}: only a run that `heedful train` wrote has a report."
     train = recipe.get("train")
     every = train.get("log_every") if isinstance(train, dict) else None
     when = f", the first come at step {every:,} (`train.log_every`)" if isinstance(every, int) else ""

@@ -20,11 +20,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "",
     titled = f"<caption>{escape(caption)}</caption>" if caption else ""
     heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>' for first, *cells in rows
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for first, *cells in rows
     )
     kind = ' class="numbers"' if numbers else ""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption or "Table")}"><table{kind}>{titled}'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption or "Table")}">'
+        f"<table{kind}>{titled}"
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -51,7 +53,8 @@ def facts(record: RunRecord) -> dict[str, str]:
         "task": record.task,
         "family": record.family,
         "machine": record.fact("machine"),
-        "device": record.fact("device") + (f", {threads} threads" if threads and record.fact("device") == "cpu" else ""),
+        "device": record.fact("device")
+        + (f", {threads} threads" if threads and record.fact("device") == "cpu" else ""),
         "precision": record.fact("precision"),
         "torch": record.fact("torch"),
         "heedful": str(record.config.get("heedful") or ""),
@@ -91,7 +94,11 @@ def recipe_section(records: Sequence[RunRecord]) -> str:
         rows = differing_keys(records)
         head = ["key", *map(escape, run_names(records))]
         differing = (
-            table(head, [[f"<code>{escape(key)}</code>", *map(escape, values)] for key, *values in rows], "Keys that differ")
+            table(
+                head,
+                [[f"<code>{escape(key)}</code>", *map(escape, values)] for key, *values in rows],
+                "Keys that differ",
+            )
             if rows
             else '<p class="note">All keys have the same values.</p>'
         )

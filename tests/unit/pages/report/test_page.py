@@ -9,6 +9,7 @@ import pytest
 from tests.unit.pages.report.conftest import GOLDEN, WriteRun, logged, validated
 
 from heedful.pages.report.curves import figures, thin
+from heedful.pages.report.layers import layer_figures
 from heedful.pages.report.page import report_page
 from heedful.pages.report.record import read_run, read_runs
 
@@ -45,6 +46,23 @@ def test_a_baseline_is_in_the_chart_of_its_metric(write_run: WriteRun) -> None:
     run = write_run(lines=[validated(10, accuracy=0.5, baseline_accuracy=0.75)], task="classify")
     (drawn,) = figures([read_run(run)])
     assert [(one.name, list(one.y)) for one in drawn.series] == [("model", [0.5]), ("baseline", [0.75])]
+
+
+def test_layers_are_drawn_where_instruments_measured_them(write_run: WriteRun) -> None:
+    run = write_run(lines=[logged(10)])
+    parts = [("encoder.1", 3.0), ("encoder.1", 4.0), ("encoder.2", 2.0)]
+    weights = [{"layer": layer, "gradient": norm, "update": norm, "weight": 10.0} for layer, norm in parts]
+    attention = [{"layer": "encoder.1", "kind": "self", "entropy": [1.0, 2.0]}]
+    (run / "instruments.jsonl").write_text(json.dumps({"step": 5, "weights": weights, "attention": attention}) + "\n")
+    drawn = {figure.name: figure for figure in layer_figures([read_run(run)])}
+    assert {one.name: list(one.y) for one in drawn["layer-gradients"].series} == {
+        "encoder.1": [5.0],
+        "encoder.2": [2.0],
+    }
+    (update, _) = drawn["layer-updates"].series
+    assert list(update.y) == [pytest.approx(5.0 / 200**0.5)]
+    assert [(one.name, list(one.y)) for one in drawn["layer-entropy"].series] == [("encoder.1, self", [1.5])]
+    assert 'id="figure-layer-gradients"' in report_page([read_run(run)])
 
 
 def test_a_long_run_is_drawn_with_fewer_points_from_its_first_to_its_last() -> None:

@@ -17,7 +17,7 @@ from heedful.pages.report.record import read_run, read_runs, run_names
 @pytest.mark.parametrize("task", TASKS)
 def test_runs_of_every_task_have_a_report(write_run: WriteRun, task: str) -> None:
     rules = TASKS[task]
-    metric = next(reversed(rules.metrics))
+    metric = [*rules.metrics][-1]
     run = write_run(
         task=task,
         model={"family": rules.families[0]},
@@ -107,16 +107,20 @@ def test_a_folder_that_is_not_a_run_is_refused(write_run: WriteRun, tmp_path: Pa
 
 def test_a_folder_without_metrics_is_refused(write_run: WriteRun) -> None:
     begun, model = write_run("begun"), write_run("model")
-    with pytest.raises(UserError, match=r"begun has no metrics yet, the first come at step 10 \(`train.log_every`\): try"):
+    with pytest.raises(
+        UserError, match=r"begun has no metrics yet, the first come at step 10 \(`train.log_every`\): try"
+    ):
         read_run(begun)
     (model / "metrics.jsonl").unlink()
-    with pytest.raises(UserError, match=r"model holds a model but no metrics.jsonl: only the folder of a run that"):
+    with pytest.raises(UserError, match=r"model holds a model but no metrics.jsonl: only a run that `heedful train`"):
         read_run(model)
 
 
 def test_runs_of_different_tasks_and_a_run_given_twice_are_refused(write_run: WriteRun) -> None:
     first, other = write_run("first", [logged(10)]), write_run("other", [logged(10)], task="generate")
-    with pytest.raises(UserError, match=r"other is a run of the task `generate`, but .*first of `translate`: their curv"):
+    with pytest.raises(
+        UserError, match=r"other is a run of the task `generate`, but .*first of `translate`: their curv"
+    ):
         read_runs([first, other])
-    with pytest.raises(UserError, match="first is given twice: name each run once."):
+    with pytest.raises(UserError, match=r"first is given twice: name each run once."):
         read_runs([first, first / "../first"])
