@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from heedful.lab.study.figures import alignments, curve_charts, difference_chart, length_chart
+from heedful.lab.study.instrument_figures import instrument_charts
 from heedful.lab.study.tables import cost_table, failures, key_table, score_table
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import static_page
@@ -30,6 +31,7 @@ def study_page(results: Mapping[str, Any]) -> str:
         _section("What failed", failures(results)),
         _section("By length", length_chart(results)),
         _section("One sentence", _sentence(results)),
+        _section("Updates and gradients", _instruments(results)),
         _section("Curves", _curves(results)),
         _section("Costs", _costs(results)),
         _section("Recipes", _recipes(results)),
@@ -75,6 +77,15 @@ def _sentence(results: Mapping[str, Any]) -> str:
     drawn = alignments(results)
     note = f"“{results['study']['sentence']}”, translated by each model of the first seed: rows are what it writes, "
     return _note(note + "columns what it reads; each row shows where it looks.") + drawn if drawn else ""
+
+
+def _instruments(results: Mapping[str, Any]) -> str:
+    drawn = instrument_charts(results)
+    note = (
+        "Measured in the first seed of each cell. Weights that an update left as they were are in no bin. "
+        "A gradient norm is that of all weights of a layer; queries, keys and values are those of self-attention."
+    )
+    return _note(note) + drawn if drawn else ""
 
 
 def _curves(results: Mapping[str, Any]) -> str:

@@ -1,0 +1,237 @@
+"""Studies run in their folders: resumed, with failures, and refused where the folder or the device does not fit."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from heedful.cli.main import run as run_command
+from heedful.errors import HeedfulError, UserError
+from heedful.lab.study import cell as cells
+from heedful.lab.study import fitting
+from heedful.lab.study.definition import Study, read_study
+from heedful.lab.study.page import study_page
+from heedful.lab.study.running import PAGE, RESULTS, TABLE, Ready, StudyRun, rewrite_page
+from heedful.lab.study.side_by_side import Task
+from heedful.lab.study.summary import without_times
+from heedful.runs.callbacks import Callback
+
+RECIPE = """
+[data]
+train = { builtin = "english-spanish", part = "train", count = 60 }
+valid = { builtin = "english-spanish", part = "valid", count = 8 }
+test = { builtin = "english-spanish", part = "test", count = 12 }
+batch_tokens = 200
+[tokenizer]
+kind = "word"
+[model]
+width = 8
+heads = 2
+layers = 1
+inner = 8
+[train]
+steps = 6
+schedule = { kind = "constant", lr = 0.01 }
+precision = "float32"
+device = "cpu"
+threads = 1
+checkpoint_every = 2
+log_every = 2
+validation = { every = 3 }
+[decode]
+beam = 1
+max_extra = 2
+"""
+STUDY = """
+title = "Two widths"
+question = "Which is better?"
+base = "tiny.toml"
+seeds = [1, 2]
+by_length = true
+sentence = "the dog sleeps"
+[[cells]]
+name = "wide"
+set = ["model.width=12"]
+"""
+MINE = "mine.toml"
+
+
+class KilledError(Exception):
+    """What a kill is here: it ends a cell at once."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One cache for all cells: the corpus is made and encoded once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEEDFUL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study, and the study run in `whole`."""
+    home = tmp_path_factory.mktemp("study")
+    (home / "tiny.toml").write_text(RECIPE)
+    (home / MINE).write_text(STUDY)
+    StudyRun(read_study(home / MINE), home / "whole").run(in_process)
+    return home
+
+
+def in_process(tasks: Sequence[Task], ready: Ready) -> None:
+    """Run cells one after the other in this process."""
+    for task in tasks:
+        try:
+            cells.run_cell(Path(task.command[-1]), Console(quiet=True))
+        except HeedfulError as error:
+            ready(task, str(error))
+        else:
+            ready(task, None)
+
+
+def results_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / RESULTS).read_text())
+    return found
+
+
+def test_a_study_has_scores_tests_curves_costs_and_an_alignment_of_every_cell(home: Path) -> None:
+    found = results_of(home / "whole")
+    base, wide = found["cells"]
+    assert (base["name"], wide["name"], found["base"], found["metric"]) == ("base", "wide", "base", "bleu")
+    assert base["against_base"] is None
+    assert 0 < wide["against_base"]["p"] <= wide["against_base"]["p_adjusted"] <= 1
+    assert len(wide["scores"]["bleu"]["values"]) == 2
+    assert wide["cost"]["parameters"] > base["cost"]["parameters"]
+    assert wide["cost"]["flop"] > base["cost"]["flop"]
+    assert wide["curves"][1]["valid"]["step"] == [3, 6]
+    assert sum(one["sentences"] for one in wide["by_length"]) == 12
+    assert len(wide["alignment"]["weights"][0]) == len(wide["alignment"]["source"]) == 4
+    rows = list(csv.DictReader((home / "whole" / TABLE).read_text().splitlines()))
+    assert [(row["cell"], row["seed"]) for row in rows] == [("base", "1"), ("base", "2"), ("wide", "1"), ("wide", "2")]
+
+
+def test_the_page_needs_nothing_but_itself(home: Path) -> None:
+    page = (home / "whole" / PAGE).read_text()
+    assert page == study_page(results_of(home / "whole"))
+    assert page.count("<svg") >= 5  # differences, lengths, two alignments, curves
+    for word in ("Two widths", "Which is better?", "model.width=12", "the base"):
+        assert word in page
+    assert "<script" not in page
+    assert 'src="http' not in page
+
+
+def test_killed_at_any_moment_a_study_ends_with_the_same_page_but_for_times(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read_study(home / MINE, seeds=[1])
+    copytree(home / "whole" / "cells", tmp_path / "whole" / "cells")
+    before = without_times(StudyRun(study, tmp_path / "whole").write())
+    train, measure, write = cells.train, cells.measure, cells.write_bytes
+
+    moments: list[str] = []
+
+    def die(at: str) -> None:
+        if at in moments:
+            raise KilledError
+
+    class Observed(Callback):
+        def on_step(self, step: int) -> None:
+            if step == 5:
+                die("training")
+
+    monkeypatch.setattr(cells, "train", lambda *given, **named: train(*given, **named, callbacks=[Observed()]))
+    monkeypatch.setattr(cells, "measure", lambda *given: (die("measuring"), measure(*given))[1])
+    monkeypatch.setattr(cells, "write_bytes", lambda *given: (die("writing"), write(*given))[1])
+    for moment in ("training", "measuring", "writing"):
+        moments[:] = [moment]
+        with pytest.raises(KilledError):
+            StudyRun(study, tmp_path / "killed").run(in_process)
+    moments.clear()
+    after = without_times(StudyRun(study, tmp_path / "killed").run(in_process))
+    assert after == before
+    assert study_page(after) == study_page(before)
+
+
+def test_what_is_ready_is_not_run_again(home: Path) -> None:
+    said: list[str] = []
+    again = StudyRun(read_study(home / MINE), home / "whole", said.append)
+    assert again.waiting() == []
+    moved = read_study(home / MINE, ["data.folder=elsewhere"])  # where the data lies is no part of a study
+    assert StudyRun(moved, home / "whole").waiting() == []
+
+
+def test_a_cell_that_fails_is_shown_and_stops_no_other(home: Path, tmp_path: Path) -> None:
+    study = read_study(home / MINE)
+
+    def fail_second(tasks: Sequence[Task], ready: Ready) -> None:
+        ready(tasks[0], None)
+        ready(tasks[1], "exit code 3: the GPU's memory is full")
+
+    run = StudyRun(study, tmp_path / "out")
+    found = run.run(fail_second)
+    assert found["cells"][0]["failed"] == [{"seed": 2, "reason": "exit code 3: the GPU's memory is full"}]
+    page = (tmp_path / "out" / PAGE).read_text()
+    assert "base, seed 2: failed: exit code 3: the GPU&#x27;s memory is full" in page
+    assert "wide, seed 1: not ready yet" in page
+    assert "memory is full" in (tmp_path / "out" / TABLE).read_text()
+
+
+def test_the_words_of_a_finished_study_can_be_changed(home: Path, tmp_path: Path) -> None:
+    (tmp_path / RESULTS).write_bytes((home / "whole" / RESULTS).read_bytes())
+    other = tmp_path / MINE
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    other.write_text('conclusion = "Wide is <wide>.\\n\\nThat is all."\n' + STUDY)
+    rewrite_page(read_study(other), tmp_path)
+    page = (tmp_path / PAGE).read_text()
+    assert "Wide is &lt;wide&gt;.</p>" in page
+    assert "That is all." in page
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+def test_the_folder_of_another_study_is_refused(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    (tmp_path / "other.toml").write_text(STUDY)
+    (tmp_path / MINE).write_text(STUDY.replace("width=12", "width=16"))
+    with pytest.raises(UserError, match=r"holds the study `mine`, not `other`: choose another folder\."):
+        StudyRun(read_study(tmp_path / "other.toml"), home / "whole").waiting()
+    with pytest.raises(UserError, match=r"`model.width` of the cell `wide` was 12 and is 16 now: choose another"):
+        StudyRun(read_study(tmp_path / MINE), home / "whole").waiting()
+    with pytest.raises(UserError, match=r"run holds a model, not a study: choose another folder\."):
+        StudyRun(read_study(tmp_path / MINE), home / "whole" / "cells" / "base-1" / "run").waiting()
+    with pytest.raises(UserError, match="holds no study: run it first, without `page`"):
+        rewrite_page(read_study(tmp_path / MINE), tmp_path)
+
+
+def test_a_device_too_small_for_one_cell_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study: Study = read_study(home / MINE)
+    monkeypatch.setattr(fitting, "free_memory", lambda device: 1 << 28)
+    with pytest.raises(UserError) as refused:
+        fitting.cells_at_once(study)
+    assert str(refused.value) == (
+        "mine: the cell `wide` needs about 1.0 GiB of memory, but cpu has 0.2 GiB free: lower `data.batch_tokens`, or "
+        "make its model smaller."
+    )
+    monkeypatch.setattr(fitting, "free_memory", lambda device: 5 << 29)  # 2.5 GiB
+    monkeypatch.setattr(fitting, "usable_cores", lambda: 16)
+    assert fitting.cells_at_once(study) == 2
+    assert (fitting.free_memory(torch.device("cpu")) or 1) > 0
+
+
+def test_the_command_lists_runs_and_refuses(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["study", "--list"]) == 0
+    assert "ladder      From RNNs to Transformers\n" in capsys.readouterr().out
+    assert run_command(["study", str(home / MINE), "--out", str(home / "whole"), "--page"]) == 0
+    assert capsys.readouterr().out == f"{home / 'whole' / PAGE}\n"
+    assert run_command(["study", str(home / MINE), "--out", str(home / "whole")]) == 0
+    assert run_command(["study"]) == 2
+    assert "Name a study: a file, or one of `heedful study --list`." in capsys.readouterr().err
+    assert run_command(["study", "ladder", "--seeds", "one"]) == 2
+    assert "--seeds one: must be whole numbers with commas between them, such as 1,2,3." in capsys.readouterr().err
