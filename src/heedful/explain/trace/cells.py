@@ -2,19 +2,26 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.errors import UserError, counted
-from heedful.nn.recurrent.cells import Cell, CellState, GRUCell, LSTMCell
-from heedful.nn.recurrent.paper_gru import PaperGRUCell
+from heedful.nn.recurrent.cells import Cell, CellState
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.tasks.shared.explaining.explanation import Array, Explanation
+from heedful.tasks.shared.explaining.gates import gates_of
 
 Gates = dict[str, Tensor]
+_SYMBOLS: Final = {
+    "input": "I = sigmoid",
+    "forget": "F = sigmoid",
+    "output": "O = sigmoid",
+    "reset": "R = sigmoid",
+    "update": "Z = sigmoid",
+    "candidate": "candidate = tanh",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +107,7 @@ def _steps(cell: Cell, x_TI: Tensor, state: CellState) -> Iterator[tuple[Gates, 
         x_1G, fed_back = cell.project(x_1I), cell.recurrent_input(state, None)
         sum_1G = torch.addmm(cell.addend(x_1G), fed_back, cell.weight_h.t())
         after = cell.advance(x_1G, sum_1G, state, fed_back)
-        yield _gates(cell, x_1G, sum_1G, state) | _states(state, after), after[0]
+        yield _gates(cell, x_1G, sum_1G, fed_back) | _states(state, after), after[0]
         state = after
 
 
@@ -110,29 +117,7 @@ def _states(before: CellState, after: CellState) -> Gates:
     return old | {f"{name}(t)": part for name, part in reversed(list(zip(names, after, strict=True)))}
 
 
-def _gates(cell: Cell, x_1G: Tensor, sum_1G: Tensor, state: CellState) -> Gates:
-    """Return the gates and the candidate of a step, by the equations of the cell's class."""
-    match cell:
-        case LSTMCell():
-            write, forget, candidate, read = sum_1G.chunk(4, dim=1)
-            return {
-                "I = sigmoid": write.sigmoid(),
-                "F = sigmoid": forget.sigmoid(),
-                "O = sigmoid": read.sigmoid(),
-                "candidate = tanh": candidate.tanh(),
-            }
-        case GRUCell():
-            x_r, x_z, x_n = x_1G.chunk(3, dim=1)
-            u_r, u_z, u_n = sum_1G.chunk(3, dim=1)
-            reset = (x_r + u_r).sigmoid()
-            return {
-                "R = sigmoid": reset,
-                "Z = sigmoid": (x_z + u_z).sigmoid(),
-                "candidate = tanh": (x_n + reset * u_n).tanh(),
-            }
-        case PaperGRUCell():
-            reset, update = sum_1G.sigmoid().chunk(2, dim=1)
-            new = x_1G[:, len(cell.weight_h) :] + F.linear(reset * state[0], cell.weight_n)
-            return {"R = sigmoid": reset, "Z = sigmoid": update, "candidate = tanh": new.tanh()}
-        case _:
-            return {"W x + U h + b": sum_1G}
+def _gates(cell: Cell, x_1G: Tensor, sum_1G: Tensor, fed_back_1E: Tensor) -> Gates:
+    """Return the gates and the candidate of a step, by the names that the equations of the cell's class give them."""
+    found = gates_of(cell, x_1G, sum_1G, fed_back_1E)
+    return {_SYMBOLS[name]: value for name, value in found.items()} or {"W x + U h + b": sum_1G}
