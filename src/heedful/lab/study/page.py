@@ -28,7 +28,7 @@ def study_page(results: Mapping[str, Any]) -> str:
     sections = [
         _section("What was found", _conclusion(words["conclusion"])),
         _section("Scores", _scores(results)),
-        _section("What failed", failures(results)),
+        _section("Failed or not ready", failures(results)),
         _section("By length", length_chart(results)),
         _section("One sentence", _sentence(results)),
         _section("Updates and gradients", _instruments(results)),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from heedful.config.reading.toml import shown
 from heedful.lab.compare import LEVEL
 from heedful.pages.charts.drawing import escape
 
@@ -45,7 +46,7 @@ def key_table(results: Mapping[str, Any]) -> str:
     values = {key: [cell["keys"].get(key) for cell in results["cells"]] for key in keys}
     differing = {key: row for key, row in values.items() if any(value != row[0] for value in row)}
     head = ["key", *(cell["name"] for cell in results["cells"])]
-    rows = [[f"<code>{escape(key)}</code>", *(_NONE if value is None else escape(str(value)) for value in row)]
+    rows = [[f"<code>{escape(key)}</code>", *(_NONE if value is None else escape(shown(value)) for value in row)]
             for key, row in differing.items()]  # fmt: skip
     return table(head, rows, "Keys that differ")
 

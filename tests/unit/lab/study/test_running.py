@@ -13,14 +13,17 @@ from rich.console import Console
 
 from heedful.cli.main import run as run_command
 from heedful.errors import HeedfulError, UserError
+from heedful.files import write_bytes
 from heedful.lab.study import cell as cells
 from heedful.lab.study import fitting
 from heedful.lab.study.definition import Study, read_study
+from heedful.lab.study.measuring import measure
 from heedful.lab.study.page import study_page
 from heedful.lab.study.running import PAGE, RESULTS, TABLE, Ready, StudyRun, rewrite_page
 from heedful.lab.study.side_by_side import Task
 from heedful.lab.study.summary import without_times
 from heedful.runs.callbacks import Callback
+from heedful.runs.training_run import train
 
 RECIPE = """
 [data]
@@ -132,8 +135,6 @@ def test_killed_at_any_moment_a_study_ends_with_the_same_page_but_for_times(
     study = read_study(home / MINE, seeds=[1])
     copytree(home / "whole" / "cells", tmp_path / "whole" / "cells")
     before = without_times(StudyRun(study, tmp_path / "whole").write())
-    train, measure, write = cells.train, cells.measure, cells.write_bytes
-
     moments: list[str] = []
 
     def die(at: str) -> None:
@@ -145,9 +146,20 @@ def test_killed_at_any_moment_a_study_ends_with_the_same_page_but_for_times(
             if step == 5:
                 die("training")
 
-    monkeypatch.setattr(cells, "train", lambda *given, **named: train(*given, **named, callbacks=[Observed()]))
-    monkeypatch.setattr(cells, "measure", lambda *given: (die("measuring"), measure(*given))[1])
-    monkeypatch.setattr(cells, "write_bytes", lambda *given: (die("writing"), write(*given))[1])
+    def observed(*given: Any, **named: Any) -> Any:
+        named["callbacks"] = [Observed()]
+        return train(*given, **named)
+
+    def measured(*given: Any) -> Any:
+        die("measuring")
+        return measure(*given)
+
+    def written(*given: Any) -> None:
+        die("writing")
+        write_bytes(*given)
+
+    for name, changed in (("train", observed), ("measure", measured), ("write_bytes", written)):
+        monkeypatch.setattr(cells, name, changed)
     for moment in ("training", "measuring", "writing"):
         moments[:] = [moment]
         with pytest.raises(KilledError):
