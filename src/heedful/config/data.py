@@ -37,6 +37,12 @@ class PictureForm(Section):
     """How pictures of other proportions are resized: stretched, or cropped to their middle."""
     max_pixels: Annotated[int, Field(ge=1, le=1_000_000_000)] = 50_000_000
     """Maximum pixels of a picture in a file; a larger one is refused before it is decoded."""
+    cache_limit: Annotated[float, Field(gt=0, le=1_000_000)] = 64.0
+    """Most GiB that the decoded pictures of a corpus may take in the cache.
+
+    Files that would take more, resized to `height` and `width`, are kept as they are and decoded whenever they are
+    shown: training then needs more time of the processor. It applies to classifiers.
+    """
 
     @property
     def size(self) -> tuple[int, int] | None:

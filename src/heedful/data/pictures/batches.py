@@ -17,6 +17,7 @@ from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.pictures.decoding import Pixels
+from heedful.data.pictures.encoded import channels_of, rows_of_pixels
 from heedful.data.token_store import Ragged, StreamType, TokenStore
 from heedful.packed import Pictures, runs_of
 
@@ -120,13 +121,11 @@ def _sizes(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.int64]:
 def _pixels(stores: Sequence[TokenStore], indices: Indices, sizes: NDArray[np.int64], pin: bool) -> Tensor:
     """Return the pixels of some pictures end to end; sizes beyond theirs are those of black pictures after them."""
     ends = np.cumsum(sizes.prod(1))
-    channels = stores[0].streams["pixels"].values.shape[1]
+    channels = channels_of(stores[0].streams["pixels"])
     made = torch.empty((int(ends[-1]) if len(ends) else 0, channels), dtype=torch.uint8, pin_memory=pin)
     pixels = made.numpy()
     for store, mine, own in rows_by_store(stores, indices):
-        stream = store.streams["pixels"]
-        for place, row in zip(mine, own, strict=True):
-            values = stream[row]
+        for place, values in zip(mine, rows_of_pixels(store.streams["pixels"], own), strict=True):
             pixels[ends[place] - len(values) : ends[place]] = values
     if len(indices) < len(sizes):
         pixels[ends[len(indices) - 1] :] = 0

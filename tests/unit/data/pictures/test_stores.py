@@ -12,6 +12,7 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
 from heedful.data.pictures.batches import PictureCollator, picture_streams
+from heedful.data.pictures.encoded import EncodedPixels
 from heedful.data.pictures.stores import prepare_pictures
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -95,6 +96,46 @@ def test_a_damaged_picture_is_refused_by_its_name(photos: Path) -> None:
     (photos / "dog" / "0.png").write_bytes(b"not at all\n")
     with pytest.raises(UserError, match=r"dog/0\.png is not a picture but text: it must be PNG, JPEG or WebP\.$"):
         prepare_pictures(recipe_of({"pictures": str(photos)}))
+
+
+# --- pictures that stay encoded ---------------------------------------------------------------------------------------
+
+
+def _limited(recipe: Recipe, gibibytes: float) -> Recipe:
+    form = recipe.data.pictures.model_copy(update={"cache_limit": gibibytes})
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"pictures": form})})
+
+
+def test_files_above_the_limit_stay_encoded_and_give_the_same_batches(photos: Path) -> None:
+    recipe, said = recipe_of({"pictures": str(photos)}, 8, channels=3), list[str]()
+    whole, encoded = prepare_pictures(recipe), prepare_pictures(_limited(recipe, 1e-7), said.append)
+    taken = sum(path.stat().st_size for path in photos.rglob("*.png"))
+    assert len(encoded.train[0].streams["pixels"].values) == taken
+    told = (
+        f"reading {photos}: 3 pictures, 0 MiB in the cache; decoded they would take 0.0 GiB, more than "
+        "`data.pictures.cache_limit` (1e-07), so they are decoded whenever they are shown"
+    )
+    assert told in said
+    assert f"{photos}: 3 pictures, decoded in training" in said
+    rows, collator = np.array([2, 0, 1]), PictureCollator(4, True)
+    assert collator.costs(whole.train, rows)[0].tolist() == collator.costs(encoded.train, rows)[0].tolist()
+    for static in (None, StaticShape.rows(20, 5)):
+        first, second = (collator.batch(found.train, rows, static) for found in (whole, encoded))
+        assert torch.equal(first.pictures.pixels, second.pictures.pixels)
+        assert first.pictures.runs == second.pictures.runs
+        assert torch.equal(first.labels, second.labels)
+
+
+def test_a_damaged_file_is_refused_before_training_even_if_pictures_stay_encoded(photos: Path) -> None:
+    path = photos / "dog" / "0.png"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(UserError, match=r"dog/0\.png cannot be decoded"):
+        prepare_pictures(_limited(recipe_of({"pictures": str(photos)}, 8), 1e-7))
+
+
+def test_arrays_and_pictures_of_their_own_sizes_are_stored_decoded(photos: Path) -> None:
+    for recipe in (recipe_of({"builtin": "scenes", "count": 3}, 8), recipe_of({"pictures": str(photos)})):
+        assert not isinstance(prepare_pictures(_limited(recipe, 1e-9)).train[0].streams["pixels"], EncodedPixels)
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
