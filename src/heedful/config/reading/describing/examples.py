@@ -164,6 +164,7 @@ EXAMPLES: Final[Mapping[str, str]] = {  # by the class that declares the key
     "Cosine.lr": "0.0005",
     "Constant.lr": "0.0001",
     "LinearWarmup.steps": "4000",
+    "Wait.steps": "200",
     "ExponentialWarmup.steps": "1000",
     "LinearDecay.slope": "0.00001",
     "ExponentialDecay.base": "0.9999",
