@@ -99,6 +99,21 @@ def test_a_text_is_also_explained_with_another_word(reversing_folder: Path, tmp_
     assert "some.png: no such file" in capsys.readouterr().err
 
 
+def test_texts_are_mapped(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "texts.txt").write_text("The film was dull.\nI liked it.\nA fine film.\n", encoding="utf-8")
+    assert explain(BUNDLES / "bert", tmp_path / "texts.txt", "--map", "--json") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["text"] for row in rows] == ["The film was dull.", "I liked it.", "A fine film."]
+    assert sum(row["x"] for row in rows) == pytest.approx(0, abs=1e-4)
+    assert explain(BUNDLES / "bert", tmp_path / "texts.txt", "--map", "-o", tmp_path / "map.html") == 0
+    assert "How a model sees texts" in (tmp_path / "map.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert explain(BUNDLES / "bert", "-t", "a", "-t", "b", "--map") == 2
+    assert "A map needs at least 3 texts, but there are 2: give more." in capsys.readouterr().err
+    assert explain(BUNDLES / "parser", tmp_path / "texts.txt", "--map") == 2
+    assert "--map needs vectors of texts, which models of the task `parse` do not have" in capsys.readouterr().err
+
+
 def test_svg_is_a_picture(reversing_folder: Path, capsys: Capture) -> None:
     assert explain(reversing_folder, "--svg", "--text", "ant bee") == 0
     assert ElementTree.fromstring(capsys.readouterr().out).tag.endswith("svg")

@@ -73,6 +73,12 @@ def command(
             show_default=False,
         ),
     ] = None,
+    as_map: Annotated[
+        bool,
+        typer.Option(
+            "--map", help="Write a map of the vectors of several texts instead, at least 3: close texts are alike."
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per text instead of a page: all weights, exactly.")
     ] = False,
@@ -110,8 +116,13 @@ def command(
         raise UserError("--swap changes words of a text, but this model reads pictures: leave it out.")
     if target is not None and swapped:
         raise UserError("--swap shows what else the model would write, and --target fixes it: leave out one of them.")
-    if as_svg and len(lines) > 1:
+    if as_svg and len(lines) > 1 and not as_map:
         raise UserError(f"--svg draws one text, but there are {len(lines):,}: give one, or leave out --svg.")
+    if as_map:
+        if pictured:
+            raise UserError("--map is of texts, but this model reads pictures: leave it out.")
+        _write_map(model, device, [line for line, _ in lines], as_json, as_svg, output)
+        return
     if target is not None and len(lines) > 1:
         raise UserError(f"--target is the translation of one text, but there are {len(lines):,}: give one.")
     with messages.busy(f"loading {model}"):
@@ -155,6 +166,29 @@ def _head(given: str) -> Any:
             "cross:1:2."
         )
     return kind, int(numbers[0]) - 1, int(numbers[1]) - 1
+
+
+def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
+    """Write the map of texts: as a page, as a picture, or as one JSON object per text."""
+    with messages.busy(f"loading {model}"):
+        from heedful.explain.vector_map import map_page, map_svg, map_vectors
+        from heedful.tasks.loading import load
+
+        loaded: Any = load(model, device)
+    if not hasattr(loaded, "embed"):
+        task = loaded.recipe.rules.name
+        raise UserError(f"--map needs vectors of texts, which models of the task `{task}` do not have: leave it out.")
+    with messages.busy("mapping"):
+        found = map_vectors(loaded.embed(texts))
+    if as_json:
+        with line_writer(output) as write:
+            for text, (x, y) in zip(texts, found.positions.tolist(), strict=True):
+                write(json.dumps({"text": text, "x": x, "y": y}, ensure_ascii=False))
+        return
+    drawn = map_svg(found, texts) if as_svg else map_page(found, texts, Path(model).resolve().name)
+    write_result(drawn.rstrip(), output)
+    if output is not None and output != Path("-"):
+        messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
 
 
 def _swap(given: str) -> tuple[str, str]:

@@ -69,3 +69,12 @@ export function styled(target, properties) {
   for (const [name, value] of Object.entries(properties)) target.style.setProperty(name, value);
   return target;
 }
+
+/** Make a part of the page from a drawing that Python made. */
+export function drawingPart({ name, title, note, svg }) {
+  const holder = element("div", { class: "scroll drawing", id: name });
+  holder.innerHTML = svg;
+  return element("section", { "aria-labelledby": `${name}-title` },
+    element("div", { class: "head" }, element("h2", { id: `${name}-title` }, title), saveButton(name, () => svg)),
+    element("p", { class: "note" }, note), holder);
+}

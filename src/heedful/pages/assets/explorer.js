@@ -2,7 +2,7 @@
 
 import { AttentionView } from "./attention.js";
 import { onTheme } from "./colours.js";
-import { bars, choices, element, percent, saveButton, shortened } from "./elements.js";
+import { bars, choices, drawingPart, element, percent, saveButton, shortened } from "./elements.js";
 import { drawHeatmap, heatmapSvg, layOut } from "./heatmap.js";
 import { documentView } from "./document.js";
 import { linksSvg, liven } from "./links.js";
@@ -79,15 +79,6 @@ function predictionPart(item) {
 function addPart([part, redrawn]) {
   main.append(part);
   explorer.redraw.push(redrawn);
-}
-
-/** A drawing that Python made. */
-function drawingPart({ name, title, note, svg }) {
-  const holder = element("div", { class: "scroll drawing", id: name });
-  holder.innerHTML = svg;
-  return element("section", { "aria-labelledby": `${name}-title` },
-    element("div", { class: "head" }, element("h2", { id: `${name}-title` }, title), saveButton(name, () => svg)),
-    element("p", { class: "note" }, note), holder);
 }
 
 /** Gates and states of recurrent layers over time: one heat map at a time. */
