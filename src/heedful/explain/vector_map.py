@@ -45,8 +45,9 @@ def map_svg(found: VectorMap, texts: Sequence[str]) -> str:
     low, high = found.positions.min(axis=0), found.positions.max(axis=0)
     reach = float((high - low).max()) or 1.0
     shift = (reach - (high - low)) / 2
-    parts = [heading("Map of texts")]
     width = 2 * _EDGE + _SIDE + text_width("m" * 12)
+    frame = f'<rect x="16" y="40" width="{number(width - 32)}" height="{2 * _EDGE + _SIDE - 36}" rx="6" fill="none" '
+    parts = [heading("Map of texts"), f"{frame}{paint('rule', 'stroke')}/>"]
     for number_, (text, place) in enumerate(zip(texts, found.positions, strict=True), start=1):
         x, y = _EDGE + _SIDE * (place - low + shift) / reach
         y = _EDGE + _SIDE - y + _EDGE  # the second axis points upwards

@@ -15,8 +15,8 @@ def test_a_flat_cloud_keeps_all_its_distances() -> None:
     turned, _ = np.linalg.qr(random.standard_normal((5, 5)))
     vectors = (flat @ turned[:2] + 7).astype(np.float32)
     found = map_vectors(vectors)
-    distances = [np.linalg.norm(points[:, None] - points[None], axis=2) for points in (found.positions, vectors)]
-    np.testing.assert_allclose(*distances, atol=1e-4)
+    mapped, true = (np.linalg.norm(some[:, None] - some[None], axis=2) for some in (found.positions, vectors))
+    np.testing.assert_allclose(mapped, true, atol=1e-4)
     assert sum(found.shares) == pytest.approx(1)
     spread = found.positions.std(axis=0)
     assert spread[0] > spread[1]
