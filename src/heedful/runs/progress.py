@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from heedful.errors import MachineError
 from heedful.files import append_line, read_bytes, read_json_lines, tolerate_closed_reader, write_bytes
 from heedful.pages.report.record import INSTRUMENTS as INSTRUMENTS
 from heedful.pages.report.record import METRICS as METRICS
+from heedful.pages.report.record import SAMPLES
 from heedful.pages.report.tables import duration as duration
 from heedful.training.trainer import StepMetrics
 
@@ -67,7 +68,7 @@ class RunProgress:
         self._tokens = tokens
         self._metrics, self._board = run / METRICS, _tensorboard(run, step)
         self._instruments = run / INSTRUMENTS
-        for recorded in (self._metrics, self._instruments):
+        for recorded in (self._metrics, self._instruments, run / SAMPLES):
             if recorded.exists():
                 _forget_after(recorded, step)
 
@@ -127,6 +128,13 @@ class RunProgress:
         words = "  ".join(f"{name} {score:.4g}" for name, score in scores.items())
         self.say(f"valid at step {step:,}:  {words}{'  (best)' if best else ''}")
         self._record(step, "valid", dict(scores))
+
+    def samples(self, step: int, samples: Sequence[tuple[str, str, str]]) -> None:
+        """Record what the model said to a few inputs of a validation."""
+        if self._metrics and samples:
+            names = ("input", "reference", "output")
+            told = [dict(zip(names, one, strict=True)) for one in samples]
+            self._append(self._metrics.with_name(SAMPLES), {"step": step, "samples": told})
 
     def measured(self, record: Mapping[str, Any]) -> None:
         """Record a measurement of the instruments."""

@@ -23,7 +23,7 @@ from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration, recorded_instruments, recorded_metrics
-from heedful.tasks.protocol import SaysLines, ShowsProgress, TakesMetrics
+from heedful.tasks.protocol import GivesSamples, SaysLines, ShowsProgress, TakesMetrics
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
@@ -236,6 +236,8 @@ class RunObserver:
         """Show the scores, and save the model if it is the best one so far."""
         self.baselines = {name: score for name, score in scores.items() if name.startswith("baseline_")}
         self.progress.validation(position.step, scores, best)
+        if isinstance(self.validator, GivesSamples):
+            self.progress.samples(position.step, self.validator.samples)
         if best:
             write_weights(self.run, self.job.model)
             tokens = f"{position.tokens:,} {self.job.recipe.rules.tokens}"

@@ -53,6 +53,13 @@ class SaysLines(Protocol):
 
 
 @runtime_checkable
+class GivesSamples(Protocol):
+    """A validator that has outputs, and keeps a few of its last validation: each an input, its reference and output."""
+
+    samples: Sequence[tuple[str, str, str]]
+
+
+@runtime_checkable
 class TakesMetrics(Protocol):
     """A validator that scores by metrics of the caller's program too, which the run sets."""
 

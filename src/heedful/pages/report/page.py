@@ -10,6 +10,7 @@ from heedful.pages.html import write_page
 from heedful.pages.report.curves import Figure, figures
 from heedful.pages.report.layers import layer_figures
 from heedful.pages.report.record import RunRecord, run_names
+from heedful.pages.report.samples import samples_section
 from heedful.pages.report.tables import facts_table, recipe_section, values_section
 
 PAGE: Final = "report.html"
@@ -27,6 +28,7 @@ def report_page(records: Sequence[RunRecord]) -> str:
     sections = [
         _section("facts", "Run" if len(records) == 1 else "Runs", facts_table(records)),
         _section("curves", "Curves", _charts(drawn), "Point at a chart, or use the arrow keys, to read its values."),
+        _section("samples", "Samples over time", samples_section(records), "What the model said at validations."),
         _section("recipe", "Recipe" if len(records) == 1 else "Recipes", recipe_section(records)),
         _section("values", "Values", values_section(records), "The numbers behind the curves."),
     ]

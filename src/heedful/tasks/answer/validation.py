@@ -1,6 +1,6 @@
 """Scores of a reader during training: loss, exact match and F1 on the validation corpora."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from heedful.config.rules.answer import reader_model
@@ -16,7 +16,7 @@ from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
 from heedful.tasks.answer.scoring import choose_answer, read_windows
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first
+from heedful.tasks.shared.validation_scores import metric_first, some_outputs
 
 
 class ReaderValidator:
@@ -27,6 +27,7 @@ class ReaderValidator:
         self._settings = bundle.recipe.train.validation
         self.show: ShowProgress = show_nothing
         self.metrics: Metrics = {}
+        self.samples: Sequence[tuple[str, str, str]] = ()
 
     @cached_property
     def _questions(self) -> list[tuple[Question, PiecedQuestion]]:
@@ -50,6 +51,8 @@ class ReaderValidator:
             for reading, (question, pieces) in zip(readings, self._questions, strict=True)
         ]
         true = [list(question.answers) for question in questions]
+        asked = [question.question for question in questions]
+        self.samples = some_outputs(asked, [" / ".join(answers) for answers in true], said)
         result = score_answers(said, true)
         loss = sum(reading.loss for reading in readings) / sum(reading.windows for reading in readings)
         own = score_outputs(self.metrics, said, true) if self.metrics else {}

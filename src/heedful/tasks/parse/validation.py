@@ -13,6 +13,7 @@ from heedful.models.networks import EncoderDecoder
 from heedful.tasks.parse.evaluation import evaluate_parser
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.shared.sequences.sequence_validation import SequenceValidator
+from heedful.tasks.shared.validation_scores import some_outputs
 from heedful.trees import Tree
 
 
@@ -23,6 +24,7 @@ class ParseValidator(SequenceValidator):
         super().__init__(bundle, stores)
         self._parser = Parser(bundle)
         self.metrics: Metrics = {}
+        self.samples: Sequence[tuple[str, str, str]] = ()
 
     def _of_outputs(self) -> Mapping[str, float]:
         """Return F1 of greedy parses if it is the recipe's metric, and the scores of the caller's own metrics."""
@@ -31,6 +33,9 @@ class ParseValidator(SequenceValidator):
         with self.show("validating: parsing", len(self._trees)) as advance:
             found = evaluate_parser(self._parser, self._trees, name="`data.valid`", progress=advance, beam=1)
         own = score_outputs(self.metrics, found.predicted, found.true)
+        words = [" ".join(tree.words) for tree in found.true]
+        said = ["" if tree is None else str(tree) for tree in found.predicted]
+        self.samples = some_outputs(words, [*map(str, found.true)], said)
         return {"f1": found.result.brackets.f1, **own}
 
     @cached_property

@@ -14,6 +14,7 @@ from heedful.metrics.summed_metrics import METRICS, MetricName
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.sequences.sequence_validation import SequenceValidator
+from heedful.tasks.shared.validation_scores import some_outputs
 from heedful.tasks.translate.evaluation import compare
 from heedful.tasks.translate.model import Translator
 
@@ -25,6 +26,7 @@ class TranslationValidator(SequenceValidator):
         super().__init__(bundle, stores)
         self._model = Translator(bundle)
         self.metrics: Metrics = {}
+        self.samples: Sequence[tuple[str, str, str]] = ()
         if self._settings.translate or self._settings.metric in METRICS:
             _refuse_too_long_to_translate(bundle, stores)
 
@@ -40,6 +42,7 @@ class TranslationValidator(SequenceValidator):
             to = languages if any(languages) else None
             found = self._model.translate_detailed(sources, progress=advance, to=to)
         outputs = [best.text for best, *_ in found]
+        self.samples = some_outputs(sources, [variants_of(one)[0] for one in references], outputs)
         compared = compare(self._model, outputs, uniform(references), languages, self._names)
         own = score_outputs(self.metrics, compared.translations, compared.references)
         return {**{name: one.score for name, one in compared.scores.items()}, **own}

@@ -65,6 +65,18 @@ def test_layers_are_drawn_where_instruments_measured_them(write_run: WriteRun) -
     assert 'id="figure-layer-gradients"' in report_page([read_run(run)])
 
 
+def test_samples_are_shown_over_time_with_their_reference(write_run: WriteRun) -> None:
+    run = write_run(lines=[logged(10)])
+    said = [(10, "un <b>"), (20, "un perro")]
+    lines = [{"step": s, "samples": [{"input": "a dog", "reference": "el perro", "output": o}]} for s, o in said]
+    (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"step": 30}]))
+    page = report_page([read_run(run)])
+    assert '<th scope="row">step 10</th><td>un &lt;b&gt;</td>' in page
+    assert (
+        '<th scope="row">step 20</th><td>un perro</td></tr><tr><th scope="row">reference</th><td>el perro</td>' in page
+    )
+
+
 def test_a_long_run_is_drawn_with_fewer_points_from_its_first_to_its_last() -> None:
     assert thin(range(5), 5) == [0, 1, 2, 3, 4]
     assert thin(range(10_001), 5) == [0, 2500, 5000, 7500, 10_000]

@@ -78,3 +78,16 @@ def test_a_report_that_cannot_be_written_does_not_end_the_run(make: Make, tmp_pa
     assert (run / "model.safetensors").exists()
     assert told(console).count("training continues without a report") == 1
     assert "Its curves" not in told(console)
+
+
+def test_validations_with_outputs_keep_samples_which_a_resumed_run_repeats(make: Make, tmp_path: Path) -> None:
+    validation = {"every": 2, "metric": "chrf", "max_sentences": 6}
+    whole = train(make(steps=4, validation=validation), tmp_path / "whole", console=silent())
+    run = train(make(steps=2, validation=validation), tmp_path / "run", console=silent())
+    train(make(steps=4, validation=validation), run, resume=True, console=silent())
+    lines = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [2, 4]
+    assert [len(line["samples"]) for line in lines] == [4, 4]
+    assert lines[0]["samples"][0].keys() == {"input", "reference", "output"}
+    assert (whole / "samples.jsonl").read_bytes() == (run / "samples.jsonl").read_bytes()
+    assert "Samples over time" in (run / "report.html").read_text()
