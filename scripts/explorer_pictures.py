@@ -2,6 +2,7 @@
 
     heedful demo                                        # writes runs/demo/explain.html
     python scripts/explorer_pictures.py runs/demo/explain.html
+    python scripts/explorer_pictures.py                 # those of other families, by the tiny models of the tests
 
 Needs Chromium (apt-get install chromium) and the `dev` extra.
 """
@@ -9,11 +10,14 @@ Needs Chromium (apt-get install chromium) and the `dev` extra.
 import argparse
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import FloatRect, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
+
+from heedful.cli.main import run
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 WIDE: Final = {"width": 1080, "height": 800}
@@ -25,25 +29,58 @@ PICTURES: Final[Mapping[str, dict[str, Any]]] = {
     "explorer-attention-dark.png": {"viewport": WIDE, "color_scheme": "dark"},
 }
 
+BUNDLES: Final = DOCS.parent / "tests/golden/bundles"
+SENTENCE: Final = "the dog sees the tree today."
+FAMILIES: Final[Mapping[str, tuple[str, str, str, dict[str, Any]]]] = {  # model, text, part of the page, options
+    "explorer-parse.png": (
+        "parser", "the dog sees a small fish today", "parse-title", {"viewport": WIDE, "color_scheme": "light"}
+    ),
+    "explorer-beam-dark.png": (
+        "recurrent-sutskever", SENTENCE, "beam-title", {"viewport": WIDE, "color_scheme": "dark"}
+    ),
+    "explorer-gates-narrow.png": (
+        "recurrent-sutskever", SENTENCE, "gates-title",
+        {"viewport": {"width": 420, "height": 760}, "color_scheme": "light"},
+    ),
+}  # fmt: skip
+
 
 def main() -> None:
     """Take all pictures of a page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("page", type=Path, help="HTML file that `heedful explain` or `heedful demo` wrote")
-    page = parser.parse_args().page.resolve()
+    parser.add_argument("page", type=Path, nargs="?", help="HTML file that `heedful explain` or `heedful demo` wrote")
+    page = parser.parse_args().page
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         sys.exit("needs Chromium: install it with `apt-get install chromium`")
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        for name, options in PICTURES.items():
+        for name, (bundle, text, section, options) in FAMILIES.items() if page is None else ():
+            photograph_section(opened, bundle, text, section, options, DOCS / name)
+        for name, options in PICTURES.items() if page is not None else ():
             context = opened.new_context(**options)
             shown = context.new_page()
-            shown.goto(page.as_uri())
+            shown.goto(page.resolve().as_uri())
             shown.wait_for_selector("html[data-ready-ms]")
             photograph(shown, DOCS / name)
             context.close()
         opened.close()
+
+
+def photograph_section(
+    browser: Browser, bundle: str, text: str, section: str, options: dict[str, Any], path: Path
+) -> None:
+    """Take a picture of one part of the page of a model of the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "page.html"
+        run(["explain", str(BUNDLES / bundle), "--device", "cpu", "--text", text, "-o", str(written)])
+        context = browser.new_context(**options)
+        page = context.new_page()
+        page.goto(written.as_uri())
+        page.wait_for_selector("html[data-ready-ms]")
+        page.locator(f"section[aria-labelledby={section}]").screenshot(path=path)
+        context.close()
+    print(f"wrote docs/{path.name} ({path.stat().st_size / 1000:.0f} kB)")
 
 
 def photograph(page: Page, path: Path) -> None:
