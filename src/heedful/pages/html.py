@@ -10,11 +10,8 @@ _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'uns
 _STATIC_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _IMPORT: Final = re.compile(r'^import \{(?P<names>[^}]*)\} from "\./(?P<module>\w+\.js)";\n', re.M)
 _EXPORT: Final = re.compile(r"^export (async function|function|class|const) (\w+)", re.M)
-
-
-_FOOTER: Final = (
-    "Weights show where a model looked, not why it decided. This file needs no network: keep it, or send it."
-)
+_FOOTER: Final = "This file needs no network: keep it, or send it."
+_EXPLORER_FOOTER: Final = f"Weights show where a model looked, not why it decided. {_FOOTER}"
 
 
 def write_page(
@@ -26,7 +23,7 @@ def write_page(
     *,
     main: str = "",
     style: str = "",
-    footer: str = _FOOTER,
+    footer: str = _EXPLORER_FOOTER,
     reload_every: int | None = None,
 ) -> str:
     """Return a page whose main part `module` makes from `data`, which must be what JSON can hold.
@@ -34,15 +31,42 @@ def write_page(
     `main` is markup that is there before, and `style` more rules for it. With `reload_every`, a browser loads the page
     again after this number of seconds.
     """
-    again = "" if reload_every is None else f'<meta http-equiv="refresh" content="{reload_every}">\n'
+    head = "" if reload_every is None else f'<meta http-equiv="refresh" content="{reload_every}">\n'
+    scripts = f"""<script type="application/json" id="data">{_embedded(data)}</script>
+<script type="module">
+{join_modules(module)}</script>
+"""
+    return _frame(title, lead, main, _POLICY, brand=brand, footer=footer, style=style, head=head, scripts=scripts)
+
+
+def static_page(
+    title: str, lead: str, body: str, *, brand: str = "Heedful", footer: str = _FOOTER, style: str = ""
+) -> str:
+    """Return a page without scripts whose main part is `body`, which is markup; `style` comes after the common one."""
+    return _frame(title, lead, f"\n{body}", _STATIC_POLICY, brand=brand, footer=footer, style=style)
+
+
+def _frame(
+    title: str,
+    lead: str,
+    main: str,
+    policy: str,
+    *,
+    brand: str,
+    footer: str,
+    style: str,
+    head: str = "",
+    scripts: str = "",
+) -> str:
+    """Return what all pages have around their main part; title, lead, brand and footer are text."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="color-scheme" content="light dark">
-{again}<title>{html.escape(title)}</title>
+{head}<title>{html.escape(title)}</title>
 <link rel="icon" href="data:,">
 <style>
 {_asset("style.css")}{style}</style>
@@ -55,38 +79,7 @@ def write_page(
 </header>
 <main>{main}</main>
 <footer>{html.escape(footer)}</footer>
-<script type="application/json" id="data">{_embedded(data)}</script>
-<script type="module">
-{join_modules(module)}</script>
-</body>
-</html>
-"""
-
-
-def static_page(title: str, lead: str, body: str, *, brand: str, footer: str, style: str = "") -> str:
-    """Return a page without scripts whose main part is `body`, which is markup; `style` comes after the common one."""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_STATIC_POLICY}">
-<meta name="color-scheme" content="light dark">
-<title>{html.escape(title)}</title>
-<link rel="icon" href="data:,">
-<style>
-{_asset("style.css")}{style}</style>
-</head>
-<body>
-<header class="page">
-<p class="brand">{html.escape(brand)}</p>
-<h1>{html.escape(title)}</h1>
-<p class="lead">{html.escape(lead)}</p>
-</header>
-<main>
-{body}</main>
-<footer>{html.escape(footer)}</footer>
-</body>
+{scripts}</body>
 </html>
 """
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from heedful.errors import UserError
 from heedful.files import write_bytes
-from heedful.pages.static import static_page
+from heedful.pages.html import static_page
 
 ENDINGS: Final = (".svg", ".png", ".html")
 _CONVERTER: Final = "rsvg-convert"

@@ -9,7 +9,7 @@ from heedful.explain.trace.cells import CellTrace
 from heedful.explain.trace.shown import greatest, show_number, show_vector
 from heedful.pages.charts.drawing import escape
 from heedful.pages.charts.heat_maps import heat_map
-from heedful.pages.static import static_page
+from heedful.pages.html import static_page
 
 _STYLE: Final = """
 table { border-collapse: collapse; font-size: .875rem; margin: .6rem 0 1rem; }
@@ -33,7 +33,7 @@ def attention_page(trace: AttentionTrace, model: str, text: str, query: int, com
     note = "One table per query: each key with every step, and the sum of weights times values."
     parts.append(_section(f"{len(trace.steps) + 1}. sum of weights times v", note, tables))
     return static_page(
-        f"Attention, step by step: {place}", f"{model}: `{text}`", "".join(parts), "Heedful trace", _STYLE
+        f"Attention, step by step: {place}", f"{model}: `{text}`", "".join(parts), brand="Heedful trace", style=_STYLE
     )
 
 
@@ -53,7 +53,7 @@ def cell_page(trace: CellTrace, model: str, text: str, components: int) -> str:
         rows.append(f"<details><summary>{place + 1}. {escape(word)}</summary>{table}</details>")
     parts.append(_section("Word by word", f"The first {components} components.", "".join(rows)))
     title = f"A {trace.cell} cell, gate by gate: layer {trace.layer + 1}, {trace.direction}"
-    return static_page(title, f"{model}: `{text}`", "".join(parts), "Heedful trace", _STYLE)
+    return static_page(title, f"{model}: `{text}`", "".join(parts), brand="Heedful trace", style=_STYLE)
 
 
 def _section(title: str, note: str, content: str) -> str:
