@@ -1,4 +1,4 @@
-"""What the folder of a run records: its recipe, metrics, samples, checkpoints and test scores.
+"""What the folder of a run records: its recipe, metrics, samples and checkpoints.
 
 Only JSON is read. What an earlier version did not write, or a killed run did not finish, is missing here too.
 """
@@ -20,7 +20,6 @@ from heedful.files import machine_faults, read_json, read_json_lines
 METRICS: Final = "metrics.jsonl"  # one line per logged step and per validation
 SAMPLES: Final = "samples.jsonl"  # one line per validation: what the model said to a few inputs
 INSTRUMENTS: Final = "instruments.jsonl"  # what instruments measured, where a recipe asks for them
-EVALUATION: Final = "evaluation.json"  # scores on test sets, best and worst items
 _CONFIG: Final = "config.json"
 _LOCK: Final = ".lock"
 _STEP: Final = re.compile(r"step-\d{8,}")
@@ -41,7 +40,6 @@ class RunRecord:
     running: bool = False  # whether a process trains there now
     samples: Sequence[Entry] = ()
     instruments: Sequence[Entry] = ()
-    evaluation: Mapping[str, Any] = field(default_factory=dict)
     position: Mapping[str, Any] = field(default_factory=dict)  # of the last checkpoint
     written: float = 0.0  # when metrics were last written, in seconds since 1970
 
@@ -155,7 +153,6 @@ class RunRecord:
             "valid": list(self.valid),
             "samples": list(self.samples),
             "instruments": list(self.instruments),
-            "evaluation": dict(self.evaluation),
         }
 
 
@@ -176,7 +173,6 @@ def read_run(folder: Path, running: bool | None = None) -> RunRecord:
     entries = [entry for entry in read_json_lines(folder / METRICS) if value_of(entry, "step") is not None]
     if not entries:
         raise UserError(_nothing_recorded(folder, config["recipe"]))
-    evaluation = read_json(folder / EVALUATION) if (folder / EVALUATION).exists() else {}
     with machine_faults(folder):
         written = (folder / METRICS).stat().st_mtime
     return RunRecord(
@@ -188,7 +184,6 @@ def read_run(folder: Path, running: bool | None = None) -> RunRecord:
         running=_is_locked(folder / _LOCK) if running is None else running,
         samples=read_json_lines(folder / SAMPLES),
         instruments=read_json_lines(folder / INSTRUMENTS),
-        evaluation=evaluation if isinstance(evaluation, dict) else {},
         position=_last_position(folder / "checkpoints"),
         written=written,
     )
