@@ -84,6 +84,14 @@ def _frame(
 """
 
 
+def themed(svg: str) -> str:
+    """Return a picture, for a file of its own, that has the colours of the pages: light or dark, as its reader prefers."""
+    colours = _asset("style.css").partition("* { ")[0].strip()
+    assert colours.startswith(":root"), "the style begins with the colours"
+    opened, close, rest = svg.partition(">")
+    return f"{opened}{close}<style>{colours}</style>{rest}"
+
+
 def join_modules(name: str) -> str:
     """Return a module and all that it imports as one: what it imports comes first, each module in its own scope."""
     found: dict[str, str] = {}

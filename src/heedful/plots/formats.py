@@ -7,7 +7,7 @@ from typing import Final
 
 from heedful.errors import UserError
 from heedful.files import write_bytes
-from heedful.pages.html import static_page
+from heedful.pages.html import static_page, themed
 
 ENDINGS: Final = (".svg", ".png", ".html")
 _CONVERTER: Final = "rsvg-convert"
@@ -33,7 +33,7 @@ def write_picture(svg: str, output: Path, title: str, lead: str) -> None:
         case ".png":
             made = _as_png(svg, output)
         case _:
-            made = svg.encode()
+            made = themed(svg).encode()
     write_bytes(output, made)
 
 
