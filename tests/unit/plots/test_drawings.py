@@ -85,7 +85,9 @@ def test_the_cell_of_a_recipe_is_found_and_others_refused() -> None:
 def test_pictures_are_written_by_their_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = draw_cell("tanh")
     write_picture(drawn, tmp_path / "cell.svg", "title", "lead")
-    assert (tmp_path / "cell.svg").read_text(encoding="utf-8") == drawn
+    file = (tmp_path / "cell.svg").read_text(encoding="utf-8")
+    assert "prefers-color-scheme: dark" in file
+    assert re.sub("<style>.*?</style>", "", file, count=1, flags=re.DOTALL) == drawn
     write_picture(drawn, tmp_path / "cell.html", "A <title>", "lead")
     page = (tmp_path / "cell.html").read_text(encoding="utf-8")
     assert "<h1>A &lt;title&gt;</h1>" in page
