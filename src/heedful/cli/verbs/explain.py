@@ -44,7 +44,7 @@ def command(
     ] = 5,
     gradients: Annotated[
         bool,
-        typer.Option("--gradients/--no-gradients", help="Also show how much each token would change a prediction."),
+        typer.Option("--gradients/--no-gradients", help="Also show how much each input token influences a prediction."),
     ] = True,
     silence: Annotated[
         list[str] | None,

@@ -26,7 +26,7 @@ RecipeArgument = Annotated[
     str | None, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
 ]
 RecipesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="RECIPE", help="Recipe files or names; several are drawn over each other.")
+    list[str] | None, typer.Argument(metavar="RECIPE", help="Recipe files or names; several share one chart.")
 ]
 
 
@@ -78,12 +78,12 @@ def schedule(
         ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", metavar="N", min=2, max=100_000_000, help="Draw up to this update.")
+        int | None, typer.Option("--steps", metavar="N", min=2, max=100_000_000, help="Number of updates to draw.")
     ] = None,
     log: Annotated[bool, typer.Option("--log", help="Draw the learning rate on a logarithmic scale.")] = False,
     output: OutputOption = None,
 ) -> None:
-    """Draw the learning rate over the updates of a run, of recipes and of schedules over each other.
+    """Draw the learning rate over the updates of a run, for recipes and for schedules given by name.
 
     Without either, the schedule of Vaswani et al. 2017 is drawn for three models. No data is read.
     """
@@ -147,7 +147,10 @@ def architecture(
     ],
     overrides: SetOption = None,
     classes: Annotated[
-        int, typer.Option("--classes", metavar="N", min=2, max=100_000, help="Number of classes, which data sets.")
+        int,
+        typer.Option(
+            "--classes", metavar="N", min=2, max=100_000, help="Number of classes, which only data could tell."
+        ),
     ] = 2,
     output: OutputOption = None,
 ) -> None:
@@ -213,7 +216,7 @@ def layer_cost(
     ] = None,
     device: Annotated[Literal["cpu", "gpu"], typer.Option("--device", help="Device of the record.")] = "gpu",
     work: Annotated[
-        Literal["forward", "both"], typer.Option("--work", help="Forward passes, or with the backward passes.")
+        Literal["forward", "both"], typer.Option("--work", help="Forward passes, or forward and backward.")
     ] = "forward",
     width: Annotated[int, typer.Option("--width", metavar="N", min=8, max=8192, help="Width of the layers.")] = 256,
     tokens: Annotated[

@@ -32,8 +32,8 @@ def command(
 ) -> None:
     """Show how runs went: losses, scores, learning rate, gradients and speed as curves, and their recipes.
 
-    The page is one file that needs no network: open it in a browser. Every run writes it by itself too, after
-    validations and at its end; while a run goes on, the page reloads itself.
+    The page is one file that needs no network: open it in a browser. Every run also writes it by itself, after
+    validations and at its end; during training the page reloads itself.
     """
     folders = [expand_user(run) for run in runs]
     check_output(output)

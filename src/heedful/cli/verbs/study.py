@@ -31,14 +31,15 @@ def command(
         str | None, typer.Option("--seeds", metavar="N,N", help="Seeds instead of those of the study, such as 1,2,3.")
     ] = None,
     page: Annotated[
-        bool, typer.Option("--page", help="Run nothing: write the page of a finished study anew, with its new words.")
+        bool, typer.Option("--page", help="Train nothing: write the page of a finished study again.")
     ] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the studies that ship with Heedful.")] = False,
 ) -> None:
     """Train variations of a recipe with several seeds, and write one page that compares them.
 
-    FOLDER gets study.html, study.csv and study.json, and a run folder for every cell and seed. Started again, a study
-    goes on where it was. --set applies to all cells: `--set data.folder=FOLDER`.
+    The folder of the study gets study.html, study.csv and study.json, and a run folder for every variation and seed. A
+    study that was stopped continues when the same command is given again. --set applies to all variations; most
+    studies need `--set data.folder=FOLDER`.
     """
     from heedful.lab.study.shipped import find_study, shipped_studies, title_of
 

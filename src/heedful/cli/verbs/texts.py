@@ -13,17 +13,18 @@ from heedful.texts.listing import MODEL, Item, count_verdicts, find_item, read_t
 
 def command(
     item: Annotated[
-        str | None, typer.Argument(metavar="ID", help="Item to recompute, such as thesis-2.9; by default, list all.")
+        str | None,
+        typer.Argument(metavar="ID", help="Item to recompute, such as thesis-2.9 (default: list all items)."),
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the item and its command, without running it.")] = False,
     model: Annotated[
-        Path, typer.Option("--model", metavar="FOLDER", help="Trained translator of commands that need one.")
+        Path, typer.Option("--model", metavar="FOLDER", help="Trained translator, for items that need one.")
     ] = Path("runs/demo"),
 ) -> None:
-    """Recompute an equation, a figure or a table of five texts about attention, and say what is right in it.
+    """Recompute an equation, a figure or a table of five texts about attention, and say whether it is right.
 
-    Equations are computed by the text's own words and by Heedful. Other items run the command that the list shows,
-    which may train a model: --show tells before.
+    Equations are computed twice: as the text writes them, and by Heedful. Other items run a command, which may train a
+    model: --show shows it without running it.
     """
     if item is None:
         _list()

@@ -28,11 +28,11 @@ def command(
     head: Annotated[int, typer.Option("--head", metavar="N", min=1, help="Head, counted from 1.")] = 1,
     kind: Annotated[
         Literal["encoder", "decoder", "cross", "cell"] | None,
-        typer.Option("--kind", help="Kind of attention, or a recurrent cell; by default the first that there is."),
+        typer.Option("--kind", help="Kind of attention, or a recurrent cell (default: the first that the model has)."),
     ] = None,
     query: Annotated[
         int | None,
-        typer.Option("--query", metavar="N", min=1, help="Token whose example is shown (default: the last)."),
+        typer.Option("--query", metavar="N", min=1, help="Token that attends, counted from 1 (default: the last)."),
     ] = None,
     direction: Annotated[
         Literal["forward", "backward"], typer.Option("--direction", help="Direction in which a cell reads.")
@@ -41,18 +41,23 @@ def command(
         str | None, typer.Option("--target", metavar="TEXT", help="Trace this translation, not the model's own.")
     ] = None,
     components: Annotated[
-        int, typer.Option("--components", metavar="N", min=1, max=10_000, help="Components of a vector to show.")
+        int,
+        typer.Option(
+            "--components", metavar="N", min=1, max=10_000, help="Number of components to show of each vector."
+        ),
     ] = 6,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object with all numbers.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File of a page, ending in .html; or of the JSON."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File of the page, ending in .html; with --json, of the object."
+        ),
     ] = None,
 ) -> None:
     """Work through what a head of attention computes for a text, with the model's own numbers.
 
-    The products of query and keys, the division, the mask, the softmax and the weighted sum; for a recurrent cell, gate
-    by gate. On the terminal, or with -o page.html on a page of its own.
+    It shows the products of query and keys, the scaling, the mask, the softmax and the weighted sum; for a recurrent
+    cell, each gate. The numbers are printed, or with -o page.html written to a page of their own.
     """
     check_output(output)
     if output is not None and not as_json and output.suffix != ".html":
