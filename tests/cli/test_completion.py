@@ -21,7 +21,7 @@ def script() -> str:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["tra"], {"train", "translate"}),
+        (["tra"], {"trace", "train", "translate"}),
         (["config", "ch"], {"check"}),
         (["train", "demo-"], {"demo-en-es", "demo-scenes"}),
         (["recipes", "show", "demo-"], {"demo-en-es", "demo-scenes"}),
