@@ -94,9 +94,7 @@ NAMES: Final = tuple(_DRAWINGS)
 def draw_cell(name: str) -> str:
     """Draw a cell by its name in recipes, with its equations as the code has them."""
     if name not in _DRAWINGS:
-        raise UserError(
-            f"`{name}` is not a recurrent cell.{suggestion(name, list(NAMES))} There are {', '.join(NAMES)}."
-        )
+        raise UserError(f"`{name}` is not a recurrent cell.{suggestion(name, list(NAMES))}")
     kind, draw = _DRAWINGS[name]
     equations = (inspect.getdoc(KINDS[kind].cell) or "").splitlines()
     title = f"{name.upper() if name in ('lstm', 'gru') else name} cell"

@@ -24,10 +24,7 @@ _POINTS: Final = 161
 def weigh(name: str, scores: Sequence[Sequence[float]], alpha: float = 1.5) -> list[list[float]]:
     """Return the weights of rows of scores by a distribution's name in recipes."""
     if name not in DRAWN:
-        known = ", ".join(DRAWN)
-        raise UserError(
-            f"`{name}` is not a distribution that can be drawn.{suggestion(name, list(DRAWN))} There are {known}."
-        )
+        raise UserError(f"`{name}` is not a distribution that can be drawn.{suggestion(name, list(DRAWN))}")
     if not alpha > 1 or not math.isfinite(alpha):
         raise UserError(f"--alpha is {alpha:g}, but must be above 1: at 1, entmax is softmax.")
     rule = DISTRIBUTIONS[name].make(**({"alpha": alpha} if name == "entmax" else {}))

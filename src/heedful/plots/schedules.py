@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from heedful.config.recipe import Recipe
 from heedful.config.train.schedules import AnySchedule
-from heedful.errors import UserError
+from heedful.errors import UserError, suggestion
 from heedful.pages.charts.lines import Series, line_chart
 from heedful.training.schedules import build_learning_rate, build_run_rate
 
@@ -52,9 +52,7 @@ def curve_of_text(given: str, steps: int | None = None) -> Curve:
     try:
         schedule = TypeAdapter[Any](AnySchedule).validate_python(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"][1:]) or "kind"
-        raise UserError(f"--schedule {given}: `{key}`: {first['msg'][0].lower()}{first['msg'][1:]}.") from None
+        raise UserError(f"--schedule {given}: {_complaint(kind, error.errors()[0])}") from None
     last = own["steps"] or steps or _STEPS
     return Curve(given, build_learning_rate(schedule, own["width"], last), own["steps"])
 
@@ -71,6 +69,21 @@ def draw_schedules(curves: Sequence[Curve], steps: int | None = None, log_y: boo
         series.append(Series(curve.name, at, [curve.rate(step) for step in at]))
     title = "Learning rate" if len(curves) > 1 else f"Learning rate: {curves[0].name}"
     return line_chart(series, title=title, x_label="update", y_label="learning rate", log_y=log_y)
+
+
+def _complaint(kind: str, fault: Any) -> str:
+    """Say in words what the schema has found."""
+    key = ".".join(str(part) for part in fault["loc"][1:])
+    match fault["type"]:
+        case "union_tag_invalid":
+            known = [name.strip("' ") for name in fault["ctx"]["expected_tags"].split(",")]
+            return f"`{kind}` is not a schedule.{suggestion(kind, known)}"
+        case "missing":
+            return f"`{key}` is missing: add such as {key}=0.001."
+        case "extra_forbidden":
+            return f"`{key}` is not a key of the schedule `{kind}`: leave it out."
+        case _:
+            return f"`{key}` {fault['msg'].replace('Input should be', 'must be')}."
 
 
 def _value(written: str) -> Any:

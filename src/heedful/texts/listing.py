@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from heedful.errors import UserError, suggestion
+from heedful.errors import UserError, nearest
 
 Verdict = Literal["same", "corrected", "measured otherwise", "open"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
@@ -63,9 +63,9 @@ def find_item(given: str) -> Item:
     """Return the item with this name."""
     items = {item.id: item for text in read_texts() for item in text.items}
     if given not in items:
-        raise UserError(
-            f"`{given}` is not an item of the texts.{suggestion(given, list(items))} `heedful texts` lists all."
-        )
+        near = nearest(given, list(items))
+        hint = f" Did you mean `{near}`?" if near else ""
+        raise UserError(f"`{given}` is not an item of the texts.{hint} `heedful texts` lists all.")
     return items[given]
 
 

@@ -50,6 +50,8 @@ def test_a_model_that_is_not_there_and_an_unknown_item_are_refused(
     )
     assert run(["texts", "thesis-3.1"]) == 2
     assert "`thesis-3.1` is not an item of the texts." in capsys.readouterr().err
+    assert run(["texts", "nosuch"]) == 2
+    assert capsys.readouterr().err.endswith("`nosuch` is not an item of the texts. `heedful texts` lists all.\n")
 
 
 @pytest.mark.wide

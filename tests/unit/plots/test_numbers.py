@@ -51,11 +51,12 @@ def test_schedules_have_the_values_of_their_equations() -> None:
 
 
 @pytest.mark.parametrize(("given", "message"), [
-    ("cosin,lr=1", "--schedule cosin,lr=1: `kind`: input tag 'cosin'"),
-    ("cosine", "--schedule cosine: `lr`: field required."),
+    ("cosin,lr=1", "--schedule cosin,lr=1: `cosin` is not a schedule. Did you mean `cosine`?"),
+    ("cosine", "--schedule cosine: `lr` is missing: add such as lr=0.001."),
     ("noam,warmup", "--schedule noam,warmup: `warmup` is not a key with its value: write such as warmup=4000."),
+    ("cosine,lr=-1", "--schedule cosine,lr=-1: `lr` must be greater than 0."),
     ("noam,width=x", "--schedule noam,width=x: `width` is x, but must be a whole number from 1 on."),
-    ("noam,speed=3", "--schedule noam,speed=3: `speed`: extra inputs are not permitted."),
+    ("noam,speed=3", "--schedule noam,speed=3: `speed` is not a key of the schedule `noam`: leave it out."),
 ])  # fmt: skip
 def test_a_wrong_schedule_is_named(given: str, message: str) -> None:
     with pytest.raises(heedful.UserError) as error:
