@@ -7,12 +7,12 @@ _HEAD = """# Five texts, as commands
 
 Heedful began with five texts about attention: a thesis, notes on a paper, a tutorial and two sets of slides. Here is
 every equation, figure and table of theirs that says something about models, with the command that recomputes it.
-Equations and worked examples are computed twice, by the text's own words and by the code that models run:
+Equations and worked examples are computed twice, as the text writes them and by the code that models run:
 `heedful texts thesis-2.9` prints both, and tests compare the outcome with the verdict below. `heedful texts` lists all
 items, and `heedful texts ID` runs the command of one."""
 _FOOT = """`MODEL` is the folder of a trained translator, by default that of `heedful demo`; another is named by
-`heedful texts ID --model FOLDER`. Studies and recipes with data of their own need `--set data.folder=FOLDER`, as their
-files say."""
+`heedful texts ID --model FOLDER`. Items that train on data of their own, studies and recipes, need its folder: run their
+command yourself, with `--set data.folder=FOLDER`. The first lines of their files say what FOLDER holds."""
 
 
 def texts_page() -> str:

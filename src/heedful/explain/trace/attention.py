@@ -137,7 +137,7 @@ def _scores(
         products, width = q_BHQD @ k_BHLD.mT, q_BHQD.shape[-1]
         return [
             ("q . k", "the products of components, added up", products),
-            (f"/ sqrt({width})", "divided by the root of the number of components", products / math.sqrt(width)),
+            (f"/ sqrt({width})", "divided by the square root of the number of components", products / math.sqrt(width)),
         ]
     alignment = module.reading.alignment
     _refuse_spans(alignment)

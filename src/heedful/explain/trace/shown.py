@@ -37,7 +37,7 @@ def attention_table(trace: AttentionTrace, query: int, components: int) -> Itera
 def show_cell(trace: CellTrace, components: int) -> Iterator[str]:
     """Yield the lines of every word's gates and states."""
     place = f"{trace.cell} cell, layer {trace.layer + 1}, {trace.direction}"
-    yield f"{place}: {len(trace.words)} words, in the order in which it reads them"
+    yield f"{place}: {len(trace.words)} tokens, in the order in which it reads them"
     wide = max(map(len, trace.parts))
     for number, word in enumerate(trace.words):
         yield ""
