@@ -250,7 +250,7 @@ def _hint(path: Path, folder: str) -> str:
     if expand_user(path).is_absolute():
         return ""
     if not folder:
-        return f" (looked up from {Path.cwd()}; `data.folder` is empty)"
+        return f" (looked up from {Path.cwd()}; `data.folder` is empty: set it to the folder of the files)"
     if not expand_user(folder).is_absolute():
         return f" (looked up from {Path.cwd()}; `data.folder` is `{folder}`)"
     return f" (`data.folder` is `{folder}`)"

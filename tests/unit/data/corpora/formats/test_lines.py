@@ -151,7 +151,7 @@ def test_an_empty_archive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("folder", "hint"),
     [
-        ("", " (looked up from {cwd}; `data.folder` is empty)"),
+        ("", " (looked up from {cwd}; `data.folder` is empty: set it to the folder of the files)"),
         ("corpora", " (looked up from {cwd}; `data.folder` is `corpora`)"),
         ("/corpora", " (`data.folder` is `/corpora`)"),
     ],
