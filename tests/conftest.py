@@ -1,5 +1,6 @@
 """What every test shares: shapes are checked types, one thread per worker, the same examples in every run."""
 
+import gc
 import math
 import os
 import random
@@ -61,6 +62,12 @@ SWEPT = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave two thirds of the long sweeps to `make test-all`, before tests are selected by their marks."""
     take_turns(items, SWEPT)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the thousands of tests, and all modules, out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 # --- a time limit -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tests.unit.runs.run_folders import Make, same_bits, silent, told
 from heedful.errors import UserError
 from heedful.runs.progress import recorded_instruments
 from heedful.runs.training_run import train
-from heedful.training.schedules import build_learning_rate
+from heedful.training.schedules import build_run_rate
 
 INSTRUMENTS = {"every": 4, "at": [1, 5]}
 
@@ -65,10 +65,10 @@ def test_what_is_measured_may_change_on_resume(make: Make, tmp_path: Path) -> No
 def test_a_loss_that_stays_above_its_best_is_told_once_with_the_layer(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Learning rates that suddenly are a thousand times as high; a resumed run has said so already."""
+    """Learning rates that are suddenly 300 times as high; a resumed run has said so already."""
     monkeypatch.setattr(
-        "heedful.runs.run.build_learning_rate",
-        lambda *rest: lambda step: build_learning_rate(*rest)(step) * (1 if step < 24 else 300),
+        "heedful.runs.run.build_run_rate",
+        lambda *rest: lambda step: build_run_rate(*rest)(step) * (1 if step < 24 else 300),
     )
     console = silent()
     recipe = {"log_every": 1, "checkpoint_every": 40, "validation": {"every": 100}, "instruments": {"every": 5}}
