@@ -70,6 +70,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let everything go in the usual way: extensions complain of objects that are never freed."""
+    gc.unfreeze()
+
+
 # --- a time limit -----------------------------------------------------------------------------------------------------
 
 NOT_RUN = "not run: the minutes of --minutes were over"
