@@ -88,7 +88,12 @@ def compare_evaluations(
         seed=request.seed,
         metrics=tuple(
             compare_counts(
-                (score.label, score.signature, False), score.of_sums, of_a, of_b, request.samples, request.seed
+                (score.label, score.signature, score.lower_is_better),
+                score.of_sums,
+                of_a,
+                of_b,
+                request.samples,
+                request.seed,
             )
             for score, of_a, of_b in map(sides.counts, names)
         ),

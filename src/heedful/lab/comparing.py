@@ -20,7 +20,7 @@ from heedful.lab.compare import (
 )
 from heedful.lab.compare_documents import are_language_models, compare_documents
 from heedful.lab.compare_evaluations import EvaluationRequest, are_evaluated, compare_evaluations
-from heedful.lab.translate_test_set import Messages, translate_test_set
+from heedful.lab.test_sets.translate_test_set import Messages, translate_test_set
 from heedful.metrics.edits import Reference
 from heedful.metrics.significance import SAMPLES, SEED
 from heedful.metrics.summed_metrics import metric_names

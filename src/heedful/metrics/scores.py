@@ -48,8 +48,9 @@ class ItemScore:
     name: str  # as in `--metric`
     label: str  # for a person
     signature: str  # what is counted
-    of_sums: Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...], higher is better
+    of_sums: Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]
     counts: Callable[[], Floats]  # what each item adds to the sums [items, counts]
+    lower_is_better: bool = False
 
 
 @dataclass(frozen=True, eq=False)

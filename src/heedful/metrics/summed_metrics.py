@@ -7,7 +7,8 @@ Popović 2015, Snover et al. 2006), and give the same scores up to rounding. Tho
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never, get_args
+from functools import partial
+from typing import Final, NamedTuple, assert_never, get_args
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
@@ -22,12 +23,14 @@ from heedful.metrics.edits import (
     Reference,
     count_edits,
     count_right,
+    first_variant,
     mean_of_sums,
     rate_of_sums,
     ratio,
     variants_of,
 )
 from heedful.metrics.edits import Floats as Floats
+from heedful.metrics.scores import ItemScore, ItemScores
 from heedful.metrics.translation import bleu_metric, reference_streams
 
 Scoring = Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]
@@ -148,6 +151,41 @@ def word_splitter(bleu_tokenize: str = "13a") -> Callable[[str], list[str]]:
     """Return a function that splits a text into the words that BLEU counts."""
     tokenizer = bleu_metric(bleu_tokenize).tokenizer
     return lambda text: str(tokenizer(text.rstrip())).split()
+
+
+class TextScoring(NamedTuple):
+    """Settings of the metrics of texts: see `build_metric`."""
+
+    bleu_tokenize: str = "13a"
+    lowercase: bool = False
+    one_word: bool = False
+
+
+def score_texts(
+    unit: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    references: Sequence[Reference],
+    names: Sequence[MetricName],
+    scoring: TextScoring,
+) -> ItemScores:
+    """Return what each output adds to chrF, the most informative metric for a single text, and to the metrics named."""
+    split = word_splitter(scoring.bleu_tokenize)
+    metrics = {name: build_metric(name, references, *scoring) for name in ("chrf", *names)}
+    return ItemScores(
+        unit,
+        list(zip(inputs, references, strict=True)),
+        [
+            ItemScore(name, one.name, one.signature, one.scores, partial(one.counts, outputs), one.lower_is_better)
+            for name, one in metrics.items()
+        ],
+        [
+            (text, " | ".join(variants_of(true)), said)
+            for text, true, said in zip(inputs, references, outputs, strict=True)
+        ],
+        [len(split(first_variant(reference))) for reference in references],
+        "reference",
+    )
 
 
 def bleu_of_sums(sums: Floats) -> Floats:

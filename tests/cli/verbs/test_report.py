@@ -64,3 +64,61 @@ def test_what_is_not_a_run_is_refused_in_one_line(home: Path, capsys: pytest.Cap
 def test_a_report_does_not_import_torch(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
     assert run(["report", "transformer"]) == 0
+
+
+# --- with --evaluate --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reversing_run(reversing_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The model that reverses sentences, as a run: it has a line of metrics."""
+    shutil.copytree(reversing_folder, tmp_path / "mine")
+    (tmp_path / "mine/metrics.jsonl").write_text('{"step": 10, "part": "train", "loss": 1.0}\n')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "mine"
+
+
+def test_an_evaluated_run_shows_its_best_and_worst_sentences(
+    reversing_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "mine", "--evaluate", "--device", "cpu", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["runs"][0]["test"]
+    assert (first["name"], first["title"], second["name"]) == ("1", "first.in + first.out", "second")
+    assert [len(first["items"][which]) for which in ("best", "worst")] == [5, 5]
+    assert [len(second["items"][which]) for which in ("best", "worst")] == [5, 5]
+    assert first["items"]["score"] == "chrf"
+    assert sum(group["size"] for group in first["items"]["lengths"]) == first["items"]["size"] == 40
+    assert {"bleu", "perplexity"} < set(first["scores"])
+
+
+def test_the_page_of_an_evaluated_run_has_its_test_sets(
+    reversing_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "mine", "--evaluate", "--device", "cpu"]) == 0
+    page = Path("mine/report.html").read_text()
+    assert "<h3>first.in + first.out</h3>" in page
+    assert "<h3>second</h3>" in page
+    assert page.count("<h4>Worst sentences by chrF</h4>") == 2
+    assert capsys.readouterr().err.endswith("open it in a browser.\n")
+
+
+def test_what_cannot_be_evaluated_is_refused_in_one_line(
+    reversing_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "mine", "--device", "cpu"]) == 2
+    assert capsys.readouterr().err == "heedful: error: --device is for --evaluate: add it, or leave out --device.\n"
+    (reversing_run / "model.safetensors").unlink()
+    assert run(["report", "mine", "--evaluate"]) == 2
+    assert capsys.readouterr().err == (
+        "heedful: error: mine holds no model.safetensors yet, as training has not reached its first validation: leave "
+        "out --evaluate until it has.\n"
+    )
+    config = json.loads((reversing_run / "config.json").read_text())
+    config["recipe"]["data"]["test"] = []
+    (reversing_run / "config.json").write_text(json.dumps(config))
+    assert run(["report", "mine", "--evaluate"]) == 2
+    assert capsys.readouterr().err == (
+        "heedful: error: mine: its recipe has no `data.test`, so that there is nothing to evaluate its model on: leave "
+        "out --evaluate; `heedful evaluate` scores models on other corpora.\n"
+    )
+    assert not (reversing_run / "report.html").exists()

@@ -158,7 +158,7 @@ def command(
     if given and not models:
         prepared = ComparisonInput({file.name: file for file in files}, given, bleu_tokenize or "13a")
     else:
-        from heedful.lab import translate_test_set  # after the quick checks: importing torch takes seconds
+        from heedful.lab.test_sets import translate_test_set  # after the quick checks: importing torch takes seconds
 
         _check_length_shift(models, decoding)
         prepared = translate_test_set.translate_test_set(

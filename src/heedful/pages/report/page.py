@@ -12,22 +12,28 @@ from heedful.pages.report.layers import layer_figures
 from heedful.pages.report.record import RunRecord, run_names
 from heedful.pages.report.samples import samples_section
 from heedful.pages.report.tables import facts_table, recipe_section, values_section
+from heedful.pages.report.test_sets import EvaluatedCorpus, tests_section
 
 PAGE: Final = "report.html"
 _RELOAD: Final = 15  # seconds
 _FOOTER: Final = (
     "Values are those of metrics.jsonl in the folder of each run. This file needs no network: keep it, or send it."
 )
+_TESTS: Final = (
+    "Scores of the run's model, those by length in words, and the items that it does best and worst; of equal ones the "
+    "first in the test set."
+)
 
 
-def report_page(records: Sequence[RunRecord]) -> str:
-    """Return the report of runs of one task as HTML."""
+def report_page(records: Sequence[RunRecord], tests: Sequence[Sequence[EvaluatedCorpus]] | None = None) -> str:
+    """Return the report of runs of one task as HTML; `tests` are the test sets that each run's model was scored on."""
     names, drawn = run_names(records), [*figures(records), *layer_figures(records)]
     going_on = any(record.running for record in records)
     title = f"Report of {names[0]}" if len(records) == 1 else f"Report of {counted(len(records), 'run')}"
     sections = [
         _section("facts", "Run" if len(records) == 1 else "Runs", facts_table(records)),
         _section("curves", "Curves", _charts(drawn), "Point at a chart, or use the arrow keys, to read its values."),
+        _section("tests", "Test sets", tests_section(records, tests) if tests else "", _TESTS),
         _section("samples", "Samples over time", samples_section(records), "What the model said at validations."),
         _section("recipe", "Recipe" if len(records) == 1 else "Recipes", recipe_section(records)),
         _section("values", "Values", values_section(records), "The numbers behind the curves."),
@@ -45,9 +51,14 @@ def report_page(records: Sequence[RunRecord]) -> str:
     )
 
 
-def report_data(records: Sequence[RunRecord]) -> dict[str, Any]:
-    """Return everything that runs have recorded, as JSON values."""
-    return {"runs": [record.to_json() for record in records]}
+def report_data(
+    records: Sequence[RunRecord], tests: Sequence[Sequence[EvaluatedCorpus]] | None = None
+) -> dict[str, Any]:
+    """Return everything that runs have recorded, as JSON values, and the test sets that they were scored on."""
+    found = [record.to_json() for record in records]
+    if tests is not None:
+        found = [one | {"test": [corpus.to_json() for corpus in of]} for one, of in zip(found, tests, strict=True)]
+    return {"runs": found}
 
 
 def _lead(records: Sequence[RunRecord], going_on: bool) -> str:

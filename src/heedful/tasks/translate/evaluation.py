@@ -14,8 +14,8 @@ from heedful.errors import UserError
 from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import Score
-from heedful.metrics.summed_metrics import MetricName, build_metric, metric_names
+from heedful.metrics.scores import ItemScores, Score
+from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, score_texts
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.sequences.search_options import SearchOptions
@@ -76,13 +76,15 @@ class TranslationEvaluation:
     translations: tuple[str, ...]
     references: tuple[Reference, ...]  # in the form in which they were scored: texts, or tuples of variants
     found: Mapping[str, SignedScore]  # BLEU and chrF, and what else was asked for, by name
-    shown: tuple[str, ...]  # names of the scores that were asked for
+    shown: tuple[MetricName, ...]  # names of the scores that were asked for
     exact: int  # number of translations equal to their reference, or to one of its variants
     likelihood: Likelihood  # likelihood of the references
     cut: int  # number of translations that were cut at the maximum length
     seconds: float  # time to translate
     decoded: int  # number of tokens of the translations, `</s>` included
     own: Mapping[str, float] = field(default_factory=dict)  # scores by metrics of the caller's program
+    sources: tuple[str, ...] = field(default=(), kw_only=True)
+    scoring: TextScoring = field(default=TextScoring(), kw_only=True)
 
     def with_metrics(self, metrics: Metrics) -> Self:
         """Return the evaluation with the scores of these metrics as well."""
@@ -123,6 +125,10 @@ class TranslationEvaluation:
             Score("perplexity", "perplexity", self.perplexity, note=tokens),
             *(Score(name, name, value) for name, value in self.own.items()),
         ]
+
+    def item_scores(self) -> ItemScores:
+        """Return what each sentence adds to chrF and the scores that were asked for."""
+        return score_texts("sentence", self.sources, self.translations, self.references, self.shown, self.scoring)
 
     def remarks(self) -> list[str]:
         """Return the time taken, and the number of translations that were cut."""
@@ -195,6 +201,8 @@ def evaluate(
         cut=sum(not best.complete for best in found),
         seconds=seconds,
         decoded=sum(len(best.tokens) + best.complete for best in found),
+        sources=tuple(sources),
+        scoring=compared.scoring,
     )
 
 
@@ -205,6 +213,7 @@ class Compared:
     translations: tuple[str, ...]
     references: tuple[Reference, ...]
     scores: Mapping[str, SignedScore]  # by name
+    scoring: TextScoring
 
 
 def compare(
@@ -224,17 +233,18 @@ def compare(
         expected = _each_variant(wording.ordinary, expected, languages)
     tokenize, lowercase = recipe.evaluate.bleu_tokenize, recipe.data.lowercase
     tokenize = "13a" if raw and tokenize == "none" else tokenize
+    scoring = TextScoring(tokenize, lowercase, recipe.evaluate.one_word)
 
     def score(name: MetricName) -> SignedScore:
         if name == "bleu":
             return bleu(outputs, expected, tokenize, lowercase)
         if name == "chrf":
             return chrf(outputs, expected, lowercase)
-        metric = build_metric(name, expected, tokenize, lowercase, recipe.evaluate.one_word)
+        metric = build_metric(name, expected, *scoring)
         found = count_exact(outputs, expected) / len(outputs) if name == "exact_match" else metric.score(outputs)
         return SignedScore(metric.name, found, metric.signature)
 
-    return Compared(outputs, expected, {name: score(name) for name in names})
+    return Compared(outputs, expected, {name: score(name) for name in names}, scoring)
 
 
 def count_exact(outputs: Sequence[str], references: Sequence[Reference]) -> int:

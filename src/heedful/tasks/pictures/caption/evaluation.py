@@ -27,8 +27,8 @@ from heedful.errors import UserError
 from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import Score
-from heedful.metrics.summed_metrics import MetricName, build_metric, metric_names
+from heedful.metrics.scores import ItemScores, Score
+from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, score_texts
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import PictureCaptioner
 from heedful.tasks.pictures.caption.caption import Caption, CaptionOptions
@@ -79,11 +79,13 @@ class CaptionEvaluation:
     captions: tuple[str, ...]
     found: tuple[Caption, ...]  # the same captions, in detail
     references: tuple[Reference, ...]  # texts, or tuples of captions of which each is right
-    scored: Mapping[str, SignedScore]  # by name
+    scored: Mapping[MetricName, SignedScore]  # by name
     exact: int  # number of captions equal to a reference
     likelihood: Likelihood  # of the references
     seconds: float  # time to describe the pictures
     own: Mapping[str, float] = field(default_factory=dict)  # scores by metrics of the caller's program
+    files: tuple[str, ...] = ()  # the name of each picture's file, or its place in an array
+    scoring: TextScoring = field(default=TextScoring())
 
     def with_metrics(self, metrics: Metrics) -> Self:
         """Return the evaluation with the scores of these metrics as well."""
@@ -114,6 +116,10 @@ class CaptionEvaluation:
             Score("perplexity", "perplexity", self.likelihood.perplexity, note=tokens),
             *(Score(name, name, value) for name, value in self.own.items()),
         ]
+
+    def item_scores(self) -> ItemScores:
+        """Return what each picture adds to chrF and the scores that were asked for."""
+        return score_texts("picture", self.files, self.captions, self.references, tuple(self.scored), self.scoring)
 
     def remarks(self) -> list[str]:
         """Return the time taken, and the number of captions that were cut."""
@@ -181,24 +187,30 @@ def evaluate_captions(
         exact=count_exact(texts, expected),
         likelihood=predicted,
         seconds=seconds,
+        files=tuple(row.picture.where for row in rows),
+        scoring=_scoring(model.recipe),
     )
 
 
 def score_captions(
     recipe: Recipe, captions: Sequence[str], references: Sequence[Reference], names: Sequence[MetricName]
-) -> dict[str, SignedScore]:
+) -> dict[MetricName, SignedScore]:
     """Score captions by these metrics; exact matches are counted by themselves."""
-    tokenize, lowercase = recipe.evaluate.bleu_tokenize, recipe.data.lowercase
+    scoring = _scoring(recipe)
 
     def score(name: MetricName) -> SignedScore:
         if name == "bleu":
-            return bleu(captions, references, tokenize, lowercase)
+            return bleu(captions, references, scoring.bleu_tokenize, scoring.lowercase)
         if name == "chrf":
-            return chrf(captions, references, lowercase)
-        metric = build_metric(name, references, tokenize, lowercase, recipe.evaluate.one_word)
+            return chrf(captions, references, scoring.lowercase)
+        metric = build_metric(name, references, *scoring)
         return SignedScore(metric.name, metric.score(captions), metric.signature)
 
     return {name: score(name) for name in names if name != "exact_match"}
+
+
+def _scoring(recipe: Recipe) -> TextScoring:
+    return TextScoring(recipe.evaluate.bleu_tokenize, recipe.data.lowercase, recipe.evaluate.one_word)
 
 
 def count_exact(captions: Sequence[str], references: Sequence[Reference]) -> int:

@@ -14,9 +14,9 @@ from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
-from heedful.lab import translate_test_set
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, compare
-from heedful.lab.translate_test_set import Messages, _training_texts
+from heedful.lab.test_sets import translate_test_set
+from heedful.lab.test_sets.translate_test_set import Messages, _training_texts
 from heedful.metrics.buckets import count_words
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.build.network import build_model
