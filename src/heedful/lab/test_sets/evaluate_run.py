@@ -18,6 +18,7 @@ from heedful.tasks.table import find_task
 
 _FINE: Final = ("chrf", "f1")  # scores that tell more of an item than right or wrong
 _SHOWN: Final = 5  # best items, and worst ones
+_ROUNDING: Final = 1e-6  # score differences below this are rounding errors
 
 
 def check_run(run: Path) -> None:
@@ -60,15 +61,18 @@ def evaluate_run(
 
 
 def report_items(items: ItemScores, number: int = _SHOWN) -> ItemReport:
-    """Return the scores of items by length, and the best and the worst ones; of equal ones the first."""
+    """Return the scores of items by length, and the best and the worst ones; of equal ones the first.
+
+    An item as good as the best one is never among the worst.
+    """
     chosen = _score_of_items(items)
     counts = chosen.counts()
     values = chosen.of_sums(counts)
-    scored = np.flatnonzero(counts.any(axis=1))
-    falling = values[scored] * (1 if chosen.lower_is_better else -1)
-    best = scored[np.argsort(falling, kind="stable")][: min(number, (len(scored) + 1) // 2)].tolist()
-    rising = scored[np.argsort(-falling, kind="stable")].tolist()
-    worst = [row for row in rising if row not in best][:number]
+    scored = np.flatnonzero(counts.any(axis=1)).tolist()
+    badness = values * (1 if chosen.lower_is_better else -1)
+    best = sorted(scored, key=badness.__getitem__)[: min(number, (len(scored) + 1) // 2)]
+    worse = [row for row in scored if row not in best and badness[row] > badness[best[0]] + _ROUNDING]
+    worst = sorted(worse, key=lambda row: -badness[row])[:number]
 
     def item(row: int) -> ScoredItem:
         given, true, said = items.shown[row]

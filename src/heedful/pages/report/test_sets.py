@@ -105,15 +105,19 @@ def _items(items: ItemReport | None, title: str) -> str:
     if items is None:
         return '<p class="note">Models of this task are scored on whole corpora: no item has a score of its own.</p>'
     label = items.labels[items.score]
-    parts = [_by_length(items, title)]
-    for which, some in (("Best", items.best), ("Worst", items.worst)):
-        if some:
-            parts.append(f"<h4>{which} {escape(items.unit)}s by {escape(label)}</h4>")
-            parts += [_item(items.unit, label, one) for one in some]
+    both = "".join(
+        f"<div><h4>{which} {escape(items.unit)}s by {escape(label)}</h4>"
+        f'<ol class="texts">{"".join(_item(items.unit, label, one) for one in some)}</ol></div>'
+        for which, some in (("Best", items.best), ("Worst", items.worst))
+        if some
+    )
+    notes = []
+    if items.best and not items.worst:
+        notes.append(f"No {items.unit} is worse than these.")
     if items.unscored:
-        without = counted(items.unscored, items.unit)
-        parts.append(f'<p class="note">Left out: {escape(without)} with nothing to score by {escape(label)}.</p>')
-    return "".join(parts)
+        notes.append(f"Left out: {counted(items.unscored, items.unit)} with nothing to score by {label}.")
+    noted = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    return f'{_by_length(items, title)}<div class="sides">{both}</div>{noted}'
 
 
 def _by_length(items: ItemReport, title: str) -> str:
@@ -136,5 +140,6 @@ def _by_length(items: ItemReport, title: str) -> str:
 
 def _item(unit: str, label: str, item: ScoredItem) -> str:
     texts = (("input", item.input), ("output", item.output), ("reference", item.reference))
-    rows = [[name, escape(cut_text(text))] for name, text in texts]
-    return table(["", ""], rows, f"{unit} {item.number:,}: {label} {item.score:.2f}")
+    rows = "".join(f"<dt>{name}</dt><dd>{escape(cut_text(text)) or '–'}</dd>" for name, text in texts)
+    title = escape(f"{unit} {item.number:,}: {label} {item.score:.2f}")
+    return f'<li><p class="title">{title}</p><dl class="pair">{rows}</dl></li>'

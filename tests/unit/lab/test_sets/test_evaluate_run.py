@@ -18,7 +18,7 @@ from heedful.tasks.pictures.caption.evaluation import CaptionEvaluation
 
 def items_of(*values: float, lower_is_better: bool = False) -> ItemScores:
     """Items that have these scores, with a length of three words each; nan: there is nothing to score."""
-    counts = np.array([(0, 0) if np.isnan(value) else (value / 100, 1) for value in values])
+    counts = np.array([(0, 0) if np.isnan(value) else (value / 100, 1) for value in values], np.float64)
     score = ItemScore("accuracy", "accuracy", "", percent_of_sums, lambda: counts, lower_is_better)
     shown = [(f"in {number}", f"true {number}", f"out {number}") for number in range(len(values))]
     return ItemScores("text", list(range(len(values))), [score], shown, [3] * len(values), "text")
@@ -29,8 +29,16 @@ def test_of_equal_items_the_first_are_shown_and_none_is_both_best_and_worst() ->
     assert [(one.number, one.score) for one in found.best] == [(3, 100.0), (5, 100.0)]
     assert [(one.number, one.score) for one in found.worst] == [(2, 0.0), (6, 0.0)]
     assert (found.best[0].input, found.best[0].output, found.best[0].reference) == ("in 2", "out 2", "true 2")
-    same = report_items(items_of(70, 70, 70), 5)
-    assert ([one.number for one in same.best], [one.number for one in same.worst]) == ([1, 2], [3])
+    few = report_items(items_of(70, 80, 70), 5)
+    assert ([one.number for one in few.best], [one.number for one in few.worst]) == ([2, 1], [3])
+
+
+def test_an_item_as_good_as_the_best_is_not_among_the_worst() -> None:
+    found = report_items(items_of(100, 100, 90, 100, 100), 2)
+    assert ([one.number for one in found.best], [one.number for one in found.worst]) == ([1, 2], [3])
+    same = report_items(items_of(70, 70, 70))
+    assert ([one.number for one in same.best], same.worst) == ([1, 2], [])
+    assert report_items(items_of(np.nan)).best == []
 
 
 def test_items_with_nothing_to_score_are_left_out_and_a_lower_score_may_be_better() -> None:
@@ -87,7 +95,7 @@ def test_every_task_with_scores_of_items_has_its_best_and_worst(
     assert items is not None
     scores = [one.score for one in items.best], [one.score for one in items.worst]
     assert scores == (sorted(scores[0], reverse=True), sorted(scores[1]))
-    assert scores[0][-1] >= scores[1][-1]
+    assert scores[0][-1] >= max(scores[1], default=0)
     assert not {one.number for one in items.best} & {one.number for one in items.worst}
     assert sum(group.size for group in items.lengths) == (items.size if task != "classify_pictures" else 0)
     expected = {"parse": "f1", "tag": "f1", "answer": "f1"}.get(task, "accuracy")

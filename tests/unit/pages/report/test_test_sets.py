@@ -32,10 +32,10 @@ def test_the_page_shows_scores_by_length_and_the_best_and_worst_items(write_run:
     assert '<th scope="row">51 or more</th><td>4</td><td>25.50</td><td>50.00</td>' in page
     assert "F1 by length" in page
     assert "<h4>Best sentences by F1</h4>" in page
-    assert "<caption>sentence 7: F1 100.00</caption>" in page
-    assert '<th scope="row">input</th><td>a &lt;b&gt;</td>' in page
+    assert '<p class="title">sentence 7: F1 100.00</p>' in page
+    assert "<dt>input</dt><dd>a &lt;b&gt;</dd><dt>output</dt><dd>said</dd><dt>reference</dt><dd>true</dd>" in page
     assert page.index("Best sentences") < page.index("sentence 7") < page.index("Worst sentences")
-    assert "<caption>sentence 2: F1 12.25</caption>" in page
+    assert '<p class="title">sentence 2: F1 12.25</p>' in page
     assert "x" * 600 + " … (700 characters)" in page
     assert "Left out: 2 sentences with nothing to score by F1." in page
 
@@ -45,6 +45,15 @@ def test_a_task_without_scores_of_items_says_so(write_run: WriteRun) -> None:
     assert "41.00%" in page
     assert "Models of this task are scored on whole corpora: no item has a score of its own." in page
     assert "Best " not in page
+
+
+def test_where_no_item_is_worse_than_the_best_the_page_says_so(write_run: WriteRun) -> None:
+    page = report_page(
+        [read_run(write_run(lines=[logged(10)]))], [[replace(CORPUS, items=replace(ITEMS, worst=[], unscored=0))]]
+    )
+    assert "No sentence is worse than these." in page
+    assert "Worst" not in page
+    assert "Left out" not in page
 
 
 def test_test_sets_of_several_runs_are_under_their_names(write_run: WriteRun) -> None:
