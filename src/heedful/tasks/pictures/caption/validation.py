@@ -59,7 +59,7 @@ class CaptionValidator:
         with self.show("validating: describing", len(self._rows)) as advance:
             found = evaluate_captions(self._model, self._rows, name="`data.valid`", progress=advance, beam=1)
         own = score_outputs(self.metrics, found.captions, found.references)
-        scored = {name: one.score for name, one in found.scored.items()}
+        scored: dict[str, float] = {name: one.score for name, one in found.scored.items()}
         return {"exact_match": found.exact_match, **scored, **own}
 
     @cached_property
