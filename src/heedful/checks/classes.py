@@ -14,7 +14,7 @@ from heedful.data.text_form import TextForm
 from heedful.label_schemes import Forbidden, SchemeName, first_forbidden, scheme_of
 
 _RARE: Final = 5  # texts: a class with fewer is hardly learned
-_SMALL: Final = 50  # texts: a corpus with fewer is a trial, in which every class is rare
+SMALL: Final = 50  # texts or pictures: a corpus with fewer is a trial, in which every class is rare
 _DOMINANT: Final = 0.97  # fraction of the texts in one class
 _MANY: Final = 0.5  # distinct labels per text: more are not classes
 _SHOWN: Final = 5  # names of classes per finding
@@ -30,7 +30,7 @@ def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: L
         return
     name, file = ", ".join(corpus.name for corpus in train), ", ".join(_files(train))
     yield from _doubled(train, counts, name, file)
-    if not all(corpus.whole for corpus in train) or texts < _SMALL:
+    if not all(corpus.whole for corpus in train) or texts < SMALL:
         return
     if len(counts) > _MANY * texts:
         yield Finding(
@@ -43,19 +43,11 @@ def find_class_problems(linted: Mapping[Part, Sequence[LintedCorpus]], labels: L
             file,
         )
         return
-    yield from _rare(train, counts, name, file, noun)
-    label, most = counts.most_common(1)[0]
-    if labels == "one" and most >= _DOMINANT * texts:
-        yield Finding(
-            "warning",
-            "dominant_class",
-            "train",
-            f"{most:,} of {texts:,} texts ({most / texts:.1%}) have the label `{label}`",
-            'A model that always predicts it looks good: set `train.class_weights = "balanced"` and '
-            '`train.validation.metric = "f1"`, or collect more of the other classes.',
-            name,
-            file,
-        )
+    rare = find_rare_classes(counts)
+    if rare:
+        yield rare_classes(rare, name, noun, file, _lines(train, [label for _, label in rare]))
+    if labels == "one":
+        yield from find_dominant_class(counts, texts, name, noun, file)
     for part in ("valid", "test"):
         yield from _of_other_part(part, linted[part], counts, noun)
 
@@ -95,20 +87,42 @@ def _doubled(train: Sequence[LintedCorpus], counts: Counter[str], name: str, fil
         )
 
 
-def _rare(train: Sequence[LintedCorpus], counts: Counter[str], name: str, file: str, noun: str) -> Iterator[Finding]:
-    rare = sorted((count, label) for label, count in counts.items() if count < _RARE)
-    if rare:
-        listed = ", ".join(f"`{label}` ({count})" for count, label in rare[:_SHOWN])
+def find_rare_classes(counts: Counter[str]) -> list[tuple[int, str]]:
+    """Return the classes that are hardly learned, with their counts, the rarest first."""
+    return sorted((count, label) for label, count in counts.items() if count < _RARE)
+
+
+def rare_classes(
+    rare: Sequence[tuple[int, str]], name: str, noun: str, file: str = "", lines: tuple[int, ...] = ()
+) -> Finding:
+    """Return the finding of rare classes, of what `noun` names."""
+    listed = ", ".join(f"`{label}` ({count})" for count, label in rare[:_SHOWN])
+    return Finding(
+        "warning",
+        "rare_classes",
+        "train",
+        f"classes with fewer than {_RARE} {noun}s: {listed}{', …' if len(rare) > _SHOWN else ''}",
+        f"They are hardly learned: collect more {noun}s, join them with another class, or remove them.",
+        name,
+        file,
+        count=len(rare),
+        lines=lines,
+    )
+
+
+def find_dominant_class(counts: Counter[str], total: int, name: str, noun: str, file: str = "") -> Iterator[Finding]:
+    """Find a class that nearly all of what `noun` names have."""
+    label, most = counts.most_common(1)[0]
+    if most >= _DOMINANT * total:
         yield Finding(
             "warning",
-            "rare_classes",
+            "dominant_class",
             "train",
-            f"classes with fewer than {_RARE} {noun}s: {listed}{', …' if len(rare) > _SHOWN else ''}",
-            f"They are hardly learned: collect more {noun}s, join them with another class, or remove them.",
+            f"{most:,} of {total:,} {noun}s ({most / total:.1%}) have the label `{label}`",
+            'A model that always predicts it looks good: set `train.class_weights = "balanced"` and '
+            '`train.validation.metric = "f1"`, or collect more of the other classes.',
             name,
             file,
-            count=len(rare),
-            lines=_lines(train, [label for _, label in rare]),
         )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from heedful.checks.classes import SMALL, find_dominant_class, find_rare_classes, rare_classes
 from heedful.checks.findings import Finding, FindingKind, Part
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.captions import CaptionCorpus
@@ -28,9 +29,6 @@ from heedful.data.pictures.reading import Picture, pictures_in, read_pictures
 from heedful.errors import UserError
 
 _CHUNK: Final = 256  # pictures that are decoded together
-_RARE: Final = 5  # pictures: a class with fewer is hardly learned
-_SMALL: Final = 50  # pictures: a corpus with fewer is a trial, in which every class is rare
-_DOMINANT: Final = 0.97  # fraction of the pictures in one class
 _EXPECTED: Final = 5.0  # pictures of a class that another part should have, if it has none
 _FLAT: Final = 2.0  # standard deviation of the brightness, of 255: less is nothing to see
 _STRETCHED: Final = 2.0  # factor between the proportions of a picture and those it is resized to
@@ -276,31 +274,11 @@ def _class_problems(by_part: Mapping[Part, Sequence[CheckedPictures]]) -> Iterat
         return
     for part in ("valid", "test"):
         yield from _of_other_part(part, by_part[part], counts, total)
-    if total < _SMALL:
+    if total < SMALL:
         return
-    rare = sorted((count, label) for label, count in counts.items() if count < _RARE)
-    if rare:
-        listed = ", ".join(f"`{label}` ({count})" for count, label in rare[:_SHOWN])
-        yield Finding(
-            "warning",
-            "rare_classes",
-            "train",
-            f"classes with fewer than {_RARE} pictures: {listed}{', …' if len(rare) > _SHOWN else ''}",
-            "They are hardly learned: collect more pictures, join them with another class, or remove them.",
-            name,
-            count=len(rare),
-        )
-    label, most = counts.most_common(1)[0]
-    if most >= _DOMINANT * total:
-        yield Finding(
-            "warning",
-            "dominant_class",
-            "train",
-            f"{most:,} of {total:,} pictures ({most / total:.1%}) have the label `{label}`",
-            'A model that always predicts it looks good: set `train.class_weights = "balanced"` and '
-            '`train.validation.metric = "f1"`, or collect more of the other classes.',
-            name,
-        )
+    if rare := find_rare_classes(counts):
+        yield rare_classes(rare, name, "picture")
+    yield from find_dominant_class(counts, total, name, "picture")
 
 
 def _of_other_part(
@@ -340,7 +318,7 @@ def _other_light(by_part: Mapping[Part, Sequence[CheckedPictures]]) -> Iterator[
     train = light["train"]
     for part in ("valid", "test"):
         values = light[part]
-        if min(len(train), len(values)) < _SMALL:
+        if min(len(train), len(values)) < SMALL:
             continue
         mean, other = float(train.mean()), float(values.mean())
         if abs(mean - other) > _OTHER_LIGHT * max(1.0, float(train.std())):
