@@ -1,4 +1,4 @@
-"""Draws the map of the source tree: `docs/architecture.svg`, and the same as a list in `docs/architecture.md`.
+"""Draws the map of the source tree: `docs/images/architecture.svg`, and the same as a list in `docs/architecture.md`.
 
     python scripts/architecture_map.py            # write both
     python scripts/architecture_map.py --check    # exit code 1 where they are not current
@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from scripts.import_graph import Import, modules, read_imports  # noqa: E402
 
 PACKAGE = "heedful"
-PICTURE = Path("docs/architecture.svg")
+PICTURE = Path("docs/images/architecture.svg")
 PAGE = Path("docs/architecture.md")
 BEGIN, END = "<!-- map: written by scripts/architecture_map.py -->", "<!-- end of map -->"
 

@@ -19,26 +19,27 @@ from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 from heedful.cli.main import run
 
-DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
+ROOT: Final = Path(__file__).resolve().parents[1]
+IMAGES: Final = ROOT / "docs/images/explorer"
 WIDE: Final = {"width": 1080, "height": 800}
 PICTURES: Final[Mapping[str, dict[str, Any]]] = {
-    "explorer.png": {"viewport": WIDE, "color_scheme": "light"},
-    "explorer-dark.png": {"viewport": WIDE, "color_scheme": "dark"},
-    "explorer-narrow.png": {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"},
-    "explorer-attention.png": {"viewport": WIDE, "color_scheme": "light"},
-    "explorer-attention-dark.png": {"viewport": WIDE, "color_scheme": "dark"},
+    "translator.png": {"viewport": WIDE, "color_scheme": "light"},
+    "translator-dark.png": {"viewport": WIDE, "color_scheme": "dark"},
+    "translator-narrow.png": {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"},
+    "attention.png": {"viewport": WIDE, "color_scheme": "light"},
+    "attention-dark.png": {"viewport": WIDE, "color_scheme": "dark"},
 }
 
-BUNDLES: Final = DOCS.parent / "tests/golden/bundles"
+BUNDLES: Final = ROOT / "tests/golden/bundles"
 SENTENCE: Final = "the dog sees the tree today."
 FAMILIES: Final[Mapping[str, tuple[str, str, str, dict[str, Any]]]] = {  # model, text, part of the page, options
-    "explorer-parse.png": (
+    "parse.png": (
         "parser", "the dog sees a small fish today", "parse-title", {"viewport": WIDE, "color_scheme": "light"}
     ),
-    "explorer-beam-dark.png": (
+    "beam-dark.png": (
         "recurrent-sutskever", SENTENCE, "beam-title", {"viewport": WIDE, "color_scheme": "dark"}
     ),
-    "explorer-gates-narrow.png": (
+    "gates-narrow.png": (
         "recurrent-sutskever", SENTENCE, "gates-title",
         {"viewport": {"width": 420, "height": 760}, "color_scheme": "light"},
     ),
@@ -56,13 +57,13 @@ def main() -> None:
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for name, (bundle, text, section, options) in FAMILIES.items() if page is None else ():
-            photograph_section(opened, bundle, text, section, options, DOCS / name)
+            photograph_section(opened, bundle, text, section, options, IMAGES / name)
         for name, options in PICTURES.items() if page is not None else ():
             context = opened.new_context(**options)
             shown = context.new_page()
             shown.goto(page.resolve().as_uri())
             shown.wait_for_selector("html[data-ready-ms]")
-            photograph(shown, DOCS / name)
+            photograph(shown, IMAGES / name)
             context.close()
         opened.close()
 
@@ -80,7 +81,7 @@ def photograph_section(
         page.wait_for_selector("html[data-ready-ms]")
         page.locator(f"section[aria-labelledby={section}]").screenshot(path=path)
         context.close()
-    print(f"wrote docs/{path.name} ({path.stat().st_size / 1000:.0f} kB)")
+    print(f"wrote {path.relative_to(ROOT)} ({path.stat().st_size / 1000:.0f} kB)")
 
 
 def photograph(page: Page, path: Path) -> None:
@@ -95,7 +96,7 @@ def photograph(page: Page, path: Path) -> None:
         page.screenshot(path=path, full_page=True, clip=clip)
     else:
         page.screenshot(path=path)
-    print(f"wrote docs/{path.name} ({path.stat().st_size / 1000:.0f} kB)")
+    print(f"wrote {path.relative_to(ROOT)} ({path.stat().st_size / 1000:.0f} kB)")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "report.png"
+PICTURE = Path(__file__).resolve().parents[1] / "docs/images/report.png"
 
 
 def main() -> None:

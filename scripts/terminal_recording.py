@@ -1,6 +1,6 @@
 """Draws what a command prints, with the times at which it printed it, as an SVG that plays by itself.
 
-heedful demo 2>&1 < /dev/null | python scripts/terminal_recording.py "make demo" > docs/demo.svg
+heedful demo 2>&1 < /dev/null | python scripts/terminal_recording.py "make demo" > docs/images/demo.svg
 """
 
 import sys

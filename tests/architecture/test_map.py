@@ -30,10 +30,13 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 NOT_OURS = ("runs/", "single/", "mean/", "checkpoints/")
 
 
+LINK = re.compile(r"""(?<=\]\()[^)\s]+(?=\))|(?<=\bsrc=")[^"]+|(?<=\bsrcset=")[^"]+""")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_between_pages_leads_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link}
+    links = {link.partition("#")[0] for link in LINK.findall(text) if "://" not in link}
     assert not {link for link in links if link and not ((ROOT / page).parent / link).exists()}
 
 
@@ -49,7 +52,7 @@ def test_every_class_and_function_that_a_page_on_the_sources_names_is_defined_th
 
 
 def test_the_picture_needs_nothing_but_itself() -> None:
-    text = (ROOT / "docs/architecture.svg").read_text(encoding="utf-8")
+    text = (ROOT / "docs/images/architecture.svg").read_text(encoding="utf-8")
     for element in ElementTree.fromstring(text).iter():
         assert element.tag.rpartition("}")[2] not in {"script", "image", "foreignObject", "use", "a"}
         assert not any("href" in name or value.startswith("url(") for name, value in element.items())

@@ -39,7 +39,7 @@ def test_every_picture_of_a_page_is_whole_and_needs_nothing_but_itself() -> None
         for page in PAGES
         for name in re.findall(r"!\[[^\]]*\]\(([^)]+\.svg)\)", (ROOT / page).read_text(encoding="utf-8"))
     }
-    assert ROOT / "docs/pipeline.svg" in shown
+    assert ROOT / "docs/images/pipeline.svg" in shown
     for path in shown:
         text = path.read_text(encoding="utf-8")
         assert "prefers-color-scheme: dark" in text or "#14181d" in text
