@@ -8,12 +8,18 @@ from heedful.data.pictures.decoding import is_picture_name
 from heedful.errors import UserError
 from heedful.files import expand_user, read_json
 
+_SEEING: Final = ("picture_classifier", "captioner", "picture_answerer")  # families that read pictures
 _PICTURES_ONLY: Final = "This model reads pictures: give their files, or folders of them."
 
 
 def reads_pictures(model: str) -> bool:
     """Whether the model in a folder classifies pictures; for what is not a model, False: loading it says why."""
     return family_of(model) == "picture_classifier"
+
+
+def sees_pictures(model: str) -> bool:
+    """Whether the model in a folder reads pictures, whatever it does with them."""
+    return family_of(model) in _SEEING
 
 
 def family_of(model: str) -> str | None:

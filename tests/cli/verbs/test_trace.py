@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import heedful
 from heedful.cli.main import run
@@ -14,8 +15,15 @@ BUNDLES = Path(__file__).parents[2] / "golden/bundles"
 TEXT = "the dog sees the tree."
 
 
-def trace(name: str, *arguments: str) -> int:
-    return run(["trace", str(BUNDLES / name), TEXT, *arguments])
+def trace(name: str, *arguments: str, of: str = TEXT) -> int:
+    return run(["trace", str(BUNDLES / name), of, *arguments])
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> str:
+    path = tmp_path / "picture.png"
+    Image.fromarray(np.arange(40 * 72 * 3, dtype=np.uint8).reshape(40, 72, 3)).save(path)
+    return str(path)
 
 
 def test_a_worked_example_is_printed(capsys: Capture) -> None:
@@ -42,6 +50,35 @@ def test_a_page_is_written_for_a_head_and_for_a_cell(tmp_path: Path, capsys: Cap
         assert capsys.readouterr().err.endswith("kB): open it in a browser.\n")
 
 
+@pytest.mark.parametrize(("name", "arguments", "start"), [
+    ("pictures-vit", [], "encoder, layer 1, head 1: query 1 of 16, `class`"),
+    ("pictures-vit", ["--query", "3"], "encoder, layer 1, head 1: query 3 of 16, `1,2`"),
+    ("captions-recurrent", [], "cross, layer 1, head 1: query "),
+    ("answers-about-pictures", ["-Q", "is there a star ?", "--kind", "question"], "question, layer 1, head 1: query 7"),
+])  # fmt: skip
+def test_what_is_done_with_a_picture_is_traced(
+    name: str, arguments: list[str], start: str, picture: str, capsys: Capture
+) -> None:
+    assert trace(name, *arguments, of=picture) == 0
+    assert capsys.readouterr().out.startswith(start)
+
+
+def test_a_reader_and_a_classifier_of_pairs_are_traced(capsys: Capture) -> None:
+    assert trace("reader", "--question", "Who sees the tree?") == 0
+    assert capsys.readouterr().out.startswith("encoder, layer 1, head 1: query ")
+    assert trace("classifier-recurrent-pairs", of="a dog runs\tan animal moves") == 0
+    assert " cell, layer 1, forward: " in capsys.readouterr().out
+
+
+def test_one_picture_is_traced(picture: str, capsys: Capture) -> None:
+    Path(picture).with_name("other.png").write_bytes(Path(picture).read_bytes())
+    folder = str(Path(picture).parent)
+    assert trace("pictures-vit", of=folder) == 2
+    assert f"{folder} has 2 pictures, but one is traced: name its file." in capsys.readouterr().err
+    assert trace("pictures-convolutional", of=picture) == 2
+    assert "This model has neither heads of attention nor recurrent cells" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "arguments", "message"), [
     ("transformer", ["--layer", "3"], "There is no head 1 in layer 3 of `encoder`: the model has 2 layers of 2 heads."),
     ("transformer", ["--query", "99", "--target", "der"], "There is no token 99: `encoder` has"),
@@ -50,7 +87,10 @@ def test_a_page_is_written_for_a_head_and_for_a_cell(tmp_path: Path, capsys: Cap
     ("language-recurrent", ["--direction", "backward"], "This network reads in one direction"),
     ("language-recurrent", ["--target", "x"], "--target is for translators, but the task of this model is `generate`"),
     ("classifier-bag", [], "This model has neither heads of attention nor recurrent cells"),
-    ("pictures-vit", [], "Models of the task `classify_pictures` are not traced"),
+    ("pictures-vit", [], "the tree.: no such file. This model reads pictures"),
+    ("reader", [], "This model answers questions: add one"),
+    ("transformer", ["--question", "Who?"], "--question is for models that answer, but the task of this model is"),
+    ("classifier-recurrent-pairs", [], "the text has 1 column, but this model reads pairs"),
     ("transformer", ["-o", "page.txt"], "page.txt: a page is a file that ends in .html"),
 ])  # fmt: skip
 def test_wrong_input_is_one_line(name: str, arguments: list[str], message: str, capsys: Capture) -> None:

@@ -12,7 +12,7 @@ from heedful.cli import messages
 from heedful.cli.input import open_inputs
 from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption
 from heedful.cli.output import check_output, line_writer, write_result
-from heedful.cli.pictures import family_of, picture_inputs
+from heedful.cli.pictures import picture_inputs, sees_pictures
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
 
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 
 PAGE: Final = Path("explain.html")
 KINDS: Final = ("encoder", "question", "decoder", "cross")
-_PICTURED: Final = ("picture_classifier", "captioner", "picture_answerer")  # families that read pictures
 _QUESTIONED: Final = ("answer", "answer_pictures")  # tasks
 _MOST: Final = 100  # texts of a page
+
+QuestionOption = Annotated[
+    str | None,
+    typer.Option("--question", "-Q", metavar="QUESTION", help="The question about each text or picture."),
+]
 
 
 def command(
     model: ModelArgument,
     inputs: InputsArgument = None,
     text: TextOption = None,
-    question: Annotated[
-        str | None,
-        typer.Option("--question", "-Q", metavar="QUESTION", help="The question about each text or picture."),
-    ] = None,
+    question: QuestionOption = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TEXT", help="Explain this translation instead of the model's own."),
@@ -106,7 +107,7 @@ def command(
         output = PAGE
     check_output(output)
     heads = [_head(one) for one in silence or ()]
-    pictured = family_of(model) in _PICTURED
+    pictured = sees_pictures(model)
     lines = _pictures(inputs, text) if pictured else _lines(inputs, text)
     swapped = dict(_swap(one) for one in swap or ())
     if as_svg and (heads or swapped):
@@ -155,6 +156,14 @@ def command(
     if output is not None and output != Path("-"):
         size = output.stat().st_size
         messages.note(f"{output} ({size / 1000:,.0f} kB): open it in a browser.")
+
+
+def check_question(task: str, question: str | None) -> None:
+    """Refuse a question that a model of this task does not answer, or the lack of one that it needs."""
+    if task in _QUESTIONED and question is None:
+        raise UserError('This model answers questions: add one, as in --question "Who found the keys?".')
+    if task not in _QUESTIONED and question is not None:
+        raise UserError(f"--question is for models that answer, but the task of this model is `{task}`: leave it out.")
 
 
 def _head(given: str) -> Any:
@@ -246,12 +255,7 @@ class Asked:
         if task != "translate" and (self.target is not None or self.to is not None):
             name = "--to" if self.target is None else "--target"
             raise UserError(f"{name} is for translators, but the task of this model is `{task}`: leave it out.")
-        if task in _QUESTIONED and self.question is None:
-            raise UserError('This model answers questions: add one, as in --question "Who found the keys?".')
-        if task not in _QUESTIONED and self.question is not None:
-            raise UserError(
-                f"--question is for models that answer, but the task of this model is `{task}`: leave it out."
-            )
+        check_question(task, self.question)
 
     def explain(self, line: str, where: str, swapped: Mapping[str, str]) -> "list[Explanation]":
         """Explain one text or picture, and again with other words if there are any."""

@@ -11,28 +11,36 @@ import typer
 from heedful.cli import messages
 from heedful.cli.options import ModelArgument
 from heedful.cli.output import check_output, write_result
+from heedful.cli.pictures import picture_inputs, sees_pictures
+from heedful.cli.verbs.explain import QuestionOption, check_question
+from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.explain.trace.attention import AttentionTrace
     from heedful.tasks.shared.explaining.explanation import Explanation
 
-_TEXTS: Final = ("translate", "classify", "fill", "generate", "tag", "parse")  # tasks of which one text is enough
-_HEADS: Final = ("encoder", "decoder", "cross")
+_HEADS: Final = ("encoder", "question", "decoder", "cross")
 
 
 def command(
     model: ModelArgument,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text that the model reads.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text that the model reads, or the file of a picture.")],
+    question: QuestionOption = None,
     layer: Annotated[int, typer.Option("--layer", metavar="N", min=1, help="Layer, counted from 1.")] = 1,
     head: Annotated[int, typer.Option("--head", metavar="N", min=1, help="Head, counted from 1.")] = 1,
     kind: Annotated[
-        Literal["encoder", "decoder", "cross", "cell"] | None,
+        Literal["encoder", "question", "decoder", "cross", "cell"] | None,
         typer.Option("--kind", help="Kind of attention, or a recurrent cell (default: the first that the model has)."),
     ] = None,
     query: Annotated[
         int | None,
-        typer.Option("--query", metavar="N", min=1, help="Token that attends, counted from 1 (default: the last)."),
+        typer.Option(
+            "--query",
+            metavar="N",
+            min=1,
+            help="Token that attends, counted from 1 (default: the class token of a picture, or the last).",
+        ),
     ] = None,
     direction: Annotated[
         Literal["forward", "backward"], typer.Option("--direction", help="Direction in which a cell reads.")
@@ -54,14 +62,17 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Work through what a head of attention computes for a text, with the model's own numbers.
+    """Work through what a head of attention computes for a text or a picture, with the model's own numbers.
 
     It shows the products of query and keys, the scaling, the mask, the softmax and the weighted sum; for a recurrent
-    cell, each gate. The numbers are printed, or with -o page.html written to a page of their own.
+    cell, each gate. The numbers are printed, or with -o page.html written to a page of their own. A model that answers
+    needs --question.
     """
     check_output(output)
     if output is not None and not as_json and output.suffix != ".html":
         raise UserError(f"{output}: a page is a file that ends in .html: choose another name, or add --json.")
+    if sees_pictures(model):
+        text = _picture(text)
     with messages.busy(f"loading {model}"):
         from heedful.explain.trace.attention import trace_attention
         from heedful.explain.trace.cells import trace_cell
@@ -70,7 +81,7 @@ def command(
         from heedful.tasks.loading import load
 
         loaded: Any = load(model, "cpu")
-    explain = _explainer(loaded, text, target)
+    explain = _explainer(loaded, text, question, target)
     chosen = kind or _first_kind(loaded.network)
     name = Path(model).resolve().name
     if chosen == "cell":
@@ -89,18 +100,36 @@ def command(
         messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
 
 
-def _explainer(loaded: Any, text: str, target: str | None) -> "Callable[[], Explanation]":
+def _picture(given: str) -> str:
+    """Return the path of the one picture that is traced."""
+    found = picture_inputs([given])
+    if len(found) > 1:
+        raise UserError(f"{given} has {len(found):,} pictures, but one is traced: name its file.")
+    return str(found[0])
+
+
+def _explainer(loaded: Any, text: str, question: str | None, target: str | None) -> "Callable[[], Explanation]":
+    """Return what explains the text or picture; of a classifier of pairs, both texts of the line."""
     task = loaded.recipe.rules.name
-    if task not in _TEXTS:
-        raise UserError(f"Models of the task `{task}` are not traced: use one of the tasks {', '.join(_TEXTS)}.")
+    check_question(task, question)
     if target is not None and task != "translate":
         raise UserError(f"--target is for translators, but the task of this model is `{task}`: leave it out.")
-    return partial(loaded.explain, text, target) if task == "translate" else partial(loaded.explain, text)
+    match task:
+        case "translate":
+            return partial(loaded.explain, text, target)
+        case "classify":
+            read = text_of_line(text, loaded.paired, "the text")
+            return partial(loaded.explain, read.text, read.second)
+        case _ if question is not None:
+            return partial(loaded.explain, text, question)
+        case _:
+            return partial(loaded.explain, text)
 
 
 def _first_kind(network: Any) -> Any:
     """Return the first kind of attention with heads that a network has; without any, its cell or its only attention."""
     from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+    from heedful.nn.recurrent.attention import RecurrentAttention
     from heedful.nn.recurrent.stack import RecurrentStack
     from heedful.tasks.shared.explaining.capture import kind_of
 
@@ -108,17 +137,25 @@ def _first_kind(network: Any) -> Any:
         kind_of(name, one) for name, one in network.named_modules() if isinstance(one, SelfAttention | CrossAttention)
     ]
     first = next((kind for kind in _HEADS if kind in found), None)
-    if first is None and any(isinstance(one, RecurrentStack) for one in network.modules()):
-        return "cell"
-    if first is None:
+    if first is not None:
+        return first
+    cells = [name for name, one in network.named_modules() if isinstance(one, RecurrentStack)]
+    attends = any(isinstance(one, RecurrentAttention) for one in network.modules())
+    if attends and all(name.startswith("decoder.") for name in cells):
+        return "cross"
+    if not cells:
         raise UserError("This model has neither heads of attention nor recurrent cells: there is nothing to trace.")
-    return first
+    return "cell"
 
 
 def _row(trace: "AttentionTrace", query: int | None) -> int:
+    from heedful.tasks.shared.explaining.pictures import CLASS
+
     count = len(trace.queries)
     if query is not None and query > count:
         raise UserError(
             f"There is no token {query}: `{trace.kind}` has {count} queries here, from `{trace.queries[0]}` on."
         )
-    return count - 1 if query is None else query - 1
+    if query is None:
+        return 0 if trace.queries[0] == CLASS else count - 1
+    return query - 1

@@ -162,7 +162,9 @@ def _trace_recurrent(
         found = explain()
     finally:
         hook.remove()
-    steps = calls[-len(found.sequences["output"].pieces) :]  # those before are of the search
+    named = found.attention("cross")
+    pieces = found.sequences[named.queries].pieces, found.sequences[named.keys].pieces
+    steps = calls[-len(pieces[0]) :]  # those before are of the search
     queries, scores, weights, read = [], [], [], []
     for (q_BQE, memory, _), (y_BQD, weights_BQC) in steps:
         queries.append(q_BQE[0])
@@ -175,7 +177,6 @@ def _trace_recurrent(
         Step(*_distribution(module), _array(torch.cat(weights))),
     )
     q, k, v = torch.cat(queries), candidates.keys[0, 0], candidates.values[0, 0]
-    pieces = found.sequences["output"].pieces, found.sequences["source"].pieces
     return AttentionTrace("cross", 0, 0, *pieces, _array(q), _array(k), _array(v), made, _array(torch.cat(read)))
 
 

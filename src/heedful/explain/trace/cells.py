@@ -1,6 +1,7 @@
 """One recurrent cell, gate by gate and word by word, with the numbers of the model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import UserError, counted
-from heedful.nn.recurrent.cells import Cell, CellState
+from heedful.nn.recurrent.cells import Cell, CellState, StackedCells
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.tasks.shared.explaining.explanation import Array, Explanation
 from heedful.tasks.shared.explaining.gates import gates_of
@@ -49,20 +50,31 @@ class CellTrace:
 def trace_cell(
     network: nn.Module, explain: Callable[[], Explanation], layer: int, direction: str = "forward"
 ) -> CellTrace:
-    """Trace the cell of a layer while `explain` runs the network on a text; of several stacks, the first that runs."""
-    stacks = [one for one in network.modules() if isinstance(one, RecurrentStack)]
+    """Trace the cell of a layer while `explain` runs the network on a text; of several stacks, the first that runs.
+
+    The cell of a decoder that attends at every step is traced if there is no other.
+    """
+    stacks = [
+        one
+        for name, one in network.named_modules()
+        if isinstance(one, RecurrentStack) and "letters" not in name.split(".")  # whose steps are not those of a text
+    ]
     if not stacks:
         raise UserError("This model has no recurrent cell: trace one of its heads instead, such as --kind encoder.")
     calls: list[tuple[RecurrentStack, Any]] = []
     hooks = [one.register_forward_hook(lambda module, inputs, output: calls.append((module, inputs))) for one in stacks]
     try:
-        found = explain()
+        with _record_steps(stacks[0], layer) as recorded:
+            found = explain()
     finally:
         for hook in hooks:
             hook.remove()
-    stack = next(module for module, _ in calls)
-    x_NI, layout, *initial = [inputs for module, inputs in calls if module is stack][-1]
+    stack = next((module for module, _ in calls), stacks[0])
     _check(stack, layer, direction)
+    name = stack.kind.removeprefix("rnn_")
+    if not calls:
+        return CellTrace(name, layer, direction, found.sequences["target"].pieces, _joined(recorded))
+    x_NI, layout, *initial = [inputs for module, inputs in calls if module is stack][-1]
     length = int(layout.lengths[0])
     with torch.no_grad():
         x_TI = x_NI[:length].float()
@@ -73,8 +85,44 @@ def trace_cell(
     )
     pieces = found.sequences["source" if "source" in found.sequences else "text"].pieces[:length]
     order = pieces[::-1] if turned != (direction == "backward") else pieces
-    parts = {name: torch.cat([step[name] for step in steps]).numpy() for name in steps[0]}
-    return CellTrace(stack.kind.removeprefix("rnn_"), layer, direction, tuple(order), parts)
+    return CellTrace(name, layer, direction, tuple(order), _joined(steps))
+
+
+@contextmanager
+def _record_steps(stack: RecurrentStack, layer: int) -> Iterator[list[Gates]]:
+    """Record the steps of a layer that are taken one by one inside the block; a new sequence starts the list anew."""
+    steps: list[Gates] = []
+    make = stack.cells
+
+    def cells(rows: int, like: Tensor) -> StackedCells:
+        made = make(rows, like)
+        steps.clear()
+        for cell in (cells[0] for cells in made.layers[layer : layer + 1]):
+            object.__setattr__(cell, "advance", _recorded(cell, steps))
+        return made
+
+    stack.cells = cells  # type: ignore[method-assign]
+    try:
+        yield steps
+    finally:
+        del stack.cells
+
+
+def _recorded(cell: Cell, steps: list[Gates]) -> Callable[[Tensor, Tensor, CellState, Tensor], CellState]:
+    """Return the step of a cell, which also leaves its gates and its states."""
+    advance = cell.advance
+
+    def step(x_RG: Tensor, sum_RG: Tensor, state: CellState, fed_back_RE: Tensor) -> CellState:
+        new = advance(x_RG, sum_RG, state, fed_back_RE)
+        gates = _gates(cell, x_RG, sum_RG, fed_back_RE) | _states(state, new)
+        steps.append({name: value.detach().float().cpu() for name, value in gates.items()})
+        return new
+
+    return step
+
+
+def _joined(steps: Sequence[Gates]) -> dict[str, Array]:
+    return {name: torch.cat([step[name] for step in steps]).numpy() for name in steps[0]}
 
 
 def _check(stack: RecurrentStack, layer: int, direction: str) -> None:

@@ -11,6 +11,7 @@ from heedful.pages.charts.drawing import escape
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.html import static_page
 
+_MOST_TABLES: Final = 100  # of more queries, as of the patches of a large picture, one is worked through
 _STYLE: Final = """
 table { border-collapse: collapse; font-size: .875rem; margin: .6rem 0 1rem; }
 th, td { text-align: right; padding: .2rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
@@ -29,8 +30,11 @@ def attention_page(trace: AttentionTrace, model: str, text: str, query: int, com
         values = np.where(np.isfinite(step.values), step.values, np.nan)
         drawn = heat_map(values, title=step.name, row_names=trace.queries, column_names=trace.keys)
         parts.append(_section(f"{number}. {step.name}", step.meaning, f'<div class="wide">{drawn}</div>'))
-    tables = "".join(_query_table(trace, row, row == query, components) for row in range(len(trace.queries)))
+    shown = range(len(trace.queries)) if len(trace.queries) <= _MOST_TABLES else [query]
+    tables = "".join(_query_table(trace, row, row == query, components) for row in shown)
     note = "One table per query: each key with every step, and the sum of weights times values."
+    if len(shown) < len(trace.queries):
+        note = f"Query {query + 1} of {len(trace.queries):,}: each key with every step, and the sum of weights times v."
     parts.append(_section(f"{len(trace.steps) + 1}. sum of weights times v", note, tables))
     return static_page(
         f"Attention, step by step: {place}", f"{model}: `{text}`", "".join(parts), brand="Heedful trace", style=_STYLE

@@ -5,7 +5,9 @@ from typing import Final
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from heedful.data.batches.questions import QuestionBatch
 from heedful.data.corpora.questions.question import Question
 from heedful.data.prepare.question_windows import PiecedQuestion
 from heedful.data.prepare.questions import window_streams
@@ -36,26 +38,16 @@ def explain_answer(
     """
     network, device = bundle.model, next(bundle.model.parameters()).device
     store, collator = TokenStore(window_streams([asked], windowing_of(bundle.recipe))[0]), collator_of(bundle.recipe)
-    found = None
-    for row in range(len(store)):
-        batch = collator.batch([store], np.array([row])).to(device)
-        with evaluation_mode(network), capture_weights(network) as captured:
-            scores_N2 = network(batch.text)
-        starts_BL, ends_BL = log_ends(scores_N2, batch.possible, batch.text.layout)
-        best = float((starts_BL[0, 1:].max() + ends_BL[0, 1:].max()).cpu()) if starts_BL.shape[1] > 1 else -np.inf
-        if found is None or best > found[0]:
-            found = best, batch, captured, torch.stack([starts_BL[0], ends_BL[0]])
-    assert found is not None, "a text has at least one window"
-    _, batch, captured, logs_2L = found
+    batches = [collator.batch([store], np.array([row])).to(device) for row in range(len(store))]
+    with evaluation_mode(network):
+        batch = batches[0] if len(batches) == 1 else max(batches, key=lambda one: _best_score(network, one))
+        with capture_weights(network) as captured:
+            logs_2L = _log_ends(network, batch)
     spans = AttentionWeights("span", logs_2L.exp().float().cpu().numpy()[None, None], "ends", "text")
     attentions = (spans, *explain_reading(captured))
     if gradients:
         chosen = logs_2L.argmax(dim=1).tolist()
-
-        def scores() -> torch.Tensor:
-            return torch.stack([ends[0] for ends in log_ends(network(batch.text), batch.possible, batch.text.layout)])
-
-        attentions += (*explain_by_gradients(network, scores, chosen, "ends", "text"),)
+        attentions += (*explain_by_gradients(network, lambda: _log_ends(network, batch), chosen, "ends", "text"),)
     classes = {span.text: span.probability for span in reversed(answer.spans)}
     if answer.no_answer is not None:
         classes[NO_ANSWER] = answer.no_answer
@@ -69,6 +61,17 @@ def explain_answer(
         classes=classes,
         question=question.question,
     )
+
+
+def _log_ends(network: SpanReader, batch: QuestionBatch) -> Tensor:
+    """Return log P of each token as the start and as the end of an answer, in the one window of a batch."""
+    return torch.stack([ends[0] for ends in log_ends(network(batch.text), batch.possible, batch.text.layout)])
+
+
+def _best_score(network: SpanReader, batch: QuestionBatch) -> float:
+    """Return log P of the likeliest start and end in a window; its first token stands for no answer."""
+    logs_2L = _log_ends(network, batch)
+    return float(logs_2L[:, 1:].max(dim=1).values.sum()) if logs_2L.shape[1] > 1 else -np.inf
 
 
 def _sequences(vocabularies: Vocabularies, tokens: Sequence[int]) -> dict[str, TokenSequence]:

@@ -1,6 +1,7 @@
 """Traces: their numbers are the model's own, and those of an independent computation."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +20,31 @@ from heedful.packed import Packed
 
 BUNDLES = Path(__file__).parents[3] / "golden/bundles"
 TEXT = "the dog sees the tree."
+PICTURE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+LONG = "On Monday, Clara Dale found 17 keys in the cave. It was Emil Holm who hid two cups at the zoo. " * 12
+ASKED: dict[str, tuple[Any, ...]] = {  # of tasks that read more than a text
+    "translate": (TEXT, "der Hund"),
+    "answer": (LONG, "Who found keys?"),
+    "classify_pictures": (PICTURE,),
+    "caption": (PICTURE,),
+    "answer_pictures": (PICTURE, "is there a red circle ?"),
+}
 
 
 def load(name: str) -> Any:
     return heedful.load(BUNDLES / name, "cpu")
 
 
-def explained(model: Any, text: str = TEXT) -> Any:
-    """Explain a text; of a translator, a given translation, which needs no search."""
-    return model.explain(text, "der Hund") if model.recipe.rules.name == "translate" else model.explain(text)
+def explained(model: Any) -> Any:
+    """Explain a text or a picture; of a translator, a given translation, which needs no search."""
+    task = model.recipe.rules.name
+    return model.explain(*ASKED.get(task, (TEXT,)), **({"max_extra": 2} if task == "caption" else {}))
 
 
-def traced(name: str, kind: Any, layer: int = 0, head: int = 1, text: str = TEXT) -> tuple[AttentionTrace, Any]:
+def traced(name: str, kind: Any, layer: int = 0, head: int = 1) -> tuple[AttentionTrace, Any]:
     model = load(name)
-    trace = trace_attention(model.network, lambda: explained(model, text), kind, layer, head)
-    return trace, explained(model, text).attention(kind).weights[layer, head]
+    trace = trace_attention(model.network, lambda: explained(model), kind, layer, head)
+    return trace, explained(model).attention(kind).weights[layer, head]
 
 
 @pytest.mark.parametrize(("name", "kind"), [
@@ -46,6 +57,14 @@ def traced(name: str, kind: Any, layer: int = 0, head: int = 1, text: str = TEXT
     ("transformer-additive-entmax", "cross"),
     ("bert", "encoder"),
     ("language-llama", "decoder"),
+    ("reader", "encoder"),  # of the window in which an answer is most likely, which is not the last
+    ("pictures-vit", "encoder"),
+    ("captions-transformer", "encoder"),
+    ("captions-transformer", "decoder"),
+    ("captions-transformer", "cross"),
+    ("answers-about-pictures", "encoder"),
+    ("answers-about-pictures", "question"),
+    ("answers-about-pictures", "cross"),
 ])  # fmt: skip
 def test_weights_of_a_trace_are_those_that_the_model_captures(name: str, kind: str) -> None:
     trace, captured = traced(name, kind)
@@ -89,8 +108,9 @@ def test_heads_together_are_what_the_layer_returns() -> None:
         torch.testing.assert_close(attention.output(joined), seen[-1], atol=1e-5, rtol=1e-5)
 
 
-def test_attention_of_a_recurrent_decoder_is_traced() -> None:
-    model = load("recurrent-bahdanau")
+@pytest.mark.parametrize("name", ["recurrent-bahdanau", "captions-recurrent"])
+def test_attention_of_a_recurrent_decoder_is_traced(name: str) -> None:
+    model = load(name)
     trace = trace_attention(model.network, lambda: explained(model), "cross", 0, 0)
     np.testing.assert_allclose(trace.weights, explained(model).attention("cross").weights[0, 0], atol=1e-6)
     assert [step.name for step in trace.steps] == ["score", "softmax"]
@@ -144,6 +164,21 @@ def test_states_of_other_cells_are_those_of_torch(name: str) -> None:
         np.testing.assert_allclose(parts["h(t)"], parts["O = sigmoid"] * np.tanh(parts["c(t)"]), atol=1e-6)
 
 
+def test_the_cell_of_a_captioner_is_traced_along_what_its_decoder_reads() -> None:
+    model = load("captions-recurrent")
+    trace = trace_cell(model.network, lambda: explained(model), 0)
+    found = explained(model)
+    (gates,) = found.gates
+    assert trace.words == found.sequences["target"].pieces
+    np.testing.assert_allclose(trace.parts["h(t)"], gates.values["hidden"], atol=1e-6)
+    np.testing.assert_allclose(trace.parts["Z = sigmoid"], gates.values["update"], atol=1e-6)
+    np.testing.assert_array_equal(trace.parts["h(t-1)"][1:], trace.parts["h(t)"][:-1])
+    assert trace.parts["h(t-1)"][0].any(), "it starts from the picture"
+    with pytest.raises(heedful.UserError, match="There is no layer 2: the recurrent network has 1 layer"):
+        trace_cell(model.network, lambda: explained(model), 1)
+    assert "cells" not in vars(model.network.decoder.wiring.stack)
+
+
 def test_words_of_a_source_that_is_read_from_its_end_are_reversed() -> None:
     model = load("recurrent-sutskever")
     encoder = next(module for module in model.network.modules() if isinstance(module, RecurrentEncoder))
@@ -167,6 +202,22 @@ def test_pages_and_lines_show_the_numbers() -> None:
     gate = f"{cell.parts['Z = sigmoid'][0, 0]:.4f}"
     assert gate in cell_page(cell, "model", TEXT, 3)
     assert gate in "\n".join(show_cell(cell, 3))
+
+
+def test_of_many_queries_one_has_a_table() -> None:
+    trace, _ = traced("pictures-vit", "encoder")
+    few = attention_page(trace, "model", "a.png", 0, 3)
+    assert few.count("<details") == len(trace.queries)
+    repeated = 1 + 100 // len(trace.queries)
+    many = replace(
+        trace,
+        queries=trace.queries * repeated,
+        steps=tuple(replace(step, values=np.tile(step.values, (repeated, 1))) for step in trace.steps),
+    )
+    page = attention_page(many, "model", "a.png", 2, 3)
+    assert page.count("<details") == 1
+    assert f"Query 3 of {len(many.queries)}: each key" in page
+    assert f"{trace.weights[2, 0]:.4f}" in page
 
 
 def test_what_a_model_does_not_have_is_refused() -> None:

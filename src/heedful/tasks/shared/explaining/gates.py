@@ -65,7 +65,7 @@ class GateRecord:
     def recording(self, name: str, stack: RecurrentStack, turned: bool) -> Iterator[None]:
         """Let a stack record inside the block; `turned` if it reads texts from their ends."""
         self._stacks[name] = (stack, turned)
-        make, watch = stack.cells, stack.watch
+        make, watch, own = stack.cells, stack.watch, vars(stack).get("cells")
 
         def cells(rows: int, like: Tensor) -> StackedCells:
             made = make(rows, like)
@@ -90,6 +90,8 @@ class GateRecord:
         finally:
             hook.remove()
             del stack.cells
+            if own is not None:  # someone else watches the cells too
+                stack.cells = own  # type: ignore[method-assign]
             stack.watch = watch
 
 
