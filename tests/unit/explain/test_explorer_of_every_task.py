@@ -51,8 +51,9 @@ def test_pointing_at_a_patch_shows_what_it_attends_to(browser: "Browser", tmp_pa
 
 def test_each_word_of_a_caption_has_its_picture(browser: "Browser", tmp_path: Path) -> None:
     model: Any = heedful.load(BUNDLES / "captions-transformer", device="cpu")
-    found = model.explain(PICTURE, max_extra=4)
+    found = model.explain(PICTURE, max_extra=4, search=True)
     page, wrong = _open(browser, tmp_path, found)
+    assert page.locator("#beam g").count() == sum(node.fate != "dropped" for node in found.search) > 0
     assert page.locator("#looked figcaption span").all_inner_texts() == found.output.split()
     assert not wrong
     page.close()

@@ -276,7 +276,7 @@ class Asked:
                 found = model.explain(read.text, read.second, gradients=self.gradients, **options)
             case "answer":
                 found = model.explain(line, self.question, top=self.top, gradients=self.gradients, **options)
-            case "parse":
+            case "parse" | "caption":
                 found = model.explain(line, top=self.top, gradients=self.gradients, search=self.search, **options)
             case "classify_pictures":
                 found = model.explain(line, gradients=self.gradients)

@@ -36,9 +36,10 @@ from heedful.tasks.pictures.caption.caption import CaptionOptions, Patch
 from heedful.tasks.pictures.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
 from heedful.tasks.pictures.explaining import pack_picture
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
+from heedful.tasks.shared.explaining.explanation import Explanation, SearchNode, TokenSequence
 from heedful.tasks.shared.explaining.generators import explain_target
 from heedful.tasks.shared.explaining.pictures import ExplainedPicture
+from heedful.tasks.shared.explaining.searching import explain_search
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
@@ -156,13 +157,14 @@ class Captioner(LoadedModel[PictureCaptioner]):
         *,
         top: int = 5,
         gradients: bool = False,
+        search: bool = False,
         name: str = "",
         **options: Unpack[CaptionOptions],
     ) -> Explanation:
         """Return the weights over the picture with which each word of its best caption was written.
 
-        Each token has `top` runners-up. With `gradients`, also return how much each patch would change each token.
-        `name` is what the explanation calls the picture, by default its path.
+        Each token has `top` runners-up. With `gradients`, also return how much each patch would change each token, and
+        with `search` the life of the beam. `name` is what the explanation calls the picture, by default its path.
         """
         encoder = captioner_model(self.recipe).encoder
         request, read = self.request(1, options), picture_of(picture, "`picture`", encoder.channels)
@@ -192,7 +194,15 @@ class Captioner(LoadedModel[PictureCaptioner]):
             alignment=found.alignment,
             gates=found.gates,
             picture=explained,
+            search=self._record(pixels, request, best) if check_flag("search", search) else (),
         )
+
+    def _record(self, pixels: Pixels, request: SearchRequest, best: Caption) -> tuple[SearchNode, ...]:
+        """Search for a caption once more, with a record of the beam."""
+        with evaluation_mode(self.network):
+            (memory,) = self._memories([pixels])
+            query = Query(memory, request.settings.max_extra)
+            return explain_search(self._searched, query, request.settings, self.vocabularies["text"], best.tokens)
 
     # --- what a search asks for ---------------------------------------------------------------------------------------
 

@@ -1,15 +1,20 @@
 """The life of a beam: the same search, with every hypothesis that was among the best."""
 
 from collections import Counter
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+import heedful
 from heedful.explain.beam_tree import beam_svg
 from heedful.tasks.shared.explaining.explanation import Explanation
 from heedful.tasks.translate.model import Translator
 
 BEAM = 3
+BUNDLES = Path(__file__).parents[4] / "golden/bundles"
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +65,22 @@ def test_recording_changes_nothing_and_greedy_search_has_no_beam(reversing: Tran
     before = reversing.translate_detailed(["ant bee", "cat dog eel"], beam=BEAM, nbest=2)
     reversing.explain("ant bee", search=True, beam=BEAM)
     assert reversing.translate_detailed(["ant bee", "cat dog eel"], beam=BEAM, nbest=2) == before
+
+
+@pytest.mark.parametrize("name", ["captions-transformer", "captions-recurrent"])
+def test_the_beam_of_a_caption_ends_in_the_caption(name: str) -> None:
+    model: Any = heedful.load(BUNDLES / name, device="cpu", precision="float32")
+    picture = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+    options = {"beam": BEAM, "max_extra": 12}
+    found = model.explain(picture, search=True, **options)
+    best, second = model.caption_detailed(picture, nbest=2, **options)
+    path = [node for node in found.search if node.best]
+    assert [node.piece for node in path] == [*best.pieces, *(["</s>"] if best.complete else [])]
+    assert path[-1].log_probability == pytest.approx(best.log_probability, abs=1e-4)
+    assert path[-1].score == pytest.approx(best.score, abs=1e-4)
+    scores = [node.score for node in found.search if node.fate in ("finished", "open")]
+    assert any(score == pytest.approx(second.score, abs=1e-4) for score in scores), "the other one was in the beam too"
+    assert model.explain(picture, **options).search == ()
 
 
 def test_the_tree_has_every_kept_hypothesis_and_the_best_in_the_first_row(found: Explanation) -> None:
