@@ -1,6 +1,5 @@
 """Explanations of answers in texts: what an encoder read, and where answers may start and end."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -12,7 +11,6 @@ from heedful.data.corpora.questions.question import Question
 from heedful.data.prepare.question_windows import PiecedQuestion
 from heedful.data.prepare.questions import window_streams
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import log_ends
@@ -51,15 +49,17 @@ def explain_answer(
     classes = {span.text: span.probability for span in reversed(answer.spans)}
     if answer.no_answer is not None:
         classes[NO_ANSWER] = answer.no_answer
+    text = TokenSequence.of(bundle.vocabularies["text"], batch.text.values.tolist())
     return Explanation(
         bundle.recipe.rules.name,
         bundle.recipe.model.family,
         question.text,
         answer.text or NO_ANSWER,
-        _sequences(bundle.vocabularies, batch.text.values.tolist()),
+        {"text": text, "ends": TokenSequence.named(_ENDS)},
         attentions,
         classes=classes,
         question=question.question,
+        gates=captured.explain_gates({"text": text}),
     )
 
 
@@ -72,7 +72,3 @@ def _best_score(network: SpanReader, batch: QuestionBatch) -> float:
     """Return log P of the likeliest start and end in a window; its first token stands for no answer."""
     logs_2L = _log_ends(network, batch)
     return float(logs_2L[:, 1:].max(dim=1).values.sum()) if logs_2L.shape[1] > 1 else -np.inf
-
-
-def _sequences(vocabularies: Vocabularies, tokens: Sequence[int]) -> dict[str, TokenSequence]:
-    return {"text": TokenSequence.of(vocabularies["text"], tokens), "ends": TokenSequence.named(_ENDS)}

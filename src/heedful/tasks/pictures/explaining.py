@@ -56,7 +56,7 @@ def explain_picture_answer(
     }
     run = partial(model.network, asked) if gradients else None
     found = _explain_class(model, picture, name, scores_QC, _looking(captured), sequences, run)
-    return replace(found, question=question)
+    return replace(found, question=question, gates=captured.explain_gates({"text": sequences["text"]}))
 
 
 def pack_picture(picture: ExplainedPicture) -> Pictures:

@@ -46,8 +46,7 @@ class GateRecord:
     def explain(self, lengths: Mapping[str, int]) -> tuple[GateValues, ...]:
         """Return all gates; `lengths` are those of the sequences, of which a stack's is the first that fits.
 
-        A decoder steps along what it reads, `target`. Stacks along nothing that has a name, such as letters, are left
-        out.
+        A decoder steps along what it reads, `target`. Stacks along nothing that has a name are left out.
         """
         found = []
         for key, own in {**self._whole, **{key: _join(steps) for key, steps in self._steps.items()}}.items():
@@ -97,12 +96,12 @@ class GateRecord:
 
 @contextmanager
 def record_gates(network: nn.Module) -> Iterator[GateRecord]:
-    """Record the gates of all recurrent stacks of a network inside the block."""
+    """Record the gates of all recurrent stacks of a network inside the block, but not those of letters."""
     record = GateRecord()
     turned = {id(module.stack) for module in network.modules() if getattr(module, "reverse", False)}
     with ExitStack() as open_ones:
         for name, module in network.named_modules():
-            if isinstance(module, RecurrentStack):
+            if isinstance(module, RecurrentStack) and "letters" not in name.split("."):
                 open_ones.enter_context(record.recording(name, module, id(module) in turned))
         yield record
 

@@ -6,14 +6,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.reading_models import fresh_reader, reader_recipe
+from tests.shared.taggers import fresh_tagger, tagger_recipe
 from torch import nn
 
 import heedful
+from heedful.config.reading.load import recipe_from_json
+from heedful.data.tokenize.training import train_tokenizer
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.explain.trace.cells import trace_cell
+from heedful.models.build.network import build_network
+from heedful.models.bundle import Bundle
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Layout
+from heedful.tasks.answer.model import Reader
+from heedful.tasks.pictures.answer.model import PictureAnswerer
 from heedful.tasks.shared.explaining.gates import record_gates
+from heedful.tasks.tag.model import Tagger
 
 BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+READING = {"family": "recurrent", "width": 8, "embedding": 12}
 
 
 def _naive(layer: nn.RNNBase, x: torch.Tensor, backward: bool) -> dict[str, list[torch.Tensor]]:
@@ -84,3 +96,51 @@ def test_recurrent_models_have_gates_along_what_they_read(name: str, text: str, 
     first, again = found.to_json(gates=True)["gates"][0], found.gates[0].values["hidden"]
     assert np.array_equal(np.array(first["values"]["hidden"], np.float32), again)
     assert found.to_json()["gates"] == []
+
+
+def _reader(folder: Path) -> Any:
+    return Reader(fresh_reader(reader_recipe(folder, {"encoder": READING})))
+
+
+def _tagger(folder: Path) -> Any:
+    letters = {"family": "recurrent", "width": 4}
+    return Tagger(fresh_tagger(tagger_recipe(folder, {"encoder": READING, "letters": letters})))
+
+
+def _answerer(folder: Path) -> Any:
+    recipe = recipe_from_json(
+        {
+            "data": {"train": [{"builtin": "scenes", "questions": 1, "count": 4}]},
+            "tokenizer": {"kind": "word"},
+            "model": {
+                "family": "picture_answerer",
+                "encoder": {"family": "convolutional", "width": 8, "stages": 2, "depth": 1},
+                "question": {"family": "recurrent", "width": 6},
+            },
+        },
+        "recipe",
+    )
+    words = Vocabularies({"text": train_tokenizer(recipe.tokenizer, ["is there a red star ?"])}, ("no", "yes"))
+    return PictureAnswerer(Bundle(recipe, words, build_network(recipe.model, words)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("make", "asked"), [
+    (_reader, ("so Ann lives in Rome now .", "Where ?")),
+    (_tagger, ("Ann sees Rome",)),
+    (_answerer, (np.zeros((8, 12, 3), np.uint8), "is there a red star ?")),
+])  # fmt: skip
+def test_states_of_recurrent_encoders_are_what_they_return(make: Any, asked: tuple[Any, ...], tmp_path: Path) -> None:
+    model, returned = make(tmp_path), list[Any]()
+    (stack,) = (one for name, one in model.network.named_modules()
+                if isinstance(one, RecurrentStack) and "letters" not in name)  # fmt: skip
+    hook = stack.register_forward_hook(lambda module, inputs, output: returned.append(output[0]))
+    found = model.explain(*asked)
+    hook.remove()
+    forward, backward = found.gates
+    assert (forward.steps, backward.steps) == ("text", "text")
+    both = np.concatenate([forward.values["hidden"], backward.values["hidden"]], axis=1)
+    assert len(both) == len(found.sequences["text"])
+    np.testing.assert_allclose(both, returned[-1].detach().numpy(), atol=1e-5)
+    trace = trace_cell(model.network, lambda: model.explain(*asked), 0)
+    assert trace.words == found.sequences["text"].pieces
+    np.testing.assert_allclose(trace.parts["h(t)"], forward.values["hidden"], atol=1e-5)
