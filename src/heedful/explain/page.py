@@ -15,7 +15,7 @@ from heedful.explain.parse_tree import parse_svg
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.html import write_page
 from heedful.pages.packing import pack
-from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.tasks.shared.explaining.explanation import Array, Explanation
 from heedful.tasks.shared.explaining.gates import GateValues
 from heedful.trees import read_tree
 
@@ -33,6 +33,7 @@ _TITLES: Final = {
 }
 _MOST_UNITS: Final = 64  # of a layer whose gates are drawn
 _MOST_STACKS: Final = 24  # layers and directions whose gates are drawn
+_MOST_TOKENS: Final = 80  # of a text whose states are drawn
 _MOST: Final = 40_000_000  # weights of a page: more would be hundreds of megabytes
 
 
@@ -60,7 +61,24 @@ def _item(found: Explanation, gates: bool) -> dict[str, Any]:
         described["picture"]["png"] = f"data:image/png;base64,{base64.b64encode(_png(found.picture.pixels)).decode()}"
     if found.before is not None:
         described["before"]["classes"] = dict(found.before.classes)
-    return described | {"drawings": [*_drawings(found)], "gates": [*_gates(found)] if gates else []}
+    return described | {
+        "drawings": [*_drawings(found)],
+        "gates": [*_gates(found)] if gates else [],
+        "states": [*_states(found)],
+    }
+
+
+def _states(found: Explanation) -> Iterator[dict[str, Any]]:
+    """Yield how far each layer turned the state of each token, and how long it is; not of many tokens."""
+    for one in found.states:
+        if one.values.shape[1] <= _MOST_TOKENS:
+            turned, norms = 1 - one.similarities(), one.norms()
+            yield {"part": one.part, "tokens": one.tokens, "turn": _rounded(turned), "norm": _rounded(norms)}
+
+
+def _rounded(values: Array) -> list[list[float]]:
+    """Return four digits of each number, 0 where it is not one: JSON does not have those."""
+    return [[float(f"{value:.4g}") for value in row] for row in np.nan_to_num(values).tolist()]
 
 
 def _gates(found: Explanation) -> Iterator[dict[str, Any]]:

@@ -45,6 +45,16 @@ def test_json_has_every_weight_of_each_text(reversing_folder: Path, reversing: T
     assert [json.loads(line) for line in lines] == json.loads(json.dumps(expected))
 
 
+def test_states_are_in_json_on_request(capsys: Capture) -> None:
+    assert explain(BUNDLES / "bert", "--json", "--states", "--text", "a film") == 0
+    found = json.loads(capsys.readouterr().out)
+    (states,) = found["states"]
+    assert np.array(states["values"]).shape[1] == len(found["sequences"]["text"]["pieces"])
+    for others in ([], ["--svg"], ["--json", "--map"]):
+        assert explain(BUNDLES / "bert", "--states", "--text", "a film", *others) == 2
+        assert "--states adds to the objects of --json: add --json, and leave out --map." in capsys.readouterr().err
+
+
 def test_a_given_translation_is_explained(reversing_folder: Path, capsys: Capture) -> None:
     assert explain(reversing_folder, "--json", "--text", "ant bee", "--target", "ant bee") == 0
     found = json.loads(capsys.readouterr().out)

@@ -68,3 +68,24 @@ def test_the_beam_and_the_gates_are_drawn(browser: "Browser", tmp_path: Path) ->
     assert page.locator("#gates title").first.text_content() == "forget of the lstm: encoder, layer 1, forward"
     assert not wrong
     page.close()
+
+
+def test_states_are_drawn_layer_by_layer(browser: "Browser", tmp_path: Path) -> None:
+    model: Any = heedful.load(BUNDLES / "transformer", device="cpu")
+    found = model.explain("the dog sees.", "der Hund")
+    page, wrong = _open(browser, tmp_path, found)
+    decoder = found.states_of("decoder")
+    page.locator("input[name=state-part][value='1']").check()
+    page.locator("input[name=state-what][value=norm]").check()
+    norms = decoder.norms()
+    assert page.locator("#state").text_content() == (
+        f"From {norms.min():.3f} to {norms.max():.3f}; the darker the greater."
+    )
+    place = page.locator("#states canvas").bounding_box()
+    assert place is not None
+    page.locator("#states canvas").hover(position={"x": place["width"] / 2, "y": place["height"] - 4})  # the last layer
+    said = (page.locator("#state").text_content() or "").rpartition(", layer 2: ")
+    column = found.sequences["target"].pieces.index(said[0])
+    assert float(said[2]) == pytest.approx(norms[2, column], abs=1e-3)
+    assert not wrong
+    page.close()

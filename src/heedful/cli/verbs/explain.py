@@ -74,6 +74,9 @@ def command(
             show_default=False,
         ),
     ] = None,
+    states: Annotated[
+        bool, typer.Option("--states", help="With --json, also the hidden states of every layer of a Transformer.")
+    ] = False,
     as_map: Annotated[
         bool,
         typer.Option(
@@ -102,6 +105,8 @@ def command(
     """
     if as_json and as_svg:
         raise UserError("--json and --svg are two forms of the same: leave out one of them.")
+    if states and (as_map or not as_json):
+        raise UserError("--states adds to the objects of --json: add --json, and leave out --map.")
     page = not (as_json or as_svg)
     if page and output is None:
         output = PAGE
@@ -142,7 +147,7 @@ def command(
     if as_json:
         with line_writer(output) as write:
             for one in found:
-                write(json.dumps(one.to_json(gates=bool(gates)), ensure_ascii=False))
+                write(json.dumps(one.to_json(gates=bool(gates), states=states), ensure_ascii=False))
         return
     from heedful.explain.page import explorer_page
     from heedful.explain.pictures import attention_svg

@@ -8,6 +8,7 @@ import { documentView } from "./document.js";
 import { linksSvg, liven } from "./links.js";
 import { captionPart } from "./picture.js";
 import { predictionView } from "./predictions.js";
+import { statesPart } from "./states.js";
 import { Attention, ofWords } from "./weights.js";
 
 const LABELS = {
@@ -43,6 +44,7 @@ async function show(index) {
     await view.choose({ kind: item.picture && !item.predictions.length ? 0 : Math.max(0, first) });
     await addDocument(item, view.root);
   }
+  if (item.states.length) addPart(statesPart(item.states, item.sequences));
   explorer.shown = index;
 }
 

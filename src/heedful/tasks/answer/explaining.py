@@ -60,6 +60,7 @@ def explain_answer(
         classes=classes,
         question=question.question,
         gates=captured.explain_gates({"text": text}),
+        states=captured.explain_states({"text": text}),
     )
 
 

@@ -200,6 +200,7 @@ class TextClassifier(Embeds[Classifier]):
             attentions,
             classes=found.probabilities,
             gates=gates,
+            states=captured.explain_states(named),
         )
 
     def formed(self, text: Text) -> Text:

@@ -187,6 +187,7 @@ class MaskFiller(Embeds[MaskedModel]):
             attentions,
             "text",
             found,
+            states=captured.explain_states({"text": sequences["text"]}),
         )
 
     def _check_segments(self) -> None:

@@ -220,6 +220,7 @@ class TextGenerator(Embeds[LanguageModel]):
             "output",
             found.predictions,
             gates=found.gates,
+            states=found.states,
         )
 
     # --- prompts ------------------------------------------------------------------------------------------------------

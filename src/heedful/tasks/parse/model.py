@@ -180,6 +180,7 @@ class Parser(LoadedModel[EncoderDecoder]):
             read.predictions,
             alignment=read.alignment,
             gates=read.gates,
+            states=read.states,
             tree="" if tree is None else str(tree),
             search=nodes,
         )

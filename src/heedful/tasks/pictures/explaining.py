@@ -35,7 +35,7 @@ def explain_picture(
     )
     sequences = {"vectors": TokenSequence.named(["picture"])}
     run = partial(model.network, packed) if gradients else None
-    return _explain_class(model, picture, name, scores_BC, attentions, sequences, run)
+    return _explain_class(model, picture, name, scores_BC, attentions, sequences, captured, run)
 
 
 @torch.no_grad()
@@ -55,8 +55,8 @@ def explain_picture_answer(
         "vectors": TokenSequence.named(["answer"]),
     }
     run = partial(model.network, asked) if gradients else None
-    found = _explain_class(model, picture, name, scores_QC, _looking(captured), sequences, run)
-    return replace(found, question=question, gates=captured.explain_gates({"text": sequences["text"]}))
+    found = _explain_class(model, picture, name, scores_QC, _looking(captured), sequences, captured, run)
+    return replace(found, question=question)
 
 
 def pack_picture(picture: ExplainedPicture) -> Pictures:
@@ -82,6 +82,7 @@ def _explain_class(
     scores_BC: Tensor,
     attentions: tuple[AttentionWeights, ...],
     sequences: Mapping[str, TokenSequence],
+    captured: Capture,
     run: Callable[[], Tensor] | None,
 ) -> Explanation:
     """Explain the most likely class; `run` computes the scores again, for gradients."""
@@ -90,6 +91,7 @@ def _explain_class(
         attentions += (*explain_by_gradients(model.network, run, [best], "output", "patches"),)
     patches = {"patches": TokenSequence.named(picture.names())}
     named = {**patches, **sequences, "output": TokenSequence.named([labels[best]])}
+    read = {name: one for name, one in named.items() if name in ("patches", "text")}
     shares = scores_BC[0].float().softmax(dim=0).tolist()
     return Explanation(
         model.recipe.rules.name,
@@ -99,5 +101,7 @@ def _explain_class(
         {**patches, **only_used(named, attentions)},
         attentions,
         classes=dict(zip(labels, shares, strict=True)),
+        gates=captured.explain_gates(read),
+        states=captured.explain_states(read),
         picture=picture,
     )

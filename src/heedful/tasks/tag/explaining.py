@@ -54,6 +54,7 @@ def explain_tags(
         "words",
         tuple(predictions),
         gates=captured.explain_gates({"text": text}),
+        states=captured.explain_states({"text": text}),
     )
 
 

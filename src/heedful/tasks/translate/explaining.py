@@ -128,4 +128,5 @@ def explain_found(
         read.predictions,
         alignment=read.alignment,
         gates=read.gates,
+        states=read.states,
     )

@@ -193,6 +193,7 @@ class Captioner(LoadedModel[PictureCaptioner]):
             found.predictions,
             alignment=found.alignment,
             gates=found.gates,
+            states=found.states,
             picture=explained,
             search=self._record(pixels, request, best) if check_flag("search", search) else (),
         )

@@ -23,6 +23,7 @@ from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
 from heedful.packed import Layout
 from heedful.tasks.shared.explaining.explanation import Array, AttentionKind, AttentionWeights, TokenSequence
 from heedful.tasks.shared.explaining.gates import GateRecord, GateValues, record_gates
+from heedful.tasks.shared.explaining.states import LayerStates, StateRecord, record_states
 
 _BLIND: Final = (FirstPool, LastPool, MeanPool)  # their weights do not depend on what a text says
 
@@ -34,6 +35,7 @@ class Capture:
         self._layers: dict[AttentionKind, list[list[Tensor]]] = {}
         self._stepping: dict[int, list[Tensor]] = {}
         self.gates = GateRecord()
+        self.states = StateRecord()
 
     @property
     def kinds(self) -> list[AttentionKind]:
@@ -53,6 +55,10 @@ class Capture:
     def explain_gates(self, sequences: Mapping[str, TokenSequence]) -> tuple[GateValues, ...]:
         """Return the gates of recurrent stacks along these sequences."""
         return self.gates.explain({name: len(sequence) for name, sequence in sequences.items()})
+
+    def explain_states(self, sequences: Mapping[str, TokenSequence]) -> tuple[LayerStates, ...]:
+        """Return the hidden states of Transformers along these sequences."""
+        return self.states.explain({name: len(sequence) for name, sequence in sequences.items()})
 
     def add_layer(self, kind: AttentionKind, weights_HNM: Tensor) -> None:
         """Add the weights of one call, which is one layer."""
@@ -94,7 +100,7 @@ def capture_weights(network: nn.Module) -> Iterator[Capture]:
         if _shows(name, module)
     ]
     try:
-        with by_equation(network), record_gates(network) as found.gates:
+        with by_equation(network), record_gates(network) as found.gates, record_states(network) as found.states:
             yield found
     finally:
         for hook in hooks:

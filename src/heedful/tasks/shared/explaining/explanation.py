@@ -12,6 +12,7 @@ from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.errors import UserError
 from heedful.tasks.shared.explaining.gates import GateValues
 from heedful.tasks.shared.explaining.pictures import ExplainedPicture
+from heedful.tasks.shared.explaining.states import LayerStates
 
 Array = NDArray[np.float32]
 # Self-attention of an encoder; of the encoder of a question about a picture; causal self-attention; attention over the
@@ -159,6 +160,7 @@ class Explanation:
     change: str = ""  # what was changed in the model or in the text, in words
     question: str = ""  # that the text or the picture answers
     gates: tuple[GateValues, ...] = ()  # gates and states of recurrent stacks
+    states: tuple[LayerStates, ...] = ()  # hidden states of Transformers, layer by layer
     search: tuple[SearchNode, ...] = ()  # the life of the beam that found the output, if it was asked for
     before: "Explanation | None" = None  # the explanation without the change
     tree: str = ""  # the parse of the text, with brackets
@@ -172,16 +174,24 @@ class Explanation:
             raise UserError(f"This model has no attention `{kind}`: it has {kinds}.")
         return found
 
+    def states_of(self, part: str) -> LayerStates:
+        """Return the hidden states of one part of a Transformer: `encoder`, `question` or `decoder`."""
+        found = next((one for one in self.states if one.part == part), None)
+        if found is None:
+            parts = ", ".join(f"`{one.part}`" for one in self.states) or "none at all"
+            raise UserError(f"This model has no Transformer `{part}` whose layers have states: it has {parts}.")
+        return found
+
     def hard_alignment(self) -> tuple[tuple[int, int], ...]:
         """Return the pairs (source token, output token): each output token with the source token of most weight."""
         if self.alignment is None:
             raise UserError("This model does not attend to a source: it has no alignment.")
         return tuple((int(source), output) for output, source in enumerate(self.alignment.argmax(axis=1)))
 
-    def to_json(self, weights: bool = True, gates: bool = False) -> dict[str, Any]:
+    def to_json(self, weights: bool = True, gates: bool = False, states: bool = False) -> dict[str, Any]:
         """Return everything, or everything but the weights, as numbers, texts, lists and dictionaries, for JSON.
 
-        Gates, which are many, are there on request.
+        Gates and states, which are many, are there on request.
         """
         return {
             "task": self.task,
@@ -228,6 +238,16 @@ class Explanation:
                     "values": {name: values.tolist() for name, values in one.values.items()},
                 }
                 for one in (self.gates if gates else ())
+            ],
+            "states": [
+                {
+                    "part": one.part,
+                    "tokens": one.tokens,
+                    "axes": ["layer", "token", "component"],
+                    "values": one.values.tolist(),
+                    "output": one.output.tolist(),
+                }
+                for one in (self.states if states else ())
             ],
             "search": [asdict(node) for node in self.search],
             "tree": self.tree,

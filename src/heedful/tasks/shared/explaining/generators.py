@@ -25,6 +25,7 @@ from heedful.tasks.shared.explaining.explanation import (
 from heedful.tasks.shared.explaining.gates import GateValues
 from heedful.tasks.shared.explaining.gradients import explain_by_gradients
 from heedful.tasks.shared.explaining.predictions import explain_tokens
+from heedful.tasks.shared.explaining.states import LayerStates
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class GeneratedText:
     predictions: tuple[TokenPrediction, ...]
     alignment: Array | None = None
     gates: tuple[GateValues, ...] = ()
+    states: tuple[LayerStates, ...] = ()
 
 
 @torch.no_grad()
@@ -95,7 +97,8 @@ def explain_target(
 
         attentions += (*explain_by_gradients(network, scores, written[1:], "output", keys),)
     tokens = explain_tokens(logits, written[1:], tokenizer, top)
-    return GeneratedText(sequences, attentions, tokens, alignment, captured.explain_gates(sequences))
+    gates, states = captured.explain_gates(sequences), captured.explain_states(sequences)
+    return GeneratedText(sequences, attentions, tokens, alignment, gates, states)
 
 
 @torch.no_grad()
@@ -117,9 +120,9 @@ def explain_running_text(
             network, lambda: network(Packed.of([list(tokens[:-1])]).to(device)), tokens[1:], "output", "text"
         )
     predictions = explain_tokens(logits, tokens[1:], tokenizer, top)
-    return GeneratedText(
-        sequences, tuple(attentions), predictions, gates=captured.explain_gates({"text": sequences["text"]})
-    )
+    read = {"text": sequences["text"]}
+    gates, states = captured.explain_gates(read), captured.explain_states(read)
+    return GeneratedText(sequences, tuple(attentions), predictions, gates=gates, states=states)
 
 
 def _decode(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Tensor:
