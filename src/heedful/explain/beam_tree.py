@@ -24,8 +24,7 @@ def beam_svg(nodes: Sequence[SearchNode], title: str) -> str:
     rows = _place(nodes, children)
     last = max((nodes[index].step for index in kept), default=0)
     widths = [
-        max((text_width(nodes[i].piece) for i in kept if nodes[i].step == step), default=0)
-        for step in range(1, last + 1)
+        max((_width(nodes[i].piece) for i in kept if nodes[i].step == step), default=0) for step in range(1, last + 1)
     ]
     lefts = [float(_LEFT)]
     for width in widths:
@@ -36,7 +35,7 @@ def beam_svg(nodes: Sequence[SearchNode], title: str) -> str:
         x, y = lefts[node.step - 1], _TOP + rows[index] * _ROW
         if node.parent is not None:
             before = nodes[node.parent]
-            x0 = lefts[before.step - 1] + text_width(before.piece) + 6
+            x0 = lefts[before.step - 1] + _width(before.piece) + 6
             y0, middle = _TOP + rows[node.parent] * _ROW, (lefts[before.step - 1] + x) / 2 + 20
             start, bend, end = (number(x0), number(middle), number(x - 5))
             top, bottom = number(y0 - 4), number(y - 4)
@@ -51,10 +50,15 @@ def beam_svg(nodes: Sequence[SearchNode], title: str) -> str:
         parts.append(f"<g><title>{escape(said)}</title>{label(x, y, node.piece, role=role, more=weight)}</g>")
         if node.fate in _ENDS:
             end = f"{_ENDS[node.fate]} {node.score:.2f}"
-            place = x + text_width(node.piece) + 6
+            place = x + _width(node.piece) + 6
             parts.append(label(place, y, end, role="doubt" if node.fate == "died" else "soft", size=11))
     width = lefts[-1] + 70
     return picture(width, _TOP + _ROW * (max(rows.values(), default=0) + 1), title, parts)
+
+
+def _width(piece: str) -> float:
+    """Return how wide a piece may be, in bold too: a line or a score comes after it."""
+    return 1.1 * text_width(piece) + 4.5 * sum(letter in "mwMW" for letter in piece)
 
 
 def _place(nodes: Sequence[SearchNode], children: dict[int | None, list[int]]) -> dict[int, int]:

@@ -97,7 +97,8 @@ def _write_page(model: "Translator", folder: Path) -> Path:
     from heedful.explain.page import explorer_page
 
     page = folder / PAGE
-    write_bytes(page, explorer_page([model.explain(text, gradients=True) for text in EXAMPLES], folder.name).encode())
+    explained = [model.explain(text, gradients=True, search=True) for text in EXAMPLES]
+    write_bytes(page, explorer_page(explained, folder.name).encode())
     return page
 
 
