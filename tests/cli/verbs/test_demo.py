@@ -24,7 +24,7 @@ steps = 3
 device = "cpu"
 precision = "float32"
 [decode]
-beam = 1
+beam = 2
 max_extra = 5
 """
 
@@ -46,7 +46,9 @@ def test_the_demo_trains_judges_shows_examples_and_says_what_comes_next(
     assert "Your turn" in shown
     page = tmp_path / "run" / "explain.html"
     assert f"What the model attends to, on a page: open {page.as_uri()} in a browser." in shown
-    assert page.read_text(encoding="utf-8").count('"task":"translate"') == 5
+    written = page.read_text(encoding="utf-8")
+    assert written.count('"task":"translate"') == 5
+    assert written.count('"name":"beam"') == 5
     assert "heedful translate runs/mine < text.en" in shown
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     assert run(["demo", "--out", str(tmp_path / "run")]) == 0, "a second demo uses the model that is there"

@@ -108,7 +108,7 @@ def test_tokens_show_their_runners_up_and_texts_can_be_chosen(opened: Opened, ex
 @pytest.mark.wide
 def test_every_picture_downloads_as_svg(opened: Opened) -> None:
     buttons = opened.page.locator("[data-save]").all()
-    assert len(buttons) == 3
+    assert len(buttons) == 4  # two of the alignment, attention, states
     for button in buttons:
         with opened.page.expect_download() as download:
             button.click()
