@@ -1,4 +1,4 @@
-"""Photographs the explorer's page in Chromium: the pictures of the README and of docs/explain.md.
+"""Photographs the explorer's page in Chromium: the pictures of the README and of docs/guide/explain.md.
 
     heedful demo                                        # writes runs/demo/explain.html
     python scripts/explorer_pictures.py runs/demo/explain.html

@@ -1,4 +1,4 @@
-"""Photographs the page of a report in Chromium: the picture of docs/report.md.
+"""Photographs the page of a report in Chromium: the picture of docs/guide/report.md.
 
     heedful train recipes/dates.toml --out runs/fast
     heedful train recipes/dates.toml --out runs/slow --set train.schedule.lr=0.001

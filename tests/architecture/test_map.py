@@ -40,6 +40,20 @@ def test_every_link_between_pages_leads_somewhere(page: str) -> None:
     assert not {link for link in links if link and not ((ROOT / page).parent / link).exists()}
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_to_a_part_of_a_page_names_one_of_its_headings(page: str) -> None:
+    links = [link.partition("#") for link in LINK.findall((ROOT / page).read_text(encoding="utf-8"))]
+    for name, hash_, anchor in links:
+        if hash_ and "://" not in name and not name.endswith(".py"):
+            text = ((ROOT / page).parent / name if name else ROOT / page).read_text(encoding="utf-8")
+            assert anchor in {_anchor(heading) for heading in re.findall(r"^##* (.*)$", text, re.M)}, name
+
+
+def _anchor(heading: str) -> str:
+    """Return the name that a heading has in a link: its words in lower case, joined by hyphens."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
 @pytest.mark.parametrize("page", ["docs/architecture.md", "docs/design.md"])
 def test_every_class_and_function_that_a_page_on_the_sources_names_is_defined_there(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

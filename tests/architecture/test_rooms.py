@@ -26,7 +26,7 @@ LONG = {
 
 
 def _folders() -> Iterator[Path]:
-    for top in (SOURCE / "heedful", ROOT / "tests"):
+    for top in (SOURCE / "heedful", ROOT / "tests", ROOT / "docs"):
         yield from (path for path in [top, *top.rglob("*")] if path.is_dir() and "__pycache__" not in path.parts)
 
 

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "docs/tutorials", "docs/how-to")  # docs/reference is generated, and has tests of its own
+FOLDERS = (
+    "docs",
+    "docs/tutorials",
+    "docs/how-to",
+    "docs/tasks",
+    "docs/guide",
+)  # docs/reference is generated, and has tests of its own
 PAGES = ["README.md", "CONTRIBUTING.md"] + [
     str(path.relative_to(ROOT)) for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))
 ]

@@ -8,7 +8,7 @@ import pytest
 from nbclient import NotebookClient
 from tests.docs.blocks import ROOT
 
-NOTEBOOK = ROOT / "docs/quickstart.ipynb"
+NOTEBOOK = ROOT / "docs/guide/quickstart.ipynb"
 
 
 def _read(path: Path, as_version: int) -> Any:

@@ -200,7 +200,7 @@ def test_a_recipe_can_be_a_file(make: Make, tmp_path: Path) -> None:
 @pytest.mark.wide
 def test_the_snippet_of_the_manual_runs(make: Make, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(recipe_to_toml(make()))
-    manual = (Path(__file__).parents[3] / "docs" / "doctor.md").read_text()
+    manual = (Path(__file__).parents[3] / "docs/guide/doctor.md").read_text()
     (snippet,) = re.findall(r"^```python\n(.*?)^```$", manual, re.DOTALL | re.MULTILINE)
     ran = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=True)
     report = examine(make(), quick=True)
