@@ -94,6 +94,7 @@ class Study:
     cells: tuple[StudyCell, ...]
     base: str  # name of the cell that the others are tested against
     keys: Mapping[str, Mapping[str, Any]] = field(repr=False)  # values of each cell's recipe, by dotted key
+    overrides: tuple[str, ...] = ()  # what the command line sets in all cells, other than where data lies
 
     @property
     def title(self) -> str:
@@ -140,7 +141,8 @@ def read_study(path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] |
             )
         cells, values, base = [unchanged, *cells], {BASE: base_values, **values}, BASE
     _refuse_equal(path, values)
-    return Study(path.stem, table, tuple(_with_own_slugs(cells)), base, values)
+    own = tuple(text for text in overrides if text.partition("=")[0].strip() not in _FREE)
+    return Study(path.stem, table, tuple(_with_own_slugs(cells)), base, values, own)
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:

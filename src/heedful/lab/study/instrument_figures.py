@@ -1,32 +1,51 @@
 """What the instruments of a study's cells recorded: sizes of updates, and gradients by layer and kind."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from heedful.lab.study.figures import chart, common_range
 from heedful.pages.charts.lines import Series, line_chart
 
 _KINDS: Final = ("query", "key", "value")
+_SEEN: Final = 0.002  # share of weights from which on a bin is shown
 _FEW: Final = 6  # histograms of a chart
-_WIDTH, _HEIGHT = 470, 300
+_WIDTH, _HEIGHT = 470, 330
 
 
 def instrument_charts(results: Mapping[str, Any]) -> str:
-    """Return the charts of all cells as a grid; empty where nothing was recorded."""
+    """Return the charts of all cells, those of one kind with the same axes; empty where nothing was recorded."""
     cells = [cell for cell in results["cells"] if cell.get("instruments")]
-    drawn = [*_all_histograms(cells), *_layer_norms(cells), *_all_kinds(cells)]
-    return f'<div class="grid">{"".join(f"<div>{chart}</div>" for chart in drawn)}</div>' if drawn else ""
+    return "".join([
+        _section("Changes of single weights", _in_grid(_all_histograms(cells))),
+        _section("Gradient norms by layer", "".join(map(chart, _layer_norms(cells)))),
+        _section("Queries and keys against values", _in_grid(_all_kinds(cells))),
+    ])  # fmt: skip
+
+
+def _section(title: str, inner: str) -> str:
+    return f"<h3>{title}</h3>\n{inner}" if inner else ""
+
+
+def _in_grid(charts: Iterable[str]) -> str:
+    drawn = "".join(f"<div>{one}</div>" for one in charts)
+    return f'<div class="grid">{drawn}</div>' if drawn else ""
 
 
 def _all_histograms(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield how large the changes of single weights are, at some updates: a chart per cell."""
+    found = {}
     for cell in cells:
         records = [record for record in cell["instruments"] if record["histogram"]]
-        if records:
+        found[cell["name"]] = [_histogram(record) for record in _spaced(records)]
+    points = [point for series in found.values() for one in series for point in zip(one.x, one.y, strict=True)]
+    seen = [x for x, share in points if share >= _SEEN]
+    for name, series in found.items():
+        if series:
             yield line_chart(
-                [_histogram(record) for record in _spaced(records)], title=f"Updates: {cell['name']}",
-                x_label="change of a weight in one update", y_label="share of weights", log_x=True, width=_WIDTH,
-                height=_HEIGHT,
+                series, title=name, x_label="change of a weight in one update", y_label="share of weights", log_x=True,
+                x_range=(min(seen), max(seen)) if seen else None,
+                y_range=common_range([0.0, *(share for _, share in points)]), width=_WIDTH, height=_HEIGHT,
             )  # fmt: skip
 
 
@@ -49,18 +68,19 @@ def _layer_norms(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for stack in ("encoder", "decoder"):
         series = []
         for cell in cells:
-            norms = _norms_by_layer(cell["instruments"][0], stack)
+            norms = _sizesby_layer(cell["instruments"][0], stack)
             if len(norms) > 1:
                 series.append(Series(cell["name"], [layer + 1 for layer in norms], list(norms.values())))
         if series:
-            step = cells[0]["instruments"][0]["step"]
+            step, sizes = cells[0]["instruments"][0]["step"], [y for one in series for y in one.y]
             yield line_chart(
                 series, title=f"Gradient norm by layer of the {stack}, update {step:,}", x_label="layer",
-                y_label="gradient norm", log_y=True, width=_WIDTH, height=_HEIGHT + 60,
+                y_label="gradient norm", log_y=True, y_range=common_range(sizes, log=True),
+                width=900, height=400,
             )  # fmt: skip
 
 
-def _norms_by_layer(record: Mapping[str, Any], stack: str) -> dict[int, float]:
+def _sizesby_layer(record: Mapping[str, Any], stack: str) -> dict[int, float]:
     """Return the norm of the gradient of all weights of each layer."""
     squares: dict[int, float] = {}
     for layer, _, _, _, gradient, _ in record["parts"]:
@@ -72,6 +92,7 @@ def _norms_by_layer(record: Mapping[str, Any], stack: str) -> dict[int, float]:
 
 def _all_kinds(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the gradients of queries, keys and values over the updates: their root mean squares in all layers."""
+    found = {}
     for cell in cells:
         series = []
         for kind in _KINDS:
@@ -79,10 +100,13 @@ def _all_kinds(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             if points:
                 series.append(Series(kind, [step for step, _ in points], [size for _, size in points]))
         if series:
-            yield line_chart(
-                series, title=f"Queries, keys, values: {cell['name']}", x_label="update",
-                y_label="gradient of a weight", log_x=True, log_y=True, width=_WIDTH, height=_HEIGHT,
-            )  # fmt: skip
+            found[cell["name"]] = series
+    sizes = [size for series in found.values() for one in series for size in one.y]
+    for name, series in found.items():
+        yield line_chart(
+            series, title=name, x_label="update", y_label="gradient of a weight", log_x=True, log_y=True,
+            y_range=common_range(sizes, log=True), width=_WIDTH, height=_HEIGHT,
+        )  # fmt: skip
 
 
 def _typical(record: Mapping[str, Any], kind: str) -> float | None:

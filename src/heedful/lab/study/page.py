@@ -1,11 +1,11 @@
 """A study's page: one file that needs nothing but itself, made from the study's results alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from heedful.lab.study.figures import alignments, curve_charts, difference_chart, length_chart
 from heedful.lab.study.instrument_figures import instrument_charts
-from heedful.lab.study.tables import cost_table, failures, key_table, score_table
+from heedful.lab.study.tables import change_table, cost_table, failures, key_table, score_table
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import static_page
 
@@ -18,7 +18,18 @@ td { white-space: nowrap; }
 td small, td code { color: var(--soft); }
 code { font-size: .8125rem; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1.5rem 2rem; }
+.grid > * { min-width: 0; }
 .conclusion { max-width: 46rem; }
+.name { font-weight: 600; margin: .6rem 0 .4rem; }
+.chart { margin: 1.25rem 0 0; }
+h3 { font-size: 1rem; font-weight: 600; margin: 1.5rem 0 .5rem; }
+details { margin: 1rem 0 0; }
+summary { cursor: pointer; color: var(--soft); padding: .2rem 0 .6rem; }
+ul.set { columns: 24rem 2; margin: .5rem 0 1.25rem; }
+@media (max-width: 44rem) {
+  .chart svg { min-width: 38rem; max-width: none !important; }
+  tbody th { white-space: normal; min-width: 7rem; }
+}
 """
 
 
@@ -65,12 +76,17 @@ def _scores(results: Mapping[str, Any]) -> str:
     if results["metric"] is None:
         return _note("No cell is ready yet.")
     seeds = len(results["study"]["seeds"])
-    spread = f"Means of {seeds} seeds with their 95% intervals. " if seeds > 1 else "One seed per cell. "
-    tests = (
-        "The difference from the base has a 95% interval over test sentences and seeds; p is the greatest of all "
-        "tests, adjusted for the number of cells."
+    if seeds > 1:
+        said = f"Means of {seeds} seeds with their 95% intervals. The difference from the base has its 95% interval "
+        said += "over test sentences and seeds. "
+    else:
+        said = "One seed per cell. The difference from the base has its 95% interval over test sentences: what other "
+        said += "seeds would change is not known. "
+    said += (
+        "p is the largest p-value of all tests, adjusted for the number of cells. A cell is called better or worse, "
+        "and its dot is filled, where p is below 0.05 and the interval excludes 0."
     )
-    return _note(spread + tests) + score_table(results) + difference_chart(results)
+    return _note(said) + score_table(results) + difference_chart(results)
 
 
 def _sentence(results: Mapping[str, Any]) -> str:
@@ -98,20 +114,32 @@ def _curves(results: Mapping[str, Any]) -> str:
 def _costs(results: Mapping[str, Any]) -> str:
     if results["metric"] is None:
         return ""
-    machine = results["machine"] or {}
-    where = " on " + ", ".join(str(value) for value in machine.values()) if isinstance(machine, Mapping) else ""
     note = (
         "Operations are those of all matrix products of the training. Times are those of runs side by side"
-        f"{where}: they depend on how many ran at once."
+        f"{_machine(results['machine'] or {})}: they depend on how many ran at once."
     )
     return _note(note) + cost_table(results)
 
 
+def _machine(machine: Mapping[str, Any]) -> str:
+    """Return the device in words, after a blank; empty where it is not known."""
+    cores = f"{machine['cores']} cores" if machine.get("cores") else ""
+    parts = [part for part in (machine.get("gpu"), machine.get("cpu"), cores) if part]
+    return f" on {', '.join(parts)}" if parts else ""
+
+
 def _recipes(results: Mapping[str, Any]) -> str:
-    shared = "".join(f"<li><code>{escape(change)}</code></li>" for change in results["study"]["set"])
     base = f"<p>The base is <code>{escape(results['study']['base'])}</code>"
-    settings = f", in all cells with:</p><ul>{shared}</ul>" if shared else ".</p>"
-    return base + settings + key_table(results)
+    shared, given = _settings(results["study"]["set"]), _settings(results.get("overrides", ()))
+    settings = f", in all cells with:</p>{shared}" if shared else ".</p>"
+    overridden = f"<p>Overridden in all cells by the command line:</p>{given}" if given else ""
+    keys = f"<details><summary>All keys that differ</summary>{key_table(results)}</details>"
+    return base + settings + overridden + change_table(results) + keys
+
+
+def _settings(settings: Sequence[str]) -> str:
+    items = "".join(f"<li><code>{escape(one)}</code></li>" for one in settings)
+    return f'<ul class="set">{items}</ul>' if items else ""
 
 
 def _method(results: Mapping[str, Any]) -> str:

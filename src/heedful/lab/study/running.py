@@ -129,7 +129,7 @@ def rewrite_page(study: Study, folder: Path) -> dict[str, Any]:
     refuse_other_study(folder, study)
     known = read_json(path)
     assert isinstance(known, dict)
-    results = {**known, "study": study.table.model_dump(mode="json")}
+    results = {**known, "study": study.table.model_dump(mode="json"), "overrides": list(study.overrides)}
     write_bytes(path, results_json(results))
     write_bytes(folder / PAGE, study_page(results).encode())
     return results

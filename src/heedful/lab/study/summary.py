@@ -43,6 +43,7 @@ def summarise(
         "heedful": __version__,
         "name": study.name,
         "study": study.table.model_dump(mode="json"),
+        "overrides": list(study.overrides),
         "base": study.base,
         "metric": metric,
         "labels": first["labels"] if first else {},

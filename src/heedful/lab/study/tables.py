@@ -15,14 +15,14 @@ def score_table(results: Mapping[str, Any]) -> str:
     """Return all cells with their scores, their difference from the base and its significance, and their costs."""
     metric, others = results["metric"], [name for name in results["labels"] if name != results["metric"]]
     head = [
-        "cell", "changes", _label(results, metric), "difference from the base", "p", "",
+        "cell", _label(results, metric), "difference from the base", "p", "",
         *(_label(results, name) for name in others),
     ]  # fmt: skip
     rows = []
     for cell in results["cells"]:
         rows.append([
-            f"<b>{escape(cell['name'])}</b>", _changes(cell), _spread(cell["scores"].get(metric)),
-            *_against(cell, results), *(_spread(cell["scores"].get(name)) for name in others),
+            f"<b>{escape(cell['name'])}</b>{_ready(cell)}", spread_text(cell["scores"].get(metric)),
+            *_against(cell, results), *(spread_text(cell["scores"].get(name)) for name in others),
         ])  # fmt: skip
     return table(head, rows, "Scores")
 
@@ -40,14 +40,22 @@ def cost_table(results: Mapping[str, Any]) -> str:
     return table(head, rows, "Costs")
 
 
+def change_table(results: Mapping[str, Any]) -> str:
+    """Return what each cell changes in the base recipe."""
+    rows = [[f"<b>{escape(cell['name'])}</b>", _changes(cell)] for cell in results["cells"]]
+    return table(["cell", "what it changes"], rows, "Changes")
+
+
 def key_table(results: Mapping[str, Any]) -> str:
-    """Return the keys in which the recipes of the cells differ."""
+    """Return the keys in which the recipes of the cells differ; values that are not the base's are set off."""
     keys = sorted({key for cell in results["cells"] for key in cell["keys"]})
     values = {key: [cell["keys"].get(key) for cell in results["cells"]] for key in keys}
     differing = {key: row for key, row in values.items() if any(value != row[0] for value in row)}
-    head = ["key", *(cell["name"] for cell in results["cells"])]
-    rows = [[f"<code>{escape(key)}</code>", *(_NONE if value is None else escape(shown(value)) for value in row)]
+    names = [cell["name"] for cell in results["cells"]]
+    base = names.index(results["base"])
+    rows = [[f"<code>{escape(key)}</code>", *(_value(value, row[base]) for value in row)]
             for key, row in differing.items()]  # fmt: skip
+    head = ["key", *names]
     return table(head, rows, "Keys that differ")
 
 
@@ -87,7 +95,7 @@ def _against(cell: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
     if cell["name"] == results["base"]:
         return ["the base", "", ""]
     if test is None:
-        return [_NONE, _NONE, ""]
+        return [_NONE, _NONE, "failed" if cell["failed"] and not cell["seeds"] else ""]
     interval = f" [{test['low']:+.2f}, {test['high']:+.2f}]" if test.get("low") is not None else ""
     difference = f"{test['difference']:+.2f}{interval}"
     adjusted = test["p_adjusted"]
@@ -106,14 +114,26 @@ def verdict(test: Mapping[str, Any]) -> str:
 
 def _changes(cell: Mapping[str, Any]) -> str:
     changes = [*([f"recipe {cell['recipe']}"] if cell["recipe"] else []), *cell["changes"]]
-    return "<br>".join(f"<code>{escape(change)}</code>" for change in changes) or _NONE
+    return "<br>".join(f"<code>{escape(change)}</code>" for change in changes) or "nothing: it is the base"
+
+
+def _ready(cell: Mapping[str, Any]) -> str:
+    """Return how many seeds a cell's figures are of, where some are missing."""
+    ready, missing = len(cell["seeds"]), len(cell["failed"]) + len(cell["waiting"])
+    return f" <small>{ready} of {ready + missing} seeds</small>" if ready and missing else ""
+
+
+def _value(value: Any, of_base: Any) -> str:
+    said = _NONE if value is None else escape(shown(value))
+    return said if value == of_base else f"<b>{said}</b>"
 
 
 def _label(results: Mapping[str, Any], name: str) -> str:
     return str(results["labels"].get(name, name))
 
 
-def _spread(spread: Mapping[str, Any] | None) -> str:
+def spread_text(spread: Mapping[str, Any] | None) -> str:
+    """Return a mean with half the width of its interval; a dash where there is none."""
     if spread is None:
         return _NONE
     if spread["low"] is None:

@@ -50,7 +50,7 @@ class Axis:
     def ticks(self) -> list[float]:
         """Return round values within the range: about six, or powers of ten."""
         slack = (self.high - self.low) * 1e-9
-        if self.log and self.high / self.low >= 99:
+        if self.log and self.high / self.low >= 900:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
             step = max(1, math.ceil((last - first) / 7))
             return [10.0**power for power in range(first, last + 1, step)]

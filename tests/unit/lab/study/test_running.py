@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
@@ -17,6 +18,7 @@ from heedful.files import write_bytes
 from heedful.lab.study import cell as cells
 from heedful.lab.study import fitting
 from heedful.lab.study.definition import Study, read_study
+from heedful.lab.study.figures import curve_charts
 from heedful.lab.study.measuring import measure
 from heedful.lab.study.page import study_page
 from heedful.lab.study.running import PAGE, RESULTS, TABLE, Ready, StudyRun, rewrite_page
@@ -199,10 +201,38 @@ def test_the_words_of_a_finished_study_can_be_changed(home: Path, tmp_path: Path
     other = tmp_path / MINE
     (tmp_path / "tiny.toml").write_text(RECIPE)
     other.write_text('conclusion = "Wide is <wide>.\\n\\nThat is all."\n' + STUDY)
-    rewrite_page(read_study(other), tmp_path)
+    rewrite_page(read_study(other), tmp_path)  # of the study's files, it needs the results alone
     page = (tmp_path / PAGE).read_text()
     assert "Wide is &lt;wide&gt;.</p>" in page
     assert "That is all." in page
+
+
+def test_the_page_tells_what_the_command_line_set_and_how_many_seeds_are_ready(home: Path) -> None:
+    study = read_study(home / MINE, ["data.folder=elsewhere", "train.steps=6"])
+    results = results_of(home / "whole")
+    assert "command line" not in study_page(results)
+    told = study_page({**results, "overrides": list(study.overrides)})
+    assert "<li><code>train.steps=6</code></li>" in told.partition("command line")[2]
+    assert "elsewhere" not in told
+    partial = [{**cell, "seeds": cell["seeds"][:1], "waiting": [2]} for cell in results["cells"]]
+    assert "<b>wide</b> <small>1 of 2 seeds</small>" in study_page({**results, "cells": partial})
+
+
+def test_charts_of_many_cells_share_their_axes_and_have_the_base_in_each(home: Path) -> None:
+    results = results_of(home / "whole")
+    base, wide = results["cells"]
+    many = {**results, "cells": [base, *({**wide, "name": f"wide {number}"} for number in range(10))]}
+    first, second = (chart for chart in curve_charts(many) if "Loss in training" in chart)
+    assert [[f">{name}</text>" in chart for name in ("base", "wide 0", "wide 9")] for chart in (first, second)] == [
+        [True, True, False], [True, False, True]
+    ]  # fmt: skip
+    for chart in (first, second):
+        assert re.findall(r'text-anchor="end"[^>]*>([^<]+)<', chart) == re.findall(
+            r'text-anchor="end"[^>]*>([^<]+)<', first
+        )
+    assert not [chart for chart in curve_charts(results) if "Learning rate" in chart]
+    faster = {**wide, "curves": [{**c, "train": {**c["train"], "learning_rate": [1.0] * 3}} for c in wide["curves"]]}
+    assert [chart for chart in curve_charts({**results, "cells": [base, faster]}) if "Learning rate in" in chart]
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ def test_a_logarithmic_axis_gives_every_factor_the_same_length() -> None:
         (100_000, 250_000, False, [100_000, 150_000, 200_000, 250_000]),
         (0.5, 20_000, True, [1, 10, 100, 1000, 10_000]),
         (3, 60, True, [5, 10, 20, 50]),
+        (5, 500, True, [5, 10, 20, 50, 100, 200, 500]),
         (1e-12, 1e12, True, [10.0**power for power in range(-12, 13, 4)]),
     ],
 )

@@ -16,6 +16,7 @@ import pytest
 from heedful.pages.charts.bars import bar_chart, bin_counts, histogram
 from heedful.pages.charts.colours import SERIES, channels_of, colour_of, dashes, paint, series_role
 from heedful.pages.charts.heat_maps import heat_map
+from heedful.pages.charts.intervals import interval_chart
 from heedful.pages.charts.lines import Band, Series, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -73,6 +74,21 @@ def test_a_band_lies_between_its_curves_in_the_colour_of_its_series() -> None:
     assert [y + 4 for _, y in shape] == pytest.approx([up["3"], up["3"], up["1.5"], up["1.5"]])
     group = next(one for one in root.iter(f"{SVG}g") if one.find(f"{SVG}polygon") is not None)
     assert "--series-2" in group.attrib["style"]
+
+
+def test_an_estimate_stands_between_the_ends_of_its_interval_and_is_a_ring_unless_filled() -> None:
+    values, lines = {"a": 1.0, "b": -2.0, NASTY: math.nan}, {"a": (0.5, 2.0), "b": (-3.0, -1.0)}
+    root = parse(interval_chart(values, title="Differences", intervals=lines, filled=["b"], x_label="points"))
+    across = ticks(root, "middle", "x")
+    unit = across["1"] - across["0"]
+    dots = list(root.iter(f"{SVG}circle"))
+    places = [float(dot.attrib["cx"]) for dot in dots]
+    assert places == pytest.approx([across["0"] + unit, across["0"] - 2 * unit], abs=0.05)
+    assert ["--paper" in dot.attrib["style"] for dot in dots] == [True, False]
+    paths = [one.attrib["d"] for one in root.iter(f"{SVG}path")]
+    ends = [[float(x) for x in re.findall(r"M([\d.]+),|H([\d.]+)", path)[0] if x] for path in paths]
+    assert [end[0] for end in ends] == pytest.approx([across["0"] + unit / 2, across["0"] - 3 * unit], abs=0.05)
+    assert "a: 1 [0.5, 2]" in "".join(root.itertext())
 
 
 def test_a_legend_names_several_series_and_a_single_one_needs_none() -> None:
