@@ -11,8 +11,8 @@ Equations and worked examples are computed twice, as the text writes them and by
 `heedful texts thesis-2.9` prints both, and tests compare the outcome with the verdict below. `heedful texts` lists all
 items, and `heedful texts ID` runs the command of one."""
 _FOOT = """`MODEL` is the folder of a trained translator, by default that of `heedful demo`; another is named by
-`heedful texts ID --model FOLDER`. Items that train on data of their own, studies and recipes, need its folder: run
-their command yourself, with `--set data.folder=FOLDER`. The first lines of their files say what FOLDER holds."""
+`heedful texts ID --model FOLDER`. Items that train on data of their own, studies and recipes, need its folder:
+`heedful texts ID --set data.folder=FOLDER`. The first lines of their files say what FOLDER holds."""
 
 
 def texts_page() -> str:

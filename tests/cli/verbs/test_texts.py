@@ -35,6 +35,26 @@ def test_a_command_is_shown_or_run(capfd: pytest.CaptureFixture[str]) -> None:
     assert "model.next_sentence" in capfd.readouterr().out.splitlines()[2:]
 
 
+def test_settings_go_to_the_recipe_or_the_study_of_an_item(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["texts", "notes-6.3", "--show", "--set", "data.folder=my trees"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "command: heedful train wsj-parse --set 'data.folder=my trees'"
+    assert run(["texts", "notes-6.3", "--set", f"data.folder={tmp_path}", "--set", "model.nosuch=1"]) == 2
+    assert "`model.nosuch` is not a key" in capsys.readouterr().err
+    assert run(["texts", "notes-6.3", "--set", f"data.folder={tmp_path}"]) == 2
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_settings_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", "thesis-2.9", "--set", "data.folder=here"]) == 2
+    assert "--set: thesis-2.9 neither trains a recipe nor runs a study, so there is nothing to set." in (
+        capsys.readouterr().err
+    )
+    assert run(["texts", "--set", "data.folder=here"]) == 2
+    assert "--set: name the item whose command it is for, such as `heedful texts notes-table-3`." in (
+        capsys.readouterr().err
+    )
+
+
 def test_an_item_without_a_command_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["texts", "transformers-sizes"]) == 0
     assert "no command: a chart of models of others" in capsys.readouterr().out

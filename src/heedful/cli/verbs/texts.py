@@ -1,14 +1,18 @@
 """`heedful texts`: the equations, figures and tables of five texts about attention, recomputed."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from heedful.cli.main import run
+from heedful.cli.options import SetOption
 from heedful.errors import UserError
 from heedful.texts.listing import MODEL, Item, count_verdicts, find_item, read_texts
+
+_SETTABLE: Final = ("train", "study", "demo", "doctor")  # verbs that take --set, for a recipe
 
 
 def command(
@@ -20,24 +24,36 @@ def command(
     model: Annotated[
         Path, typer.Option("--model", metavar="FOLDER", help="Trained translator, for items that need one.")
     ] = Path("runs/demo"),
+    set_: SetOption = None,
 ) -> None:
     """Recompute an equation, a figure or a table of five texts about attention, and say whether it is right.
 
     Equations are computed twice: as the text writes them, and by Heedful. Other items run a command, which may train a
-    model: --show shows it without running it.
+    model: --show shows it without running it. Recipes and studies that need data get its folder with
+    `--set data.folder=FOLDER`.
     """
     if item is None:
+        if set_:
+            raise UserError("--set: name the item whose command it is for, such as `heedful texts notes-table-3`.")
         _list()
         return
     found = find_item(item)
+    if set_ and not _takes_settings(found):
+        raise UserError(f"--set: {found.id} neither trains a recipe nor runs a study, so there is nothing to set.")
     print(f"{found.id}: {found.what}")
     print(f"verdict: {found.verdict}" + (f", {found.why}" if found.why else ""))
     if show or found.command is None:
-        print(f"command: {found.command}" if found.command else f"no command: {found.reason}")
+        settings = "".join(f" --set {shlex.quote(setting)}" for setting in set_ or ())
+        print(f"command: {found.command}{settings}" if found.command else f"no command: {found.reason}")
     elif found.check is not None:
         _check(found.check)
     else:
-        _run(found, model)
+        _run(found, model, set_ or [])
+
+
+def _takes_settings(item: Item) -> bool:
+    """Whether the command of an item has --set for the recipes that it trains or measures."""
+    return item.arguments is not None and item.arguments.split()[0] in _SETTABLE
 
 
 def _list() -> None:
@@ -58,13 +74,14 @@ def _check(name: str) -> None:
         print(line)
 
 
-def _run(item: Item, model: Path) -> None:
+def _run(item: Item, model: Path, settings: Sequence[str]) -> None:
     arguments = shlex.split(item.arguments or "")
     if MODEL in arguments and not model.is_dir():
         raise UserError(
             f"{model} is not there, but {item.id} needs a trained translator: run `heedful demo` first, or name one "
             "with --model."
         )
-    code = run([str(model) if argument == MODEL else argument for argument in arguments])
+    given = [word for setting in settings for word in ("--set", setting)]
+    code = run([*(str(model) if argument == MODEL else argument for argument in arguments), *given])
     if code:
         raise typer.Exit(code)
