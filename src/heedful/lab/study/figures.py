@@ -82,12 +82,16 @@ def alignments(results: Mapping[str, Any]) -> str:
         if found["weights"] is None:
             drawn = f'<p class="name">{escape(cell["name"])}</p><p class="note">It has no attention to the source.</p>'
         else:
-            drawn = heat_map(
-                found["weights"], title=cell["name"], row_names=found["target"], column_names=found["source"], width=460
-            )
+            rows, columns = ([_shown(piece) for piece in found[side]] for side in ("target", "source"))
+            drawn = heat_map(found["weights"], title=cell["name"], row_names=rows, column_names=columns, width=460)
         written = f"“{found['output']}”" if found["output"] else "It writes nothing."
         parts.append(f'<figure class="figure">{drawn}<figcaption class="note">{escape(written)}</figcaption></figure>')
     return f'<div class="grid">{"".join(parts)}</div>' if parts else ""
+
+
+def _shown(piece: str) -> str:
+    """Return a piece as a reader wants it: without the mark of a word's end, unless it is nothing else."""
+    return piece.removesuffix("</w>") or piece
 
 
 def chart(svg: str) -> str:
