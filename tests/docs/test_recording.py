@@ -33,6 +33,17 @@ def test_a_short_recording_is_in_real_time() -> None:
     assert "times as fast" not in picture
 
 
+def test_every_photograph_is_small_and_shown_by_a_page() -> None:
+    shown = {
+        ((ROOT / page).parent / name).resolve()
+        for page in PAGES
+        for name in re.findall(r"[\w./-]+\.png", (ROOT / page).read_text(encoding="utf-8"))
+    }
+    for path in (ROOT / "docs/images").rglob("*.png"):
+        assert path.stat().st_size < 150_000, path
+        assert path in shown, path
+
+
 def test_every_picture_of_a_page_is_whole_and_needs_nothing_but_itself() -> None:
     shown = {
         ((ROOT / page).parent / name).resolve()

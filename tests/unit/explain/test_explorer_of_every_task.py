@@ -59,6 +59,23 @@ def test_each_word_of_a_caption_has_its_picture(browser: "Browser", tmp_path: Pa
     page.close()
 
 
+def test_a_page_of_answers_shows_the_picture_and_nothing_to_choose_from_alone(
+    browser: "Browser", tmp_path: Path
+) -> None:
+    model: Any = heedful.load(BUNDLES / "answers-about-pictures", device="cpu")
+    found = model.explain(PICTURE, "is it red ?")
+    page, wrong = _open(browser, tmp_path, found)
+    weights = found.attention("patches").head_means()[-1]
+    assert page.locator("#classes-title").inner_text() == "Answers"
+    np.testing.assert_allclose(page.evaluate("[...explorer.view.seen.weights]"), weights[0, 1:], atol=1e-4)
+    assert not page.locator("#queries").is_visible()
+    assert not page.locator("#heatmap").is_visible()
+    page.locator("input[name=kind][value='1']").check()
+    assert page.locator("#heatmap").is_visible()
+    assert not wrong
+    page.close()
+
+
 def test_the_beam_and_the_gates_are_drawn(browser: "Browser", tmp_path: Path) -> None:
     model: Any = heedful.load(BUNDLES / "recurrent-sutskever", device="cpu")
     found = model.explain("the dog sees.", search=True, beam=3, max_extra=2)

@@ -50,13 +50,16 @@ export class AttentionView {
 
   get attention() { return this.attentions[this.state.kind]; }
 
+  /** What a kind of attention is called: the source of captions, and of answers about pictures, is a picture. */
+  name({ kind }) { return this.seen && kind === "cross" ? "Words and picture" : NAMES[kind][0]; }
+
   /** What the matrix on the screen is, in words. */
   get title() {
     const { layer, head } = this.state;
     const which = head === "mean" ? "mean over heads" : head === "rollout" ? "rollout" : `head ${Number(head) + 1}`;
     if (this.attention.kind === "gradient") return "Gradient times input";
     if (this.attention.kind === "span") return "Where the answer starts and ends";
-    return `${NAMES[this.attention.kind][0]} attention, layer ${layer + 1}, ${which}`;
+    return `${this.name(this.attention)} attention, layer ${layer + 1}, ${which}`;
   }
 
   /** Return a matrix of the attention in words or pieces. */
@@ -97,7 +100,7 @@ export class AttentionView {
     const numbers = (count, noun) => Array.from({ length: count }, (_, index) => [index, String(index + 1), `${noun} ${index + 1}`]);
     const heads = [["mean", "mean", "mean over heads"], ...(one.heads > 1 ? numbers(one.heads, "head") : []), ...(one.isSelf ? [["rollout", "rollout", "rollout through the layers"]] : [])];
     this.controls.replaceChildren(...[
-      this.attentions.length > 1 ? choices("Kind", "kind", this.attentions.map((other, index) => [index, NAMES[other.kind][0]]), this.state.kind, (kind) => this.choose({ kind })) : null,
+      this.attentions.length > 1 ? choices("Kind", "kind", this.attentions.map((other, index) => [index, this.name(other)]), this.state.kind, (kind) => this.choose({ kind })) : null,
       one.layers > 1 ? choices("Layer", "layer", numbers(one.layers, "layer"), this.state.layer, (layer) => this.choose({ layer })) : null,
       heads.length > 1 ? choices("Head", "head", heads, this.state.head, (head) => this.choose({ head })) : null,
       plain ? null : choices("Show", "unit", [["words", "words"], ["pieces", "pieces"]], this.state.unit, (unit) => this.choose({ unit })),
@@ -118,6 +121,8 @@ export class AttentionView {
     this.fromCaption.textContent = this.byPatch ? "From: point at a patch of the picture, or select several" : "From: point at a word, or select several";
     this.to.hidden = Boolean(this.seen) && this.attention.keys === "patches";
     this.overlay.hidden = !this.to.hidden;
+    this.figure.hidden = this.to.hidden && rows.length === 1; // the picture shows it all
+    this.fromCaption.hidden = this.from.hidden = rows.length === 1; // there is nothing to choose
     this.from.replaceChildren(...named.map((label, row) => element("li", {}, element("button", {
       type: "button", "data-query": row, "aria-pressed": this.state.selected.has(row),
       onpointerenter: () => this.point(row), onpointerleave: () => this.point(null),
@@ -140,12 +145,13 @@ export class AttentionView {
       word.title = shown(weights[column]);
       word.dataset.weight = weights[column];
     });
-    this.toCaption.textContent = active ? "To: their weights" : "To: mean weight over all of them";
+    this.toCaption.textContent = rows.length === 1 ? "Weights" : active ? "To: their weights" : "To: mean weight over all of them";
     if (!this.overlay.hidden) this.seen.draw(weights, this.byPatch && active ? active : []);
-    const ranked = weights.map((weight, column) => [weight, columns[column]]).sort((one, other) => other[0] - one[0]).slice(0, 4);
-    const names = active ? active.map((row) => rows[row]).join(", ") : "On average, they";
-    this.readout.replaceChildren(element("b", {}, names), ` ${active?.length === 1 ? "reads" : "read"} `,
-      ...ranked.flatMap(([weight, label], index) => [index ? " · " : "", element("b", {}, label), ` ${shown(weight)}`]));
+    const ranked = weights.map((weight, column) => [weight, columns[column]]).sort((one, other) => other[0] - one[0]).filter(([weight], index) => index === 0 || weight >= 0.0005).slice(0, 4);
+    const named = (label) => (this.overlay.hidden ? label : label.replace(/^(\d+),(\d+)$/, "row $1, column $2"));
+    const names = active || rows.length === 1 ? from.map((row) => rows[row]).join(", ") : "On average, they";
+    this.readout.replaceChildren(element("b", {}, names), ` ${(active ?? rows).length === 1 ? "reads" : "read"} `,
+      ...ranked.flatMap(([weight, label], index) => [index ? " · " : "", element("b", {}, named(label)), ` ${shown(weight)}`]));
   }
 
   point(row) {
@@ -166,7 +172,8 @@ export class AttentionView {
 
   drawMap() {
     const room = this.root.clientWidth || 960, several = this.attention.heads > 1;
-    this.layout = layOut(this.matrix, several && room > 900 ? room - 300 : room);
+    // Patches are many, and the picture names them: their map is small and has no labels.
+    this.layout = this.byPatch ? layOut(this.matrix, Math.min(room, 420), 24) : layOut(this.matrix, several && room > 900 ? room - 300 : room);
     drawHeatmap(this.canvas, this.matrix, this.layout, { rows: this.active, cell: this.state.cell });
     this.canvas.setAttribute("aria-label", `Heat map: ${this.title}. Arrow keys move from cell to cell.`);
     this.most.textContent = shown(this.matrix.most);

@@ -32,7 +32,7 @@ export function shown(value) {
 /** Return a share in percent. */
 export function percent(share) {
   const value = 100 * share;
-  if (value > 0 && value < 0.1) return "<0.1%";
+  if (value < 0.1) return value ? "<0.1%" : "0%";
   return `${value > 99.9 && value < 100 ? "99.9" : value.toFixed(value < 10 || value >= 99 ? 1 : 0)}%`;
 }
 

@@ -35,7 +35,6 @@ async function show(index) {
   else if (item.alignment) main.append(alignmentPart(item));
   if (item.predictions.length) main.append(predictionPart(item));
   drawn(true);
-  if (item.gates.length) main.append(gatesPart(item.gates));
   if (item.attentions.length) {
     item.loaded ??= item.attentions.map((one) => new Attention(one, item.sequences));
     const view = (explorer.view = new AttentionView(item.loaded, (text) => { spoken.textContent = text; }, item.picture));
@@ -45,6 +44,7 @@ async function show(index) {
     await addDocument(item, view.root);
   }
   if (item.states.length) addPart(statesPart(item.states, item.sequences));
+  if (item.gates.length) main.append(gatesPart(item.gates));
   explorer.shown = index;
 }
 
@@ -56,10 +56,12 @@ function resultPart(item) {
   if (item.change) list.append(element("dt", {}, "What if"), element("dd", { id: "change" }, item.change));
   if (item.before?.output && item.before.output !== item.output) list.append(element("dt", {}, "Before"), element("dd", { id: "before" }, marked(item.before.output, item.output)));
   const classes = Object.entries(item.classes).sort((one, other) => other[1] - one[1]);
+  const likely = classes.slice(0, 12).filter(([, share], index) => index < 6 || share >= 0.001);
   const part = element("div", {}, list);
   if (classes.length) part.append(element("section", { "aria-labelledby": "classes-title" },
-    element("div", { class: "head" }, element("h2", { id: "classes-title" }, "Classes")),
-    bars(classes.slice(0, 12).map(([name, share]) => [name, share, item.output.split(", ").includes(name)])),
+    element("div", { class: "head" }, element("h2", { id: "classes-title" }, item.question ? "Answers" : "Classes")),
+    bars(likely.map(([name, share]) => [name, share, item.output.split(", ").includes(name)])),
+    likely.length < classes.length ? element("p", { class: "note" }, `${classes.length - likely.length} others have less.`) : null,
     item.before ? element("p", { class: "note", id: "classes-before" }, `Before: ${Object.entries(item.before.classes).sort((one, other) => other[1] - one[1]).slice(0, 4).map(([name, share]) => `${name} ${percent(share)}`).join(" · ")}`) : null));
   return part;
 }
@@ -73,7 +75,7 @@ function marked(text, other) {
 function predictionPart(item) {
   const note = item.predicted === "words" ? "How sure the model was of each word's label. Point at one to see the others." : item.predicted === "text" ? "The masks, with the pieces that would fill them." : "How sure the model was of each token, given those before it. Point at one to see what else it considered.";
   return element("section", { "aria-labelledby": "predictions-title" },
-    element("div", { class: "head" }, element("h2", { id: "predictions-title" }, "Token probabilities")),
+    element("div", { class: "head" }, element("h2", { id: "predictions-title" }, item.predicted === "words" ? "Labels" : item.predicted === "text" ? "Masks" : "Token probabilities")),
     element("p", { class: "note" }, note), predictionView(item));
 }
 
@@ -114,7 +116,7 @@ async function addDocument(item, before) {
 }
 
 function alignmentPart(item) {
-  const { source, output } = item.sequences;
+  const { source } = item.sequences, output = piecesOfOneWord(item.sequences.output);
   const matrix = withoutEnd(ofWords(Float32Array.from(item.alignment.flat()), output, source));
   const hard = matrix.rows.map((_, row) => [row, strongest(matrix, row)]);
   const links = element("div", { class: "scroll", id: "links" }), canvas = element("canvas", { role: "img", "aria-label": "Alignment matrix; a dot marks the source word of greatest weight." });
@@ -131,6 +133,11 @@ function alignmentPart(item) {
   explorer.alignment = matrix;
   requestAnimationFrame(explorer.drawAlignment);
   return part;
+}
+
+/** A sequence of a single word, such as a date, is aligned piece by piece. */
+function piecesOfOneWord(sequence) {
+  return sequence.texts.filter((text) => text !== "</s>").length > 1 ? sequence : { words: sequence.pieces.map((_, index) => index), texts: sequence.pieces };
 }
 
 /** Leave out the markers of the end, which words are not aligned with. */

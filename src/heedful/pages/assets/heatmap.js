@@ -35,13 +35,13 @@ function pixelsOf(matrix) {
   return matrix.pixels;
 }
 
-/** Say where the cells and the labels of a matrix are within a width. */
-export function layOut(matrix, room) {
+/** Say where the cells and the labels of a matrix are within a width; more than `most` rows or columns have no labels. */
+export function layOut(matrix, room, most = 80) {
   const { rows, columns } = matrix;
   const measured = document.createElement("canvas").getContext("2d");
   measured.font = `${FONT}px ${FAMILY}`;
   const longest = (labels) => Math.max(...labels.map((label) => measured.measureText(shortened(label, LONGEST)).width));
-  const named = Math.max(rows.length, columns.length) <= 80;
+  const named = Math.max(rows.length, columns.length) <= most;
   const left = named ? Math.ceil(longest(rows)) + 10 : 0;
   const top = named ? Math.ceil(longest(columns) * 0.82) + 18 : 0;
   const slant = named ? Math.ceil(longest([columns.at(-1) ?? ""]) * 0.57) + 6 : 0; // the last label leans over the edge

@@ -40,16 +40,19 @@ export class PictureView {
     this.canvas.width = Math.round(width * scale * ratio);
     this.canvas.height = Math.round(height * scale * ratio);
     const context = this.canvas.getContext("2d"), most = greatest(this.weights);
-    context.scale(ratio * scale, ratio * scale);
+    const onScreen = (index) => { // whole pixels: between two patches there is neither a gap nor an overlap
+      const [x, y, wide, high] = this.box(index), [left, top, right, bottom] = [x, y, x + wide, y + high].map((edge) => Math.round(edge * scale * ratio));
+      return [left, top, right - left, bottom - top];
+    };
     context.fillStyle = property("--paper");
     this.weights.forEach((weight, index) => {
       context.globalAlpha = VEIL * (1 - weight / most);
-      context.fillRect(...this.box(index));
+      context.fillRect(...onScreen(index));
     });
     context.globalAlpha = 1;
-    context.lineWidth = 2 / scale;
+    context.lineWidth = 2 * ratio;
     context.strokeStyle = property("--doubt");
-    for (const token of marked) if (token >= this.first) context.strokeRect(...this.box(token - this.first));
+    for (const token of marked) if (token >= this.first) context.strokeRect(...onScreen(token - this.first));
     this.canvas.setAttribute("aria-label", `${this.name}: clear patches have most weight, at most ${shown(most)}.`);
   }
 
