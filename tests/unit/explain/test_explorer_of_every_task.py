@@ -71,7 +71,7 @@ def test_a_page_of_answers_shows_the_picture_and_nothing_to_choose_from_alone(
     assert not page.locator("#queries").is_visible()
     assert not page.locator("#heatmap").is_visible()
     page.locator("input[name=kind][value='1']").check()
-    assert page.locator("#heatmap").is_visible()
+    page.locator("#heatmap").wait_for(state="visible", timeout=10_000)  # words have one
     assert not wrong
     page.close()
 
