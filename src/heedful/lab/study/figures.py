@@ -16,6 +16,7 @@ from heedful.pages.charts.lines import Band, Series, line_chart
 
 _WIDTH: Final = 900
 _DEEPEST: Final = 1e4  # of what logarithmic axes show: the least peak, divided by this
+_FEWEST: Final = 20  # sentences of a length that a chart shows; its table has all
 _GREATEST: Final = 20.0  # of perplexities and losses that curves show, as a multiple of the least
 
 
@@ -58,7 +59,8 @@ def length_chart(results: Mapping[str, Any]) -> str:
         return ""
     label = score_label(results, results["metric"])
     groups = [
-        [(cell["name"], cell["by_length"]) for cell in group if cell.get("by_length")] for group in _groups(results)
+        [(cell["name"], _many(cell["by_length"])) for cell in group if cell.get("by_length")]
+        for group in _groups(results)
     ]
     values = [one["mean"] for group in groups for _, spans in group for one in spans]
     drawn = [
@@ -121,6 +123,11 @@ def _base_in_words(results: Mapping[str, Any]) -> str:
 
 def _of(number: int, groups: Sequence[Any]) -> str:
     return f", {number + 1} of {len(groups)}" if len(groups) > 1 else ""
+
+
+def _many(spans: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the lengths with enough sentences for a score; all of them if none has."""
+    return [one for one in spans if one["sentences"] >= _FEWEST] or spans
 
 
 def _length_table(results: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ def study_page(results: Mapping[str, Any]) -> str:
         _section("What was found", _conclusion(words["conclusion"])),
         _section("Scores", _scores(results)),
         _section("Failed or not ready", failures(results)),
-        _section("By length", length_chart(results)),
+        _section("By length", _lengths(results)),
         _section("One sentence", _sentence(results)),
         _section("Updates and gradients", _instruments(results)),
         _section("Curves", _curves(results)),
@@ -87,6 +87,12 @@ def _scores(results: Mapping[str, Any]) -> str:
         "and its dot is filled, where p is below 0.05 and the interval excludes 0."
     )
     return _note(said) + score_table(results) + difference_chart(results)
+
+
+def _lengths(results: Mapping[str, Any]) -> str:
+    drawn = length_chart(results)
+    note = "The chart leaves out lengths of which there are fewer than 20 sentences; the table has all."
+    return _note(note) + drawn if drawn else ""
 
 
 def _sentence(results: Mapping[str, Any]) -> str:

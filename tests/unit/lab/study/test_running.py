@@ -18,7 +18,7 @@ from heedful.files import write_bytes
 from heedful.lab.study import cell as cells
 from heedful.lab.study import fitting
 from heedful.lab.study.definition import Study, read_study
-from heedful.lab.study.figures import curve_charts
+from heedful.lab.study.figures import curve_charts, length_chart
 from heedful.lab.study.measuring import measure
 from heedful.lab.study.page import study_page
 from heedful.lab.study.running import PAGE, RESULTS, TABLE, Ready, StudyRun, rewrite_page
@@ -233,6 +233,15 @@ def test_charts_of_many_cells_share_their_axes_and_have_the_base_in_each(home: P
     assert not [chart for chart in curve_charts(results) if "Learning rate" in chart]
     faster = {**wide, "curves": [{**c, "train": {**c["train"], "learning_rate": [1.0] * 3}} for c in wide["curves"]]}
     assert [chart for chart in curve_charts({**results, "cells": [base, faster]}) if "Learning rate in" in chart]
+
+
+def test_the_chart_by_length_leaves_out_lengths_of_few_sentences(home: Path) -> None:
+    results = results_of(home / "whole")
+    spans = [{**results["cells"][0]["by_length"][0], "length": 5.0 * (n + 1), "span": f"span {n}", "sentences": count}
+             for n, count in enumerate((25, 30, 1))]  # fmt: skip
+    drawn = length_chart({**results, "cells": [{**cell, "by_length": spans} for cell in results["cells"]]})
+    assert drawn.count("<circle") == 2 * len(results["cells"])
+    assert "span 2 words (1)" in drawn
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------
