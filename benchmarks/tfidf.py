@@ -25,14 +25,15 @@ Rows = Sequence[tuple[str, str]]  # texts and labels
 def cross_validated_accuracy(train: Rows, test: Rows) -> float:
     """Return the test accuracy of the features and the penalty that are best in cross-validation."""
     labels = sorted({label for _, label in train})
-    best, settings = -1.0, (1, 1.0)
+    best, settings = -1, (1, 1.0)
     folds = np.arange(len(train)) % FOLDS
     for longest in (1, 2):
-        for strength in STRENGTHS:
-            right = sum(_right(*_split(train, folds == fold), labels, longest, strength) for fold in range(FOLDS))
+        counts = [_right(*_split(train, folds == fold), labels, longest, STRENGTHS) for fold in range(FOLDS)]
+        for strength, right in zip(STRENGTHS, map(sum, zip(*counts, strict=True)), strict=True):
             if right > best:
                 best, settings = right, (longest, strength)
-    return _right(train, test, labels, *settings) / len(test)
+    longest, strength = settings
+    return _right(train, test, labels, longest, [strength])[0] / len(test)
 
 
 def _split(rows: Rows, held: np.ndarray) -> tuple[Rows, Rows]:
@@ -40,18 +41,22 @@ def _split(rows: Rows, held: np.ndarray) -> tuple[Rows, Rows]:
     return known, [row for row, out in zip(rows, held, strict=True) if out]
 
 
-def _right(train: Rows, asked: Rows, labels: Sequence[str], longest: int, strength: float) -> int:
-    """Return how many texts a regression on the training rows classifies rightly."""
+def _right(train: Rows, asked: Rows, labels: Sequence[str], longest: int, strengths: Sequence[float]) -> list[int]:
+    """Return how many texts a regression on the training rows classifies rightly, for each strength."""
     known = [_counted(text, longest) for text, _ in train]
     texts = Counter(feature for counts in known for feature in counts)
     columns = {feature: column for column, feature in enumerate(texts)}
     rarity = {feature: math.log((1 + len(train)) / (1 + count)) + 1 for feature, count in texts.items()}
     true_BC = torch.eye(len(labels))[[labels.index(label) for _, label in train]]
-    weights_JC, bias_C = torch.zeros(len(columns), len(labels)), torch.zeros(len(labels))
-    minimise_with(_features(known, columns, rarity), true_BC, weights_JC, bias_C, False, strength, _ITERATIONS)
-    x = _features([_counted(text, longest) for text, _ in asked], columns, rarity)
-    found = (x.times(weights_JC) + bias_C).argmax(1).tolist()
-    return sum(labels[number] == label for number, (_, label) in zip(found, asked, strict=True))
+    known_x = _features(known, columns, rarity)
+    asked_x = _features([_counted(text, longest) for text, _ in asked], columns, rarity)
+    right = []
+    for strength in strengths:
+        weights_JC, bias_C = torch.zeros(len(columns), len(labels)), torch.zeros(len(labels))
+        minimise_with(known_x, true_BC, weights_JC, bias_C, False, strength, _ITERATIONS)
+        found = (asked_x.times(weights_JC) + bias_C).argmax(1).tolist()
+        right.append(sum(labels[number] == label for number, (_, label) in zip(found, asked, strict=True)))
+    return right
 
 
 def _counted(text: str, longest: int) -> Counter[str]:

@@ -21,6 +21,7 @@ _PAPER: Final = 4000  # warm-up updates of the default schedule
 _LETTERS: Final = 4  # characters of a token, about
 _SHAPE: Final = ("preset", "width", "heads", "layers", "inner")
 _FROM_WORDS: Final = 0.3  # pieces of a vocabulary per pair of little data
+_LONGEST_WORDS: Final = 12  # characters per space: with more, texts are single words, or written without spaces
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class CorpusFacts:
     rows: int  # texts or pairs
     characters: int  # of all of them; of pairs, of the sources
     classes: int = 0
+    spaces: int = 0  # between words of texts
     more: bool = False  # whether there are more rows, which were not counted
 
     @property
@@ -121,6 +123,11 @@ def _bag(case: _Case) -> bool:
     return case.classifies and case.little and not pairs and not stated
 
 
+def _spaced(case: _Case) -> bool:
+    """Whether texts have spaces between words, so that a word is the same piece wherever it stands."""
+    return case.facts.spaces * _LONGEST_WORDS >= case.facts.characters
+
+
 def _power_of_two(value: float, least: int, most: int) -> int:
     return min(most, max(least, 1 << max(0, int(value)).bit_length() - 1 if value >= 1 else least))
 
@@ -168,15 +175,24 @@ RULES: Final[Sequence[Rule]] = (
         _bag,
         lambda case: {
             "family": "bag",
-            "width": max(16, case.facts.classes),
+            "width": max(8, case.facts.classes),
             "ngrams": 2,
-            "buckets": 2 * _power_of_two(case.tokens, 1024, 2**17),
+            "buckets": 4 * _power_of_two(case.tokens, 1024, 2**17),
             "weighting": "rarity",
             "dropout_words": 0.2,
         },
     ),
     Rule("data.lowercase", lambda case: case.bag or _little_network(case), lambda case: True),
-    Rule("tokenizer.size", lambda case: case.bag and case.recipe.tokenizer.kind == "byte_bpe", lambda case: 16000),
+    Rule(
+        "tokenizer",
+        lambda case: case.bag and _spaced(case),
+        lambda case: {"kind": "wordpiece", "size": 30000},
+    ),
+    Rule(
+        "tokenizer.size",
+        lambda case: case.bag and not _spaced(case) and case.recipe.tokenizer.kind == "byte_bpe",
+        lambda case: 16000,
+    ),
     Rule(
         "data.batch_tokens",
         lambda case: case.bag or _little_network(case),

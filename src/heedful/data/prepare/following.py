@@ -54,7 +54,7 @@ def with_values_of(recipe: Recipe, run: Recipe) -> Recipe:
 def count_rows(recipe: Recipe) -> CorpusFacts | None:
     """Count the texts or pairs of the training corpora, and the classes; None if they cannot be read."""
     several = getattr(recipe.model, "labels", "one") == "several"
-    rows = characters = 0
+    rows = characters = spaces = 0
     classes: set[str] = set()
     with suppress(HeedfulError, OSError, ValueError, TypeError):
         for corpus in recipe.data.train:
@@ -62,11 +62,12 @@ def count_rows(recipe: Recipe) -> CorpusFacts | None:
             if isinstance(corpus, RowTexts):
                 for text in islice(read_texts(corpus, recipe.data.folder, several=several), left):
                     rows, characters = rows + 1, characters + len(text.text)
+                    spaces += text.text.count(" ")
                     classes.update(text.labels)
             else:
                 for source, _ in islice(read_pairs(corpus, recipe.data.folder), left):
                     rows, characters = rows + 1, characters + len(source)
-        return CorpusFacts(rows, characters, len(classes), more=rows >= _COUNTED) if rows else None
+        return CorpusFacts(rows, characters, len(classes), spaces, more=rows >= _COUNTED) if rows else None
     return None
 
 

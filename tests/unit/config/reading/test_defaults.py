@@ -40,6 +40,14 @@ def test_a_classifier_of_few_texts_is_a_bag_of_n_grams() -> None:
     assert "model.encoder" not in many
 
 
+def test_its_tokens_are_words_where_texts_have_spaces() -> None:
+    spaced, dense = (CorpusFacts(2000, 2000 * 40, 2, spaces) for spaces in (2000 * 7, 2000))
+    assert followed(recipe(), spaced).tokenizer.kind == "wordpiece"
+    assert (followed(recipe(), dense).tokenizer.kind, followed(recipe(), dense).tokenizer.size) == ("byte_bpe", 16000)
+    stated = recipe(tokenizer={"kind": "byte_bpe", "size": 500})
+    assert followed(stated, spaced).tokenizer == stated.tokenizer
+
+
 def test_it_has_at_least_as_many_values_as_there_are_classes() -> None:
     assert decide(recipe(), CorpusFacts(2000, 9, 50))["model.encoder"]["width"] == 50
 

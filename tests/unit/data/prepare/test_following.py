@@ -34,6 +34,7 @@ def test_texts_letters_and_classes_are_counted(folder: Path) -> None:
     facts = count_rows(load_recipe("my.toml"))
     assert facts is not None
     assert (facts.rows, facts.classes, facts.more) == (40, 2, False)
+    assert facts.spaces == 40 * 4
     assert facts.characters == sum(len(line.split("\t")[1]) for line in (folder / "a.tsv").read_text().splitlines())
 
 
@@ -47,7 +48,7 @@ def test_they_are_told_in_one_line(folder: Path) -> None:
     line = told(with_followed_defaults(load_recipe("my.toml")))
     assert line is not None
     assert line.startswith(
-        'defaults for 40 texts: data.max_length = 1024, model.encoder = { family = "bag", width = 16, ngrams = 2, '
+        'defaults for 40 texts: data.max_length = 1024, model.encoder = { family = "bag", width = 8, ngrams = 2, '
     )
     assert "train.steps = 20, " in line
     assert told(load_recipe("my.toml")) is None

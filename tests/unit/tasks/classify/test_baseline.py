@@ -12,7 +12,7 @@ from heedful.data.token_store import TokenStore
 from heedful.runs.run import RunObserver
 from heedful.tasks.classify import baseline
 from heedful.tasks.classify.baseline import Baseline, NgramRegression
-from heedful.tasks.classify.regression import choose_strength
+from heedful.tasks.classify.regression import Features, choose_strength
 from heedful.training.checkpoints import Position
 
 GOOD, BAD, SHARED = 10, 20, 30
@@ -60,6 +60,33 @@ def test_its_weights_minimise_the_loss_with_an_l2_penalty(several: bool) -> None
     assert bias.grad is not None
     assert weights.grad.abs().max() < 1e-4
     assert bias.grad.abs().max() < 1e-4
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.1, 2.0), (4.0, 0.5)])
+def test_the_strength_of_the_penalty_has_the_lowest_loss_in_cross_validation(noise: float, expected: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(45, 6, generator=generator)
+    numbers = (x[:, 0] + noise * torch.randn(45, generator=generator) > 0).long()
+    dense = Features(45, torch.arange(45).repeat_interleave(6), torch.arange(6).repeat(45), x.flatten())
+    losses = {}
+    for strength in (0.5, 2.0, 10.0, 40.0):
+        losses[strength] = 0.0
+        for fold in range(3):
+            held = torch.arange(1, 46) % 3 == fold
+            weights = _solution(x[~held], numbers[~held], strength)
+            losses[strength] += float(F.cross_entropy(x[held] @ weights[:6] + weights[6], numbers[held]))
+    assert min(losses, key=losses.__getitem__) == expected
+    assert choose_strength(dense, F.one_hot(numbers).float(), 6, False) == expected
+
+
+def _solution(x: torch.Tensor, numbers: torch.Tensor, strength: float) -> torch.Tensor:
+    """The weights of a regression, with its biases in the last row, by steepest descent."""
+    inputs, true = torch.cat((x, torch.ones(len(x), 1)), 1), F.one_hot(numbers)
+    penalty = torch.tensor([[1.0]] * 6 + [[0.0]]) / (strength * len(x))
+    weights = torch.zeros(7, 2)
+    for _ in range(400):
+        weights = weights - inputs.T @ ((inputs @ weights).softmax(1) - true) / len(x) - penalty * weights
+    return weights
 
 
 @pytest.mark.parametrize("several", [False, True])
