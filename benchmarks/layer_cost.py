@@ -32,7 +32,9 @@ by itself (float32, by cuDNN). Times are medians over stretches of calls, after 
 events. A crossing is the length from which on attention is the slower one, interpolated in log n.
 
 The growth of restricted attention is the time of one sequence of 8,192 tokens over that of one of 1,024, forward and
-backward: 8 if it is linear, 64 for the products of unrestricted attention, which is measured next to it.
+backward: 8 if it is linear, 64 for the products of unrestricted attention, which is measured next to it. One sequence
+may not fill a GPU, whose time is then that of launching kernels; `..._growth_filled` is that of a sequence among as
+many as the number of tokens allows, from the times at equal numbers of tokens.
 `--merge` keeps what is recorded of the other kind of device.
 """
 
@@ -294,6 +296,17 @@ def show(comparisons: Sequence[Comparison], scale: Scale) -> None:
         print(comparison.row())
 
 
+def filled_growth(times: Mapping[str, Times], section: str) -> dict[str, float]:
+    """Return how much longer the longer sequence takes if the device is filled at both lengths; none if not measured."""
+    short, long = GROWTH
+    found = {}
+    for figure, layer in (("radius", "restricted"), ("attention", "self_attention")):
+        both = times["both"][layer]
+        if short in both and long in both:
+            found[f"{section}_{figure}_growth_filled"] = long / short * both[long] / both[short]
+    return found
+
+
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
@@ -351,6 +364,7 @@ def main() -> None:
     found = Detailed(
         kept
         | figures_of(comparisons, scale, section)
+        | filled_growth(curves[scale.widths[0]], section)
         | {f"{section}_radius_growth": grown["restricted"], f"{section}_attention_growth": grown["self_attention"]},
         details | {section: section_of(curves, comparisons, scale)},
     )
