@@ -297,7 +297,7 @@ def show(comparisons: Sequence[Comparison], scale: Scale) -> None:
 
 
 def filled_growth(times: Mapping[str, Times], section: str) -> dict[str, float]:
-    """Return how much longer the longer sequence takes if the device is filled at both lengths; none if not measured."""
+    """Return how much longer the longer sequence takes where both lengths fill the device; nothing if not measured."""
     short, long = GROWTH
     found = {}
     for figure, layer in (("radius", "restricted"), ("attention", "self_attention")):
