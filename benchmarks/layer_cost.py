@@ -1,6 +1,7 @@
 """The time of one recurrent layer, of one self-attention layer and of its restriction over the length of sequences.
 
     python -m benchmarks.layer_cost [--device auto] [--merge] [--tiny]
+    python -m benchmarks.layer_cost --device cpu --growth
 
 Vaswani et al. 2017, table 1, as a measurement. For sequences of n vectors of width d the table has, per layer,
 
@@ -35,7 +36,7 @@ The growth of restricted attention is the time of one sequence of 8,192 tokens o
 backward: 8 if it is linear, 64 for the products of unrestricted attention, which is measured next to it. One sequence
 may not fill a GPU, whose time is then that of launching kernels; `..._growth_filled` is that of a sequence among as
 many as the number of tokens allows, from the times at equal numbers of tokens.
-`--merge` keeps what is recorded of the other kind of device.
+`--merge` keeps what is recorded of the other kind of device; `--growth` measures this growth alone, and keeps all else.
 """
 
 import argparse
@@ -296,6 +297,10 @@ def show(comparisons: Sequence[Comparison], scale: Scale) -> None:
         print(comparison.row())
 
 
+def growth_figures(grown: Mapping[str, float], section: str) -> dict[str, float]:
+    return {f"{section}_radius_growth": grown["restricted"], f"{section}_attention_growth": grown["self_attention"]}
+
+
 def filled_growth(times: Mapping[str, Times], section: str) -> dict[str, float]:
     """Return how much longer the longer sequence takes where both lengths fill the device; nothing if not measured."""
     short, long = GROWTH
@@ -341,6 +346,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto", help="cpu or cuda; by default a GPU where there is one")
     parser.add_argument("--threads", type=int, help="of a CPU; by default what torch chooses")
     parser.add_argument("--merge", action="store_true", help="keep what is recorded of the other kind of device")
+    parser.add_argument("--growth", action="store_true", help="measure the growth of restricted attention alone")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, to try the program out; records nothing")
     options = parser.parse_args()
@@ -349,6 +355,21 @@ def main() -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     keep_freed_memory()
+    section, other = ("cpu", "gpu") if device.type == "cpu" else ("gpu", "cpu")
+    if options.growth:
+        grown = growth(scale.widths[0], scale, device, (256, 2048) if options.tiny else GROWTH)
+        before = recorded(NAME, options.results)
+        if not options.tiny:
+            details = before.details | {
+                f"{section}_growth": {"machine": machine(), "torch": torch.__version__, **grown}
+            }
+            save(
+                NAME,
+                Detailed({**before.figures, **growth_figures(grown, section)}, details),
+                options.results,
+                seeds=[0],
+            )
+        return
     curves = {width: measure(width, scale, device) for width in scale.widths}
     comparisons = [one for width, times in curves.items() for one in compare(width, times)]
     show(comparisons, scale)
@@ -357,7 +378,6 @@ def main() -> None:
     grown = growth(scale.widths[0], scale, device, (256, 2048) if options.tiny else GROWTH)
     if options.tiny:
         return
-    section, other = ("cpu", "gpu") if device.type == "cpu" else ("gpu", "cpu")
     before = recorded(NAME, options.results) if options.merge else Detailed()
     kept = {key: figure for key, figure in before.figures.items() if key.startswith(f"{other}_")}
     details = {key: value for key, value in before.details.items() if key == other}
@@ -365,7 +385,7 @@ def main() -> None:
         kept
         | figures_of(comparisons, scale, section)
         | filled_growth(curves[scale.widths[0]], section)
-        | {f"{section}_radius_growth": grown["restricted"], f"{section}_attention_growth": grown["self_attention"]},
+        | growth_figures(grown, section),
         details | {section: section_of(curves, comparisons, scale)},
     )
     save(NAME, found, options.results, seeds=[0])
