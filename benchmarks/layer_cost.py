@@ -365,7 +365,7 @@ def main() -> None:
             }
             save(
                 NAME,
-                Detailed({**before.figures, **growth_figures(grown, section)}, details),
+                Detailed({**before.figures, **growth_figures(grown, section)}, everything),
                 options.results,
                 seeds=[0],
             )
