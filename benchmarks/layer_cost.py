@@ -360,15 +360,9 @@ def main() -> None:
         grown = growth(scale.widths[0], scale, device, (256, 2048) if options.tiny else GROWTH)
         before = recorded(NAME, options.results)
         if not options.tiny:
-            details = before.details | {
-                f"{section}_growth": {"machine": machine(), "torch": torch.__version__, **grown}
-            }
-            save(
-                NAME,
-                Detailed({**before.figures, **growth_figures(grown, section)}, everything),
-                options.results,
-                seeds=[0],
-            )
+            known = {**before.details, f"{section}_growth": {"machine": machine(), "torch": torch.__version__, **grown}}
+            found = Detailed({**before.figures, **growth_figures(grown, section)}, known)
+            save(NAME, found, options.results, seeds=[0])
         return
     curves = {width: measure(width, scale, device) for width in scale.widths}
     comparisons = [one for width, times in curves.items() for one in compare(width, times)]
@@ -380,7 +374,7 @@ def main() -> None:
         return
     before = recorded(NAME, options.results) if options.merge else Detailed()
     kept = {key: figure for key, figure in before.figures.items() if key.startswith(f"{other}_")}
-    details = {key: value for key, value in before.details.items() if key == other}
+    details = {key: value for key, value in before.details.items() if key.startswith(other)}
     found = Detailed(
         kept
         | figures_of(comparisons, scale, section)
