@@ -50,7 +50,7 @@ def test_settings_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str
         capsys.readouterr().err
     )
     assert run(["texts", "--set", "data.folder=here"]) == 2
-    assert "--set: name the item whose command it is for, such as `heedful texts notes-table-3`." in (
+    assert "--set: name the item whose command it is for, such as `heedful texts notes-table-3 --set ...`." in (
         capsys.readouterr().err
     )
 

@@ -26,7 +26,9 @@ _MOST: Final = 100  # texts of a page
 
 QuestionOption = Annotated[
     str | None,
-    typer.Option("--question", "-Q", metavar="QUESTION", help="The question about each text or picture."),
+    typer.Option(
+        "--question", "-Q", metavar="QUESTION", help="Question about the text or picture, for models that answer."
+    ),
 ]
 
 

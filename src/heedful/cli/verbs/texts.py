@@ -34,7 +34,9 @@ def command(
     """
     if item is None:
         if set_:
-            raise UserError("--set: name the item whose command it is for, such as `heedful texts notes-table-3`.")
+            raise UserError(
+                "--set: name the item whose command it is for, such as `heedful texts notes-table-3 --set ...`."
+            )
         _list()
         return
     found = find_item(item)

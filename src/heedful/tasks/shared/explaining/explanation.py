@@ -178,8 +178,8 @@ class Explanation:
         """Return the hidden states of one part of a Transformer: `encoder`, `question` or `decoder`."""
         found = next((one for one in self.states if one.part == part), None)
         if found is None:
-            parts = ", ".join(f"`{one.part}`" for one in self.states) or "none at all"
-            raise UserError(f"This model has no Transformer `{part}` whose layers have states: it has {parts}.")
+            parts = ", ".join(f"`{one.part}`" for one in self.states) or "none"
+            raise UserError(f"This model has no hidden states of `{part}`. Those that it has: {parts}.")
         return found
 
     def hard_alignment(self) -> tuple[tuple[int, int], ...]:
