@@ -81,7 +81,8 @@ def test_one_picture_is_traced(picture: str, capsys: Capture) -> None:
 
 @pytest.mark.parametrize(("name", "arguments", "message"), [
     ("transformer", ["--layer", "3"], "There is no head 1 in layer 3 of `encoder`: the model has 2 layers of 2 heads."),
-    ("transformer", ["--query", "99", "--target", "der"], "There is no token 99: `encoder` has"),
+    ("transformer", ["--query", "99", "--target", "der"], "that attend here: choose --query from 1 to "),
+    ("transformer", ["--kind", "question"], "no heads of this kind, but has heads of `encoder`, `decoder`, `cross`."),
     ("transformer", ["--kind", "cell"], "This model has no recurrent cell"),
     ("language-recurrent", ["--kind", "encoder"], "of `encoder`: the model has no heads of this kind."),
     ("language-recurrent", ["--direction", "backward"], "This network reads in one direction"),

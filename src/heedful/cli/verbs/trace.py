@@ -154,7 +154,7 @@ def _row(trace: "AttentionTrace", query: int | None) -> int:
     count = len(trace.queries)
     if query is not None and query > count:
         raise UserError(
-            f"There is no token {query}: `{trace.kind}` has {count} queries here, from `{trace.queries[0]}` on."
+            f"There is no token {query}: `{trace.kind}` has {count} that attend here: choose --query from 1 to {count}."
         )
     if query is None:
         return 0 if trace.queries[0] == CLASS else count - 1

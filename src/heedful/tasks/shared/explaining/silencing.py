@@ -27,16 +27,14 @@ def silence_heads(network: nn.Module, heads: Sequence[Head]) -> Iterator[None]:
 def find_head(network: nn.Module, head: Head) -> _MultiHead:
     """Return the attention of a head; refuse one that the network does not have."""
     kind, layer, number = head
-    layers = [
-        module
-        for name, module in network.named_modules()
-        if isinstance(module, _MultiHead) and kind_of(name, module) == kind
-    ]
+    known = [(kind_of(name, one), one) for name, one in network.named_modules() if isinstance(one, _MultiHead)]
+    layers = [one for of_kind, one in known if of_kind == kind]
     if not 0 <= layer < len(layers) or not 0 <= number < layers[layer].heads:
+        others = ", ".join(f"`{one}`" for one in dict.fromkeys(of_kind for of_kind, _ in known))
         has = (
             f"{counted(len(layers), 'layer')} of {counted(layers[0].heads, 'head')}"
             if layers
-            else "no heads of this kind"
+            else "no heads of this kind" + (f", but has heads of {others}" if others else "")
         )
         raise UserError(f"There is no head {number + 1} in layer {layer + 1} of `{kind}`: the model has {has}.")
     return layers[layer]
