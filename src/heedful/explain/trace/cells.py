@@ -12,7 +12,7 @@ from heedful.errors import UserError, counted
 from heedful.nn.recurrent.cells import Cell, CellState, StackedCells
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.tasks.shared.explaining.explanation import Array, Explanation
-from heedful.tasks.shared.explaining.gates import gates_of
+from heedful.tasks.shared.explaining.gates import gates_of, text_stacks
 
 Gates = dict[str, Tensor]
 _SYMBOLS: Final = {
@@ -54,11 +54,7 @@ def trace_cell(
 
     The cell of a decoder that attends at every step is traced if there is no other.
     """
-    stacks = [
-        one
-        for name, one in network.named_modules()
-        if isinstance(one, RecurrentStack) and "letters" not in name.split(".")  # whose steps are not those of a text
-    ]
+    stacks = [stack for _, stack in text_stacks(network)]
     if not stacks:
         raise UserError("This model has no recurrent cell: trace one of its heads instead, such as --kind encoder.")
     calls: list[tuple[RecurrentStack, Any]] = []

@@ -6,7 +6,7 @@ from statistics import mean
 from typing import Any, Final
 
 from heedful.lab.study.definition import BASE
-from heedful.lab.study.tables import spread_text, table, verdict
+from heedful.lab.study.tables import score_label, spread_text, table, verdict
 from heedful.pages.charts.axes import Axis
 from heedful.pages.charts.colours import SERIES
 from heedful.pages.charts.drawing import escape
@@ -16,7 +16,7 @@ from heedful.pages.charts.lines import Band, Series, line_chart
 
 _WIDTH: Final = 900
 _DEEPEST: Final = 1e4  # of what logarithmic axes show: the least peak, divided by this
-_FEWEST: Final = 20  # sentences of a length that a chart shows; its table has all
+FEWEST: Final = 20  # sentences of a length that a chart shows; its table has all
 _GREATEST: Final = 20.0  # of perplexities and losses that curves show, as a multiple of the least
 
 
@@ -112,11 +112,6 @@ def common_range(values: Iterable[float], log: bool = False) -> tuple[float, flo
     return low, min((step for step in steps if step >= axis.high * (1 - 1e-9)), default=axis.high)
 
 
-def score_label(results: Mapping[str, Any], name: str) -> str:
-    """Return the name of a score, or of another figure of a curve, as a reader knows it."""
-    return str(results["labels"].get(name, name.replace("_", " ")))
-
-
 def _base_in_words(results: Mapping[str, Any]) -> str:
     return "the base" if results["base"] == BASE else f"the base ({results['base']})"
 
@@ -127,7 +122,7 @@ def _of(number: int, groups: Sequence[Any]) -> str:
 
 def _many(spans: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """Return the lengths with enough sentences for a score; all of them if none has."""
-    return [one for one in spans if one["sentences"] >= _FEWEST] or spans
+    return [one for one in spans if one["sentences"] >= FEWEST] or spans
 
 
 def _length_table(results: Mapping[str, Any]) -> str:

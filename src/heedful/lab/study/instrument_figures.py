@@ -68,7 +68,7 @@ def _layer_norms(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for stack in ("encoder", "decoder"):
         series = []
         for cell in cells:
-            norms = _sizesby_layer(cell["instruments"][0], stack)
+            norms = _norms_by_layer(cell["instruments"][0], stack)
             if len(norms) > 1:
                 series.append(Series(cell["name"], [layer + 1 for layer in norms], list(norms.values())))
         if series:
@@ -80,7 +80,7 @@ def _layer_norms(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )  # fmt: skip
 
 
-def _sizesby_layer(record: Mapping[str, Any], stack: str) -> dict[int, float]:
+def _norms_by_layer(record: Mapping[str, Any], stack: str) -> dict[int, float]:
     """Return the norm of the gradient of all weights of each layer."""
     squares: dict[int, float] = {}
     for layer, _, _, _, gradient, _ in record["parts"]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from heedful.lab.study.figures import alignments, curve_charts, difference_chart, length_chart
+from heedful.lab.study.figures import FEWEST, alignments, curve_charts, difference_chart, length_chart
 from heedful.lab.study.instrument_figures import instrument_charts
 from heedful.lab.study.tables import change_table, cost_table, failures, key_table, score_table
 from heedful.pages.charts.drawing import escape
@@ -91,7 +91,7 @@ def _scores(results: Mapping[str, Any]) -> str:
 
 def _lengths(results: Mapping[str, Any]) -> str:
     drawn = length_chart(results)
-    note = "The chart leaves out lengths of which there are fewer than 20 sentences; the table has all."
+    note = f"The chart leaves out lengths of which there are fewer than {FEWEST} sentences; the table has all."
     return _note(note) + drawn if drawn else ""
 
 

@@ -15,8 +15,8 @@ def score_table(results: Mapping[str, Any]) -> str:
     """Return all cells with their scores, their difference from the base and its significance, and their costs."""
     metric, others = results["metric"], [name for name in results["labels"] if name != results["metric"]]
     head = [
-        "cell", _label(results, metric), "difference from the base", "p", "",
-        *(_label(results, name) for name in others),
+        "cell", score_label(results, metric), "difference from the base", "p", "",
+        *(score_label(results, name) for name in others),
     ]  # fmt: skip
     rows = []
     for cell in results["cells"]:
@@ -128,8 +128,9 @@ def _value(value: Any, of_base: Any) -> str:
     return said if value == of_base else f"<b>{said}</b>"
 
 
-def _label(results: Mapping[str, Any], name: str) -> str:
-    return str(results["labels"].get(name, name))
+def score_label(results: Mapping[str, Any], name: str) -> str:
+    """Return the name of a score, or of another figure of a curve, as a reader knows it."""
+    return str(results["labels"].get(name, name.replace("_", " ")))
 
 
 def spread_text(spread: Mapping[str, Any] | None) -> str:

@@ -94,15 +94,21 @@ class GateRecord:
             stack.watch = watch
 
 
+def text_stacks(network: nn.Module) -> Iterator[tuple[str, RecurrentStack]]:
+    """Yield the recurrent stacks of a network that step along a text, with their names: not those of letters."""
+    for name, module in network.named_modules():
+        if isinstance(module, RecurrentStack) and "letters" not in name.split("."):
+            yield name, module
+
+
 @contextmanager
 def record_gates(network: nn.Module) -> Iterator[GateRecord]:
     """Record the gates of all recurrent stacks of a network inside the block, but not those of letters."""
     record = GateRecord()
     turned = {id(module.stack) for module in network.modules() if getattr(module, "reverse", False)}
     with ExitStack() as open_ones:
-        for name, module in network.named_modules():
-            if isinstance(module, RecurrentStack) and "letters" not in name.split("."):
-                open_ones.enter_context(record.recording(name, module, id(module) in turned))
+        for name, stack in text_stacks(network):
+            open_ones.enter_context(record.recording(name, stack, id(stack) in turned))
         yield record
 
 
