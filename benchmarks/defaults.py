@@ -8,7 +8,8 @@ draws the training texts or pairs, and is that of training.
 
 texts_N   N reviews: the accuracy of the default classifier over that of logistic regression on tf-idf of words, or of
           words and pairs of words, its penalty and its features chosen by cross-validation, on the same test reviews
-pairs_N   N pairs: BLEU of the default translator over that of the best of TUNED, chosen on validation pairs
+pairs_N   N pairs: BLEU of the default translator over that of the best of TUNED, chosen on validation pairs; each of
+          the five recipes is trained in a process of its own, all of them side by side
 
 Records defaults.json: `ratio_500`, `ratio_2000`, `ratio_7000`, `ratio_pairs_2000` and `ratio_pairs_10000` (means over
 seeds); in `details` the scores of each seed. --tiny takes a few texts and steps, to see that it works, and records
@@ -17,7 +18,9 @@ nothing. The parts of texts need no GPU.
 
 import argparse
 import random
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +29,8 @@ from benchmarks.tfidf import cross_validated_accuracy
 
 import heedful
 from heedful.data.corpora.formats.lines import locate, read_lines
+from heedful.errors import UserError
+from heedful.lab.study.side_by_side import Task
 from heedful.metrics.recorded_results import machine
 
 NAME: Final = "defaults"
@@ -46,6 +51,8 @@ TUNED: Final[Mapping[str, Mapping[str, Any]]] = {  # recipes of which the best o
     for layers, dropout, size in ((2, 0.3, 1000), (2, 0.4, 2000), (4, 0.3, 2000), (4, 0.4, 4000))
 }  # fmt: skip
 
+DEFAULT: Final = "default"
+
 Rows = list[tuple[str, str]]
 
 
@@ -56,36 +63,69 @@ class Cell(cells.Cell):
 
     def measure(self) -> dict[str, Any]:
         """Train by default, and what it is compared with."""
-        kind, _, count = self.part.partition("_")
-        size = 60 if self.options.tiny else int(count)
-        found = self._texts(size) if kind == "texts" else self._pairs(size)
+        found = self._texts() if self.part.startswith("texts_") else self._pairs()
         return {**found, "ratio": found["score"] / max(found["other"], 1e-9), "machine": machine()}
 
-    def _texts(self, size: int) -> dict[str, Any]:
-        train, test = reviews(self.options.data, self.seed, size, 50 if self.options.tiny else TEST_TEXTS)
-        recipe = {"model": {"family": "classifier"}, "train": self._settings()}
+    def _texts(self) -> dict[str, Any]:
+        size, tested = (60, 50) if self.options.tiny else (size_of(self.part), TEST_TEXTS)
+        train, test = reviews(self.options.data, self.seed, size, tested)
+        recipe = {"model": {"family": "classifier"}, "train": settings_of(self)}
         run = heedful.train(recipe, self.folder / "run", self.options.set, train=train, quiet=True)
         model: Any = run.model
         score = model.evaluate(test).result.accuracy
         return {"score": score, "other": cross_validated_accuracy(train, test)}
 
-    def _pairs(self, size: int) -> dict[str, Any]:
-        held = 20 if self.options.tiny else HELD_PAIRS
-        train, valid, test = pairs(self.options.data, self.seed, size, held)
-        scores = {}
-        asked: dict[str, Mapping[str, Any]] = {"default": {}, **TUNED}
-        for name, recipe in [*asked.items()][: 2 if self.options.tiny else None]:
-            table = {**recipe, "train": {**recipe.get("train", {}), **self._settings()}}
-            folder = self.folder / name.replace(" ", "").replace(",", "-")
-            run = heedful.train(table, folder, self.options.set, train=train, valid=valid, quiet=True)
-            model: Any = run.model
-            scores[name] = (_bleu(model, valid), _bleu(model, test))
-        best = max((name for name in scores if name != "default"), key=lambda name: scores[name][0])
-        return {"score": scores["default"][1], "other": scores[best][1], "tuned": best, "scores": scores}
+    def _pairs(self) -> dict[str, Any]:
+        names = [DEFAULT, *TUNED][: 2 if self.options.tiny else None]
+        made = {name: Translator(self.part, self.seed, by_recipe(self.options, name)) for name in names}
+        failed: dict[str, str] = {}
+        cells.measure_cells(made.values(), by_recipe(self.options, None, jobs=len(names)), failed, lambda: None)
+        if failed:
+            raise UserError("; ".join(f"{name}: {why}" for name, why in failed.items()))
+        known = {name: cell.found() or {} for name, cell in made.items()}
+        scores = {name: (one["valid"], one["test"]) for name, one in known.items()}
+        best = max((name for name in scores if name != DEFAULT), key=lambda name: scores[name][0])
+        return {"score": scores[DEFAULT][1], "other": scores[best][1], "tuned": best, "scores": scores}
 
-    def _settings(self) -> dict[str, Any]:
-        tiny = {"steps": 3, "device": "cpu", "precision": "float32"} if self.options.tiny else {}
-        return {"seed": self.seed, **tiny}
+
+class Translator(cells.Cell):
+    """One of the recipes that a part of pairs compares, with a seed."""
+
+    program = NAME
+    passed = ("data", "recipe")
+
+    @property
+    def folder(self) -> Path:
+        return super().folder / re.sub("[^a-z0-9]+", "-", self.options.recipe)
+
+    def task(self) -> Task:
+        return replace(super().task(), name=self.options.recipe)
+
+    def measure(self) -> dict[str, Any]:
+        """Train it, and return its BLEU on validation and test pairs."""
+        size, held = (60, 20) if self.options.tiny else (size_of(self.part), HELD_PAIRS)
+        train, valid, test = pairs(self.options.data, self.seed, size, held)
+        recipe = TUNED.get(self.options.recipe, {})
+        table = {**recipe, "train": {**recipe.get("train", {}), **settings_of(self)}}
+        run = heedful.train(table, self.folder / "run", self.options.set, True, train=train, valid=valid, quiet=True)
+        model: Any = run.model
+        return {"valid": _bleu(model, valid), "test": _bleu(model, test)}
+
+
+def size_of(part: str) -> int:
+    """Return how many training texts or pairs a part has."""
+    return int(part.partition("_")[2])
+
+
+def settings_of(cell: cells.Cell) -> dict[str, Any]:
+    """Return what is set in [train] beside what a recipe says."""
+    tiny = {"steps": 3, "device": "cpu", "precision": "float32"} if cell.options.tiny else {}
+    return {"seed": cell.seed, **tiny}
+
+
+def by_recipe(options: argparse.Namespace, recipe: str | None, **others: Any) -> argparse.Namespace:
+    """Return the options with another recipe."""
+    return argparse.Namespace(**{**vars(options), "recipe": recipe, **others})
 
 
 def _bleu(model: Any, rows: Rows) -> float:
@@ -132,4 +172,11 @@ def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int])
 if __name__ == "__main__":
     parser = cells.make_parser(__doc__, NAME, PARTS)
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder of `imdb` and `tatoeba`")
-    cells.run_program(parser, PARTS, Cell, run)
+    parser.add_argument(
+        "--recipe", choices=(DEFAULT, *TUNED), help="with --cell, of a part of pairs: this recipe alone"
+    )
+
+    def chosen(part: str, seed: int, options: argparse.Namespace) -> cells.Cell:
+        return (Translator if options.recipe else Cell)(part, seed, options)
+
+    cells.run_program(parser, PARTS, chosen, run)
