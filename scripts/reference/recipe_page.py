@@ -103,7 +103,7 @@ def _row(entry: KeyEntry) -> str:
 
 
 def _value(entry: KeyEntry) -> str:
-    if is_list(entry.field.annotation):
+    if is_list(entry.field.annotation) and entry.tables:
         return "a corpus, or a list of them"
     if not entry.tables:
         return entry.value

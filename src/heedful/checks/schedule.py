@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from heedful.checks.findings import Finding, Severity
 from heedful.config.recipe import Recipe
-from heedful.config.train.schedules import LinearWarmup
+from heedful.config.train.schedules import ExponentialWarmup, Wait
+from heedful.config.train.table import Train
 from heedful.errors import counted
 
 
@@ -18,15 +19,7 @@ def find_schedule_problems(recipe: Recipe, updates: int | None = None) -> Iterat
         return
     steps = train.steps if updates is None else updates
     every, patience = train.validation.every, train.validation.patience
-    key, warmup = ("schedule.warmup", train.schedule.warmup) if train.warmup is None else ("warmup.steps", 0)
-    if isinstance(train.warmup, LinearWarmup):
-        warmup = train.warmup.steps
-    if warmup >= steps:
-        yield _finding(
-            "warmup",
-            f"the warm-up takes {warmup:,} updates, but the run has {steps:,}",
-            f"Lower `train.{key}` or raise `train.steps`: the learning rate never reaches its maximum.",
-        )
+    yield from _find_late_warmup(train, steps)
     validations = -(-steps // every)  # the last update is always followed by one
     if recipe.data.valid and every > steps:
         chosen = patience is not None or "every" in train.validation.model_fields_set
@@ -62,6 +55,23 @@ def find_schedule_problems(recipe: Recipe, updates: int | None = None) -> Iterat
             f"the first of the checkpoints every {train.checkpoint_every:,} updates comes after the run's {steps:,}",
             "Lower `train.checkpoint_every`: a run that is killed could not resume.",
             "note",
+        )
+
+
+def _find_late_warmup(train: Train, steps: int) -> Iterator[Finding]:
+    key, warmup = "schedule.warmup", train.schedule.warmup
+    effect = "the learning rate never reaches its maximum"
+    if train.warmup is not None:
+        key, warmup = "warmup.steps", getattr(train.warmup, "steps", 0)
+        if isinstance(train.warmup, Wait):
+            effect = "no weight changes before the warm-up ends"
+        elif isinstance(train.warmup, ExponentialWarmup):
+            effect = "the learning rate stays below two thirds of its maximum"  # 1 - 1/e of it
+    if warmup >= steps:
+        yield _finding(
+            "warmup",
+            f"the warm-up takes {warmup:,} updates, but the run has {steps:,}",
+            f"Lower `train.{key}` or raise `train.steps`: {effect}.",
         )
 
 

@@ -55,16 +55,19 @@ def read_texts(
     return (text.formed(form) for text in texts)
 
 
-def classes_of(texts: Sequence[Text], labels: Sequence[str], name: str) -> list[list[int]]:
-    """Return the true classes of texts by number; `name` is that of their corpus."""
+def classes_of(
+    texts: Sequence[Text], labels: Sequence[str], name: str, unknown_is: str = "is not a class of the model"
+) -> list[list[int]]:
+    """Return the true classes of texts by number; `name` is that of their corpus.
+
+    `unknown_is` completes the refusal of a label that is not one of `labels`: "has the label `x`, which ...".
+    """
     known = {label: number for number, label in enumerate(labels)}
     for text in texts:
         unknown = next((label for label in text.labels if label not in known), None)
         if unknown is not None:
             where = f"{name}, line {text.line:,}" if text.line else name
-            raise UserError(
-                f"{where} has the label `{unknown}`, which is not a class of the model.{suggestion(unknown, labels)}"
-            )
+            raise UserError(f"{where} has the label `{unknown}`, which {unknown_is}.{suggestion(unknown, labels)}")
     return [[known[label] for label in text.labels] for text in texts]
 
 

@@ -36,6 +36,7 @@ from heedful.errors import UserError, counted
 
 _CHUNK: Final = 1024  # texts that are tokenized together, on all cores
 _COUNTS: Final = StreamType(np.dtype(np.uint32))  # lengths, and numbers of classes
+_UNSEEN: Final = "no text of `data.train` has: correct it, or add such texts there"
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 
 Streams = Mapping[str, Ragged]
@@ -120,7 +121,9 @@ class TextStores:
             else:
                 streams = self._text_streams(full, words, self._types(corpus))
             if self.labels:
-                streams = {**streams, "label": Ragged.of(classes_of(full, self.labels, corpus.title))}
+                unknown_is = "is not a class of the model" if corpus in self.data.train else _UNSEEN
+                classes = classes_of(full, self.labels, corpus.title, unknown_is)
+                streams = {**streams, "label": Ragged.of(classes)}
             yield streams
 
     def _running_streams(self, texts: Sequence[str], words: KnownWords, endless: bool) -> Streams:

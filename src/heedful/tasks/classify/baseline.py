@@ -82,15 +82,20 @@ class Baseline:
         self._train, self._valid, self._labels, self._several = train, valid, tuple(labels), several
         self._scores: dict[str, float] | None = None
 
-    def scores(self, most: int | None, say: Callable[[str], None]) -> dict[str, float]:
-        """Return loss, accuracy and F1 on the validation texts that the model is scored on: see `evaluate_stores`."""
+    def scores(self, most: int | None, say: Callable[[str], None], metric: str = "accuracy") -> dict[str, float]:
+        """Return loss, accuracy and F1 on the validation texts that the model is scored on: see `evaluate_stores`.
+
+        What is said the first time begins with the `metric` that models are compared by.
+        """
         if self._scores is None:
             began = time.perf_counter()
             with torch.inference_mode(False):
                 self._scores, used, of = self._fitted(most)
             sample = f"{used:,} of {of:,} training texts" if used < of else f"the {of:,} training texts"
+            names = [name for name in dict.fromkeys((metric, "accuracy")) if name in self._scores]
+            named = ", ".join(f"{name} {self._scores[name]:.4g}" for name in names)
             say(
-                f"the line to beat: accuracy {self._scores['accuracy']:.4g}, of logistic regression on n-grams of "
+                f"the line to beat: {named}, of logistic regression on n-grams of "
                 f"{sample} ({time.perf_counter() - began:.1f} s)"
             )
         return self._scores

@@ -46,7 +46,7 @@ class ClassifierValidator:
         """Return the baseline's score by the recipe's metric; by accuracy if that is the caller's own."""
         if self._baseline is None:
             return {}
-        scores = self._baseline.scores(self._settings.max_sentences, self.say)
+        scores = self._baseline.scores(self._settings.max_sentences, self.say, self._settings.metric)
         metric = self._settings.metric if self._settings.metric in scores else "accuracy"
         return {f"baseline_{metric}": scores[metric]}
 

@@ -206,7 +206,10 @@ def test_a_sample_counts_every_sentence_of_running_text_and_every_text_of_a_pair
 
 def test_a_label_of_validation_that_no_training_text_has_is_refused(files: Path) -> None:
     (files / "valid.tsv").write_text("neutral\tbad\n")
-    message = r"^valid.tsv, line 1 has the label `neutral`, which is not a class of the model\. Known: neg, pos\.$"
+    message = (
+        r"^valid.tsv, line 1 has the label `neutral`, which no text of `data.train` has: correct it, or add such texts "
+        r"there\. Known: neg, pos\.$"
+    )
     with pytest.raises(UserError, match=message):
         prepare_texts(reviews(files))
 

@@ -1,5 +1,6 @@
 """The line that classifiers have to beat: its equation, what it says, and what it leaves alone."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -100,6 +101,15 @@ def test_it_learns_what_one_word_tells_and_says_so_once(several: bool) -> None:
     assert len(said) == 1
     start = "the line to beat: accuracy 1, of logistic regression on n-grams of the 70 training texts ("
     assert said[0].startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"), [("loss", r"loss 0\.\d+, accuracy 1"), ("accuracy", "accuracy 1"), ("my_own", "accuracy 1")]
+)
+def test_what_is_said_begins_with_the_metric_that_models_are_compared_by(metric: str, said: str) -> None:
+    lines: list[str] = []
+    Baseline([texts(30)], [texts(20)], ("bad", "good"), False).scores(None, lines.append, metric)
+    assert re.match(f"the line to beat: {said}, of logistic regression", lines[0])
 
 
 def test_many_texts_are_sampled_and_it_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
