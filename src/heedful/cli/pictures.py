@@ -42,6 +42,8 @@ def picture_inputs(arguments: Sequence[str] | None, texts: Sequence[str] | None 
         raise UserError(_PICTURES_ONLY)
     found: list[Path] = []
     for argument in arguments:
+        if not argument:  # as a path it would be the current folder
+            raise UserError(f"An argument is empty. {_PICTURES_ONLY}")
         path = expand_user(argument)
         if not path.is_dir():
             if not path.exists():

@@ -59,7 +59,9 @@ class VocabularyUse:
     """How often the training corpora use the pieces of one vocabulary."""
 
     side: str  # its name; "both" if two sides share it
-    asked: int  # the size in the recipe
+    key: str  # of its size in a recipe
+    asked: int  # the size in the recipe, or the default
+    given: bool  # whether the recipe sets it; the default is only a maximum
     size: int
     markers: int  # special pieces and tags, which never occur inside a text
     never: int
@@ -141,13 +143,13 @@ def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
 
 def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
     of = f" of the {vocabulary.side} side" if vocabulary.side in ("source", "target") else ""
-    if vocabulary.size < vocabulary.asked:
+    if vocabulary.given and vocabulary.size < vocabulary.asked:
         yield Finding(
             "note",
             "small_vocabulary",
             "tokens",
             f"the vocabulary{of} has {vocabulary.size:,} pieces, not the {vocabulary.asked:,} asked for",
-            "The text does not yield more pieces: do nothing, or lower `tokenizer.size`.",
+            f"The text does not yield more pieces: do nothing, or lower `{vocabulary.key}`.",
         )
     if vocabulary.hardly and vocabulary.hardly >= _RARE_WARNING * vocabulary.learned:
         yield Finding(
@@ -156,7 +158,7 @@ def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
             "tokens",
             f"{vocabulary.hardly:,} of {vocabulary.learned:,} learned pieces of the vocabulary{of} are used fewer than "
             f"{RARE} times",
-            "Lower `tokenizer.size`: rare pieces are hardly learned.",
+            f"Lower `{vocabulary.key}`: rare pieces are hardly learned.",
         )
 
 
@@ -253,7 +255,9 @@ def _vocabulary(side: str, config: AnySide, tokenizer: Tokenizer, uses: Counts) 
     learned = ordinary[_BYTES:] if isinstance(config, ByteBpeSide) else ordinary
     return VocabularyUse(
         side,
+        f"{config.table}.size",
         config.size,
+        "size" in config.model_fields_set,
         tokenizer.size,
         tokenizer.markers,
         never=int((ordinary == 0).sum()),

@@ -1,6 +1,7 @@
 """`heedful caption`: files and folders in, a sentence for each picture out."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,30 @@ def test_the_doctor_looks_at_captions_and_patches(capfd: pytest.CaptureFixture[s
     shown = capfd.readouterr().out
     assert "20 captions" in shown
     assert "patches" in shown
+
+
+def test_a_model_without_answers_is_refused_before_standard_input_is_read(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert run(["answer", str(model), "-Q", "what is it ?", "-p", str(model / "photos" / "0.png")]) == 2
+    assert "is a model that describes pictures: use `heedful caption`." in capsys.readouterr().err
+
+
+def test_the_doctor_counts_patches_and_tokens_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = tmp_path / "captions.toml"
+    recipe.write_text(
+        """
+        data.train = { builtin = "scenes", count = 4 }
+        data.valid = { builtin = "scenes", part = "valid", count = 2 }
+        tokenizer.kind = "word"
+        model.family = "captioner"
+        model.encoder = { family = "convolutional", width = 8, stages = 4, depth = 1, positions = "sinusoidal" }
+        model.decoder = { family = "recurrent", width = 8 }
+        """
+    )
+    run(["doctor", str(recipe), "--quick"])
+    shown = capsys.readouterr().out
+    assert re.search(r"batch       4 captions, \d+ text tokens and 64 patches\n", shown)
+    assert re.search(r"its largest input has \d+ patches or tokens\n", shown)
+    assert re.search(r"vocabulary  \d+ pieces\n", shown)

@@ -70,6 +70,7 @@ def test_a_model_of_pictures_is_evaluated_on_its_test_pictures(
         ([], "This model reads pictures: give their files, or folders of them."),
         (["--text", "a cat"], "--text gives texts, but this model reads pictures: leave it out."),
         (["none.png"], "none.png: no such file."),
+        ([""], "An argument is empty. This model reads pictures: give their files, or folders of them."),
         (["a cat"], "a cat: no such file. This model reads pictures: give their files, or folders of them."),
         (["."], ". has no pictures in it (.png, .jpg or .webp)."),
         (["words.txt"], "words.txt is not a picture but text: it must be PNG, JPEG or WebP."),

@@ -97,6 +97,29 @@ def test_findings_about_pieces_say_what_and_how_bad() -> None:
     ]
 
 
+def test_a_vocabulary_may_be_smaller_than_a_default_that_nobody_asked_for() -> None:
+    tokenizer = train_tokenizer(Words(kind="word"), ["a b"])
+    recipe = words_recipe().model_copy(update={"tokenizer": Words(kind="word")})
+    assert list(kinds(pieces_of(recipe, tokenizer, [("a b", "a b")] * 20, ["a"]))) == []
+
+
+def test_the_advice_names_the_size_of_the_side() -> None:
+    tokenizer, other = (train_tokenizer(Words(kind="word"), [text]) for text in ("a b", "c d"))
+    config = Words.model_validate({"kind": "word", "joint": False, "target": {"kind": "word", "size": 50}})
+    store = TokenStore.of(source=tokenizer.encode_batch(["a b"]), target=other.encode_batch(["c d"]))
+    prepared = Prepared(Vocabularies({"source": tokenizer, "target": other}), (store,), (1.0,), ())
+    recipe = words_recipe().model_copy(update={"tokenizer": config})
+    found = list(find_token_problems(count_tokens(recipe, prepared, ["corpus"], [("a b", "c d")])))
+    assert [(one.kind, one.advice) for one in found] == [
+        ("rare_pieces", "Lower `tokenizer.size`: rare pieces are hardly learned."),
+        (
+            "small_vocabulary",
+            "The text does not yield more pieces: do nothing, or lower `tokenizer.target.size`.",
+        ),
+        ("rare_pieces", "Lower `tokenizer.target.size`: rare pieces are hardly learned."),
+    ]
+
+
 @pytest.mark.parametrize(("size", "found"), [(260, []), (262, ["rare_pieces"])])
 def test_the_single_bytes_that_a_vocabulary_always_has_are_not_rare_pieces(size: int, found: list[str]) -> None:
     config = ByteBpe(size=size)

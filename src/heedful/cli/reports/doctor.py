@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import islice
 from typing import Final
@@ -21,6 +21,7 @@ _COLUMNS: Final = 80
 _LABEL: Final = 14  # columns of the labels on the left
 _CLASSES: Final = 50  # rows of classes
 _SIZES: Final = 5  # rows of sizes
+_PATCHES: Final = "patches"  # the side of pictures
 _BAR: Final = 22  # columns of the longest bar of a histogram
 
 
@@ -95,7 +96,8 @@ def _pieces(pieces: TokenStatistics) -> list[str]:
     for vocabulary in pieces.vocabularies:
         of_side = f"{vocabulary.side}: " if vocabulary.side in ("source", "target") else ""
         usable = vocabulary.size - vocabulary.markers
-        lines.append(_row("vocabulary", f"{of_side}{vocabulary.size:,} of {vocabulary.asked:,} requested"))
+        asked = f"of {vocabulary.asked:,} requested" if vocabulary.given else "pieces"
+        lines.append(_row("vocabulary", f"{of_side}{vocabulary.size:,} {asked}"))
         lines.append(
             _row("", f"of {usable:,} for text, {vocabulary.never:,} never used, {vocabulary.rare:,} under 10 times")
         )
@@ -129,14 +131,13 @@ def _histogram(lengths: Histogram) -> list[str]:
 
 def _run(run: RunPlan) -> list[str]:
     parameters = run.parameters
-    tokens = " and ".join(f"{count:,} {side}" for side, count in run.tokens_per_epoch.items())
     fill = ", ".join(f"{share:.0%} of the {side} budget" for side, share in run.fill.items())
     lines = [
         _row("device", f"{run.device}, {run.precision}{'' if run.precision_known else ' (expected)'}"),
         _row("parameters", f"{parameters.total:,}: embeddings {parameters.embeddings:,}, the rest {parameters.rest:,}"),
         _row("one epoch", f"{run.rows_per_epoch:,} inputs, {run.micro_batches_per_epoch:,} micro-batches"),
         _row("", f"{run.updates_per_epoch:,} updates"),
-        _row("", f"{tokens} tokens"),
+        _row("", _counted(run.tokens_per_epoch)),
         _row("whole run", f"{run.updates:,} updates, {run.epochs:,.1f} epochs"),
         _row("batch fill", fill),
     ]
@@ -144,6 +145,12 @@ def _run(run: RunPlan) -> list[str]:
         lines.append(_row("work", f"{run.flop_per_update:.3g} FLOP per update, {run.flop:.3g} in all"))
         lines.append(_row("", "(counted: matrix products and attention, forward and backward)"))
     return lines
+
+
+def _counted(tokens: Mapping[str, int]) -> str:
+    if _PATCHES not in tokens:
+        return " and ".join(f"{count:,} {side}" for side, count in tokens.items()) + " tokens"
+    return " and ".join(f"{count:,} {side if side == _PATCHES else f'{side} tokens'}" for side, count in tokens.items())
 
 
 def _memory(memory: Memory, time: Time | None) -> list[str]:
@@ -157,10 +164,12 @@ def _memory(memory: Memory, time: Time | None) -> list[str]:
         ("device has", memory.available),
         ("GPU peak", time.peak_gpu_bytes if time else None),
     ]
-    tokens = " and ".join(f"{count:,} {side}" for side, count in batch.tokens.items()) + " tokens"
+    inputs, longest, tokens = "sentences", "longest sentence", "tokens"
+    if _PATCHES in batch.tokens:
+        inputs, longest, tokens = "captions", "largest input", "patches or tokens"
     return [
-        _row("batch", f"{batch.sentences:,} sentences, {tokens}"),
-        _row("", f"its longest sentence has {batch.longest:,} tokens"),
+        _row("batch", f"{batch.sentences:,} {inputs}, {_counted(batch.tokens)}"),
+        _row("", f"its {longest} has {batch.longest:,} {tokens}"),
         *(_row(label, f"{size / 2**20:>11,.1f} MiB") for label, size in parts if size is not None),
     ]
 

@@ -25,6 +25,7 @@ from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer
+    from heedful.tasks.answer.model import Reader
 
 MAX_ANSWER: Final = 30  # tokens: see `tasks.answer.answer`, which needs torch
 _FIELDS = JsonlQuestions(jsonl="", question="question")
@@ -105,13 +106,13 @@ def command(
     if inputs and (question or text is not None):
         raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
     check_output(output)
+    if family != "reader":  # which loading refuses, before anything is read from standard input
+        _load(model, device, precision)
     entries = _entries(inputs, question, text)
-    with messages.busy(f"loading {model}"):
-        from heedful.tasks.answer.answer import Choice  # after the quick checks: importing torch takes seconds
-        from heedful.tasks.answer.model import Reader
+    reader = _load(model, device, precision)
+    from heedful.tasks.answer.answer import Choice
 
-        choice = Choice(max_answer, threshold, n_best)
-        reader = Reader.load(model, device, precision)
+    choice = Choice(max_answer, threshold, n_best)
     with line_writer(output) as write, line_progress("answering", [entry for entry, _ in entries], output) as progress:
         for entry, about in entries:
             asked = list[Question | None]()
@@ -121,6 +122,13 @@ def command(
                 one = asked.pop(0)
                 write("" if one is None or found is None else _line(one, found, as_json))
                 progress(1)
+
+
+def _load(model: str, device: str, precision: str) -> "Reader":
+    with messages.busy(f"loading {model}"):
+        from heedful.tasks.answer.model import Reader  # after the quick checks: importing torch takes seconds
+
+        return Reader.load(model, device, precision)
 
 
 def _refuse_options_of_texts(text: str | None, max_answer: int, threshold: float) -> None:

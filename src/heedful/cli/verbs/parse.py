@@ -48,7 +48,7 @@ def command(
     ] = False,
     pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per tree: sentence, tree, log probability.")
+        bool, typer.Option("--json", help="Write one JSON object per tree: words, tree, log probability, score.")
     ] = False,
     output: OutputOption = None,
     device: DeviceOption = "auto",

@@ -29,7 +29,8 @@ class WordRules:
         targets = {source: self._target(target) for source, target in request.terms.items()}
         self._terms = Terms(targets, self._source)
         planner.check([*self._of_all, *(word for some in self._of_each for word in some)], self._forbidden)
-        planner.check(targets.values(), self._forbidden)
+        for source, target in targets.items():
+            self._check_term(source, target)
         self._check_prefixes(request.prefix)
 
     def automata(self, texts: Sequence[str]) -> list[WordAutomaton | None]:
@@ -53,6 +54,12 @@ class WordRules:
 
     def _target(self, text: str) -> str:
         return one_space(self._wording.normalise(self._wording.split_target(text) if self._raw else text))
+
+    def _check_term(self, source: str, target: str) -> None:
+        try:
+            self._planner.check([target], self._forbidden)
+        except UserError as error:
+            raise UserError(f"Term `{source}`: {error}") from error
 
     def _check_prefixes(self, prefix: str | Sequence[str] | None) -> None:
         for text in [prefix] if isinstance(prefix, str) else prefix or []:

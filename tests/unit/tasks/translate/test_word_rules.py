@@ -109,7 +109,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"terms": {"ant": "bee cat"}, "forbid": ["cat"]},
-        "`bee cat` must appear, but `cat`, which it contains, must not: leave one of them out.",
+        "Term `ant`: `bee cat` must appear, but `cat`, which it contains, must not: leave one of them out.",
+    ),
+    (
+        {"terms": {"ant": "bee", "cat": "yak"}},
+        "Term `cat`: `yak` must appear, but a part of it is not in the vocabulary, so the model cannot write it: "
+        "choose another word.",
     ),
     (
         {"prefix": "ant bee", "forbid": "bee"},
