@@ -366,6 +366,11 @@ MIXED_TABLES = 'encoder = { family = "transformer", norm = "deepnorm" }\ndecoder
             '`norm = "tfixup"` is a start without norms: leave `embedding_norm` out, or use another `norm`.',
         ),
         (
+            'norm = "tfixup"\nnorm_kind = "rms"',
+            "model",
+            '`norm = "tfixup"` is a start without norms: leave `norm_kind` out, or use another `norm`.',
+        ),
+        (
             f'family = "mixed"\n{MIXED_TABLES}',
             "model",
             '`encoder.norm` is "deepnorm", whose constants are those of two Transformers: use "rezero" or "pre".',

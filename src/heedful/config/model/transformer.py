@@ -128,8 +128,13 @@ class TransformerBlocks(Attending):
 
     @model_validator(mode="after")
     def _norms_can_be(self) -> Self:
-        if self.norm == "tfixup" and (self.final_norm or getattr(self, "embedding_norm", False)):
-            key = "final_norm" if self.final_norm else "embedding_norm"
+        of_norms = {
+            "final_norm": self.final_norm,
+            "embedding_norm": getattr(self, "embedding_norm", False),
+            "norm_kind": self._unusual("norm_kind"),
+        }
+        key = next((key for key, asked in of_norms.items() if asked), None)
+        if self.norm == "tfixup" and key is not None:
             raise ValueError(f'`norm = "tfixup"` is a start without norms: leave `{key}` out, or use another `norm`')
         if self.norm == "tfixup" and not self.translates:
             raise ValueError(

@@ -26,6 +26,22 @@ _SEED_KEY: Final = "train.seed"
 _FREE: Final = ("data.folder",)  # keys in which the same study may differ from machine to machine
 _FULL_NAMES: Final = ("kind", "lr", "steps")  # last parts of keys that say little without the part before them
 
+_OUTPUTS: Final = ("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity")
+_CLASSES: Final = ("accuracy", "f1", "micro_f1", "loss")
+# Scores of the evaluation of each task, the values of `metric`.
+SCORES: Final[Mapping[str, tuple[str, ...]]] = {
+    "translate": _OUTPUTS,
+    "caption": _OUTPUTS,
+    "parse": ("f1", "precision", "recall", "f1_short", "exact_match", "well_formed"),
+    "classify": _CLASSES,
+    "classify_pictures": _CLASSES,
+    "answer_pictures": _CLASSES,
+    "tag": ("f1", "accuracy", "precision", "recall", "loss"),
+    "fill": ("accuracy", "perplexity", "loss", "next_accuracy"),
+    "generate": ("perplexity", "word_perplexity", "bits_per_byte", "loss", "line_loss", "uniform_perplexity"),
+    "answer": ("exact_match", "f1", "loss"),
+}
+
 Settings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -130,8 +146,8 @@ def read_study(path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] |
     _refuse_seeds(path, [*table.set, *overrides, *(text for cell in listed for text in cell.set)])
     unchanged = _cell(path, table, CellTable(name=BASE), overrides)
     cells = [_cell(path, table, cell, overrides) for cell in listed]
-    values = {cell.name: _values(path, cell, table.seeds[0]) for cell in cells}
-    base_values = _values(path, unchanged, table.seeds[0])
+    values = {cell.name: _values(path, cell, table) for cell in cells}
+    base_values = _values(path, unchanged, table)
     base = next((name for name, known in values.items() if known == base_values), None)
     if base is None:
         if BASE in values:
@@ -223,15 +239,30 @@ def _with_own_slugs(cells: Sequence[StudyCell]) -> Iterator[StudyCell]:
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 
-def _values(path: Path, cell: StudyCell, seed: int) -> dict[str, Any]:
-    """Return the values of a cell's recipe by dotted key; refuse keys that it does not have."""
+def _values(path: Path, cell: StudyCell, table: StudyTable) -> dict[str, Any]:
+    """Return the values of a cell's recipe by dotted key; refuse keys that it does not have, and what has no score."""
     try:
-        recipe = cell.load(seed)
+        recipe = cell.load(table.seeds[0])
     except UserError as error:
         first, *others = str(error).splitlines()
         more = f" (and {len(others)} more)" if others else ""
         raise UserError(f"{path}, cell `{cell.name}`: {first.removeprefix('--set ')}{more}") from None
+    _check_scores(f"{path}, cell `{cell.name}`", recipe, table.metric)
     return flat(recipe_to_json(recipe))
+
+
+def _check_scores(where: str, recipe: Recipe, metric: str | None) -> None:
+    """Refuse, before anything is trained, a recipe whose models could not be scored."""
+    if not recipe.data.test and not recipe.data.valid:
+        raise UserError(
+            f"{where}: the recipe has neither `data.test` nor `data.valid`, but a study scores its models: name one."
+        )
+    known = SCORES[recipe.rules.name]
+    if metric is not None and metric not in known:
+        raise UserError(
+            f"{where}: `metric` is `{metric}`, which a model that {recipe.rules.does} is not scored by."
+            f"{suggestion(metric, known)}"
+        )
 
 
 def _refuse_equal(path: Path, values: Mapping[str, Mapping[str, Any]]) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.config.tasks import TASKS
 from heedful.errors import UserError
-from heedful.lab.study.definition import Study, read_study
+from heedful.lab.study.definition import SCORES, Study, read_study
 from heedful.lab.study.shipped import find_study, shipped_studies, title_of
 
 BASE = "multi30k-en-de-lc"
@@ -63,6 +64,15 @@ def test_cells_whose_names_are_alike_have_folders_of_their_own(tmp_path: Path) -
         ('[[cells]]\nset = ["a=2"]', "`cells.0.name` is missing: every study needs it."),
         ('seeds = "one"', "`seeds.0`: input should be a valid integer."),
         (
+            'metric = "accuracy"\n[grid]\n"model.layers" = [1]',
+            "cell `layers 1`: `metric` is `accuracy`, which a model that translates is not scored by. Known: bleu,",
+        ),
+        ('metric = "blue"\n[grid]\n"model.layers" = [1]', "is not scored by. Did you mean `bleu`?"),
+        (
+            '[grid]\n"train.validation.metric" = ["loss"]\n"data.valid" = [[]]\n"data.test" = [[]]',
+            "the recipe has neither `data.test` nor `data.valid`, but a study scores its models: name one.",
+        ),
+        (
             '[[cells]]\nname = "base"\nset = ["model.layers=1"]',
             "the cell `base` changes something, but the base is the recipe without changes: give the cell another",
         ),
@@ -73,6 +83,10 @@ def test_what_cannot_be_a_study_is_refused_in_one_line(tmp_path: Path, text: str
         study_of(tmp_path, text)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_the_scores_of_every_task_are_known() -> None:
+    assert set(SCORES) == set(TASKS)
 
 
 @pytest.mark.parametrize("name", sorted(shipped_studies()))
