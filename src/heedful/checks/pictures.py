@@ -3,9 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,7 @@ from heedful.cores import usable_cores
 from heedful.data.cache import Say
 from heedful.data.corpora.formats.lines import locate
 from heedful.data.pictures.captions import read_captioned
-from heedful.data.pictures.decoding import Channels, Size
+from heedful.data.pictures.decoding import Channels, Size, is_picture_name
 from heedful.data.pictures.questions.reading import read_asked_pictures
 from heedful.data.pictures.reading import Picture, pictures_in, read_pictures
 from heedful.errors import UserError
@@ -94,6 +95,7 @@ class CheckedPictures:
     seen: tuple[Seen, ...]
     unreadable: tuple[str, ...]  # what is wrong with each picture that could not be decoded
     empty_classes: tuple[str, ...] = ()  # folders of classes without a picture
+    loose: tuple[str, ...] = ()  # names of pictures next to the folders of classes
 
     def __len__(self) -> int:
         return len(self.seen) + len(self.unreadable)
@@ -141,8 +143,11 @@ def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedPictures:
     seen, unreadable = list[Seen](), list[str]()
     for one in _decoded(_pictures_of(corpus, recipe), model.encoder.channels, form.max_pixels):
         seen.append(one) if isinstance(one, Seen) else unreadable.append(one)
-    empty = _empty_classes(corpus, recipe.data.folder) if isinstance(corpus, FolderPictures) else ()
-    return CheckedPictures(part, corpus.title, tuple(seen), tuple(unreadable), empty)
+    found = CheckedPictures(part, corpus.title, tuple(seen), tuple(unreadable))
+    if not isinstance(corpus, FolderPictures):
+        return found
+    folder = locate(corpus.pictures, recipe.data.folder).path
+    return replace(found, empty_classes=_empty_classes(folder), loose=_loose_pictures(folder))
 
 
 def _pictures_of(corpus: AnyCorpus, recipe: Recipe) -> Iterator[Picture]:
@@ -158,9 +163,13 @@ def _pictures_of(corpus: AnyCorpus, recipe: Recipe) -> Iterator[Picture]:
             return read_pictures(corpus, recipe.data.folder, several)
 
 
-def _empty_classes(corpus: FolderPictures, folder: str) -> tuple[str, ...]:
-    classes = sorted(path for path in locate(corpus.pictures, folder).path.iterdir() if path.is_dir())
+def _empty_classes(folder: Path) -> tuple[str, ...]:
+    classes = sorted(path for path in folder.iterdir() if path.is_dir())
     return tuple(path.name for path in classes if not path.name.startswith(".") and not pictures_in(path))
+
+
+def _loose_pictures(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in folder.iterdir() if is_picture_name(path) and path.is_file()))
 
 
 def _decoded(pictures: Iterable[Picture], channels: Channels, max_pixels: int) -> Iterator[Seen | str]:
@@ -209,6 +218,17 @@ def _of_corpus(one: CheckedPictures, recipe: Recipe) -> Iterator[Finding]:
             "They are no classes of the model: put pictures (.png, .jpg or .webp) into them, or remove them.",
             one.name,
             count=len(one.empty_classes),
+        )
+    if one.loose:
+        yield Finding(
+            "warning",
+            "loose_pictures",
+            one.part,
+            f"pictures in no folder of a class: {len(one.loose):,}",
+            "They are left out, as they have no label: move them into the folders of their classes.",
+            one.name,
+            count=len(one.loose),
+            example=one.loose[0],
         )
     yield from _finding(one, "flat", [seen for seen in one.seen if seen.deviation < _FLAT])
     size = recipe.data.pictures.size

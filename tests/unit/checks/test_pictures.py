@@ -97,6 +97,7 @@ def _plant_in_a_part(folder: Path) -> None:
 def _plant_in_classes(folder: Path) -> None:
     for path in [*(folder / "valid" / "owl").iterdir(), *sorted((folder / "train" / "cat").iterdir())[4:]]:
         path.unlink()
+    (folder / "test" / "cat" / "00.png").rename(folder / "test" / "loose.png")
 
 
 FAULTS: dict[Callable[[Path], None], dict[tuple[str, str], tuple[str, str]]] = {
@@ -117,6 +118,7 @@ FAULTS: dict[Callable[[Path], None], dict[tuple[str, str], tuple[str, str]]] = {
     _plant_in_classes: {
         ("valid", "empty_classes"): ("warning", "folders of classes without a picture: `owl`"),
         ("train", "rare_classes"): ("warning", "classes with fewer than 5 pictures: `cat` (4)"),
+        ("test", "loose_pictures"): ("warning", "pictures in no folder of a class: 1"),
         ("valid", "missing_classes"): ("warning", "classes without a picture: `owl` (24 in train)"),
     },
 }

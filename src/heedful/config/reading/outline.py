@@ -1,5 +1,6 @@
 """The schema at one place in a recipe: the table that holds it, the kinds there are, and what a value must be."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
@@ -139,7 +140,7 @@ def must_be(annotation: Any, metadata: Sequence[Any] = (), bounds: Bounds = "usu
     if described:
         return described
     if get_origin(bare) is Literal:
-        return _joined([f'"{value}"' for value in get_args(bare)])
+        return _joined([json.dumps(value) for value in get_args(bare)])  # text in quotes, numbers without
     if is_list(bare):
         return f"{must_be(get_args(bare)[0], bounds=bounds)}, or a list of them"
     if get_origin(bare) is dict:

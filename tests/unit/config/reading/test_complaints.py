@@ -59,6 +59,10 @@ from heedful.config.train.table import Average
             '`model.dropout_embedding` is "x", but must be a number of at least 0 and below 1.',
         ),
         ("[model]\nnorm = 'mid'", '`model.norm` is "mid", but must be "post", "pre", "rezero", "tfixup" or'),
+        (
+            "[model]\nfamily = 'picture_classifier'\nencoder = { family = 'vit', channels = 2 }",
+            "`model.encoder.channels` is 2, but must be 1 or 3.",
+        ),
         ("[model]\npreset = ['big']", '`model.preset` is a list, but must be "small", "base" or "big".'),
         ("[model]\nfinal_norm = 1", "`model.final_norm` is 1, but must be true or false."),
         (
