@@ -21,9 +21,8 @@ from heedful.training.instruments.steps import (
     BINS,
     LOWEST,
     PER_DECADE,
+    StepMeter,
     StepNorms,
-    after_step,
-    before_step,
 )
 from heedful.training.objectives import Objective
 
@@ -46,7 +45,8 @@ class Instruments:
         self._table, self._model, self._objective, self._device, self._record = table, model, objective, device, record
         self._parts = weight_parts(model)
         self._at = frozenset(table.at)
-        self._probe = probe_batch(feed) if table.probe else None
+        self._meter = StepMeter(self._parts)
+        self._probe = probe_batch(feed).to(device) if table.probe else None
 
     def due(self, step: int) -> bool:
         """Whether the update with this number is measured; the first one has the number 1."""
@@ -56,30 +56,28 @@ class Instruments:
         """Make an update, measured if it is due, from gradients that were summed over `units`; return what it does."""
         if not self.due(step) or not self._parts:
             return update()
-        before = before_step(self._parts, units)
+        before = self._meter.before(units)
         norm = update()
-        after = after_step(self._parts, before, self._table.histograms)
+        after = self._meter.after(before)
         heads: Sequence[HeadEntropies] = ()
         distances: Sequence[DistanceNorms] = ()
         if self._probe is not None:
             heads = attention_entropies(self._model, self._objective, self._probe, self._device)
             distances = gradient_distances(self._model)
-        self._record(
-            {
-                "version": VERSION,
-                "step": step,
-                "learning_rate": rate,
-                **self._read(after, heads, distances),
-            }
-        )
+        counts = [self._meter.histograms(before.negative)] if self._table.histograms else []
+        measured = self._read(after, counts, heads, distances)
+        self._record({"version": VERSION, "step": step, "learning_rate": rate, **measured})
         return norm
 
     def _read(
-        self, after: StepNorms, heads: Sequence[HeadEntropies], distances: Sequence[DistanceNorms]
+        self,
+        after: StepNorms,
+        counts: Sequence[Tensor],
+        heads: Sequence[HeadEntropies],
+        distances: Sequence[DistanceNorms],
     ) -> dict[str, Any]:
         """Read a measurement from the device."""
         norms = [after.weight_P, after.gradient_P, after.update_P]
-        counts = [after.counts_PB] if after.counts_PB is not None else []
         entropies = [torch.cat([head.entropy_H, head.uniform.reshape(1)]) for head in heads]
         values = iter(_to_host([*norms, *counts, *entropies, *(one.norms for one in distances)]))
         weight, gradient, update = (next(values) for _ in norms)

@@ -5,6 +5,7 @@ One matrix may hold several kinds: attention projects queries, keys and values b
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from torch import Tensor, nn
@@ -27,7 +28,7 @@ class WeightPart:
     kind: str
     slices: tuple[tuple[nn.Parameter, Rows | None], ...]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of weights."""
         return sum(weight.numel() for weight in self.weights())

@@ -50,6 +50,7 @@ def attention_entropies(
 ) -> list[HeadEntropies]:
     """Return the entropies of all heads, averaged over the queries of a batch; none if the network has no attention.
 
+    The batch is on the device: to copy it there each time would wait for all that the device still has to do.
     The network runs without dropout, and leaves no trace: neither random generators nor objectives change.
     """
     sums: dict[tuple[str, str], _Sums] = {}
@@ -59,7 +60,7 @@ def attention_entropies(
         try:
             model.eval()
             with _watching(model, sums):
-                objective(model, batch.to(device))
+                objective(model, batch)
         finally:
             model.train(training)
             if carried and isinstance(objective, StatefulObjective):

@@ -21,11 +21,12 @@ from heedful.models.networks import set_precision
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.training.captured_updates import CapturedUpdates
+from heedful.training.instruments import steps
 from heedful.training.instruments.distances import DISTANCES, gradient_distances
 from heedful.training.instruments.instruments import Instruments
 from heedful.training.instruments.parts import layer_of, weight_parts
 from heedful.training.instruments.probe import attention_entropies, entropy_of, probe_batch
-from heedful.training.instruments.steps import after_step, before_step
+from heedful.training.instruments.steps import BINS, ROW, StepMeter
 from heedful.training.objectives import NextToken
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.updates import EagerUpdates, ModelLoss
@@ -44,6 +45,26 @@ def network(family: str = "post-sinusoidal") -> nn.Module:
     model = build_model(config_of(family, 0.0), VOCABULARY, VOCABULARY)
     set_precision(model, torch.float32)
     return model
+
+
+def test_histograms_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of parts that are larger and smaller than a row, counted together and in groups, with numbers of every size."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(ROW, 3), nn.LayerNorm(3), nn.Linear(3, 5))
+    parts = weight_parts(model)
+    odd = torch.tensor([0.0, 1e-13, 1e-12, 1e-4, 1.0, 10.0, 20.0, math.inf, math.nan])
+    updates = [torch.randn(weight.shape) * 10.0 ** torch.randint(-14, 3, weight.shape) for weight in model.parameters()]
+    updates[0][1, :9] = odd
+    edges = [float(torch.tensor(10 ** (place / 4 - 12)).float()) for place in range(1, BINS)]
+    norm = torch.cat(updates[2:4])  # weights and biases of a norm are one part
+    expected = [[0] * BINS for _ in parts]
+    for counts, values in zip(expected, [*updates[:2], norm, *updates[4:]], strict=True):
+        for value in values.abs().flatten().tolist():
+            if value != 0:
+                counts[sum(not value < edge for edge in edges)] += 1
+    assert StepMeter(parts).histograms(updates).tolist() == expected
+    monkeypatch.setattr(steps, "TOGETHER", 10)
+    assert StepMeter(parts).histograms(updates).tolist() == expected
 
 
 def test_norms_and_histograms_are_those_of_plain_loops() -> None:
@@ -84,11 +105,12 @@ def test_updates_outside_the_bins_count_in_the_first_and_last_one() -> None:
     model = nn.Linear(5, 1, bias=False)
     nn.init.zeros_(model.weight)
     parts = weight_parts(model)
-    before = before_step(parts, 1)
+    meter = StepMeter(parts)
+    before = meter.before(1)
     with torch.no_grad():
         model.weight.copy_(torch.tensor([[0.0, 1e-30, -1.0, 1e-6, 1e5]]))
-    counts = after_step(parts, before).counts_PB
-    assert counts is not None
+    meter.after(before)
+    counts = meter.histograms(before.negative)
     assert {place: n for place, n in enumerate(counts[0].tolist()) if n} == {0: 1, 24: 1, 48: 1, 51: 1}
     assert float(before.gradient_P) == 0.0  # there was none
 
