@@ -377,7 +377,7 @@ def test_a_teacher_that_does_not_fit_its_student_is_refused_in_one_line(tmp_path
     bundle("translate", "lower", lowercase=True)
     assert refused("classify", "pairs", classes) == "The teacher TEACHER translates, but the student is a classifier."
     assert refused("translate", "lower", pairs) == (
-        "`data.lowercase` must be that of the teacher TEACHER, as both read the same texts."
+        "`data.lowercase` is false, but must be that of the teacher TEACHER, as both read the same texts: true."
     )
     other = Vocabularies(dict.fromkeys(("source", "target"), others))
     assert refused("translate", "pairs", other) == (

@@ -48,3 +48,23 @@ def test_a_model_that_the_teachers_vocabulary_does_not_fit_is_refused(teacher: s
         f'With the vocabulary of the teacher {teacher}, `model.tie` must be "decoder" or "none" as '
         '`tokenizer.joint` is false, but is "all".'
     )
+
+
+def test_a_teacher_of_another_task_is_refused_before_anything_is_prepared(teacher: str) -> None:
+    texts = {"data": {"train": {"tsv": "a.tsv", "label": 1, "text": 2}}, "model": {"family": "classifier"}}
+    recipe = recipe_from_json({**texts, "train": {"distill": {"teacher": teacher}}}, "recipe")
+    with pytest.raises(UserError) as caught:
+        as_student(recipe)
+    assert str(caught.value) == f"The teacher {teacher} translates, but the student is a classifier."
+
+
+def test_a_text_form_that_is_not_the_teachers_is_refused_with_both_values(teacher: str) -> None:
+    corpus = {"source": "a", "target": "b"}
+    data = {"train": [corpus], "tokenized": {"source": "en", "target": "de"}}
+    recipe = recipe_from_json({"data": data, "train": {"distill": {"teacher": teacher}}}, "recipe")
+    with pytest.raises(UserError) as caught:
+        as_student(recipe)
+    assert str(caught.value) == (
+        f'`data.tokenized` is {{ source = "en", target = "de" }}, but must be that of the teacher {teacher}, as both '
+        "read the same texts: unset."
+    )

@@ -128,6 +128,11 @@ def _spaced(case: _Case) -> bool:
     return case.facts.spaces * _LONGEST_WORDS >= case.facts.characters
 
 
+def _whole_words(case: _Case) -> bool:
+    """Whether the tokens of a bag are whole words, which have no merges that BPE-dropout could leave out."""
+    return case.bag and _spaced(case) and not case.recipe.train.bpe_dropout
+
+
 def _power_of_two(value: float, least: int, most: int) -> int:
     return min(most, max(least, 1 << max(0, int(value)).bit_length() - 1 if value >= 1 else least))
 
@@ -185,12 +190,12 @@ RULES: Final[Sequence[Rule]] = (
     Rule("data.lowercase", lambda case: case.bag or _little_network(case), lambda case: True),
     Rule(
         "tokenizer",
-        lambda case: case.bag and _spaced(case),
+        _whole_words,
         lambda case: {"kind": "wordpiece", "size": 30000},
     ),
     Rule(
         "tokenizer.size",
-        lambda case: case.bag and not _spaced(case) and case.recipe.tokenizer.kind == "byte_bpe",
+        lambda case: case.bag and not _whole_words(case) and case.recipe.tokenizer.kind == "byte_bpe",
         lambda case: 16000,
     ),
     Rule(

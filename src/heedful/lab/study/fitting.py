@@ -27,7 +27,7 @@ def cells_at_once(study: Study, say: Callable[[str], None] = lambda line: None) 
     recipe = study.cells[0].load(study.seeds[0])
     device = choose_device(recipe.train.device)
     say(f"measuring the memory of {len(study.cells)} cells")
-    needed = {cell.name: memory_of(cell, study.seeds[0], device) for cell in study.cells}
+    needed = {cell.name: _memory_of_named(cell, study, device) for cell in study.cells}
     name = max(needed, key=lambda name: needed[name])
     free = free_memory(device)
     if free is None:
@@ -38,6 +38,14 @@ def cells_at_once(study: Study, say: Callable[[str], None] = lambda line: None) 
             f"has {free / GIB:.1f} GiB free: lower `data.batch_tokens`, or make its model smaller."
         )
     return max(1, min(usable_cores(), int(free // needed[name])))
+
+
+def _memory_of_named(cell: StudyCell, study: Study, device: torch.device) -> float:
+    """Return `memory_of`, which reads the data of a cell; a mistake in it is reported with the name of the cell."""
+    try:
+        return memory_of(cell, study.seeds[0], device)
+    except UserError as error:
+        raise UserError(f"{study.name}, cell `{cell.name}`: {error}") from None
 
 
 def memory_of(cell: StudyCell, seed: int, device: torch.device) -> float:

@@ -48,6 +48,12 @@ def test_its_tokens_are_words_where_texts_have_spaces() -> None:
     assert followed(stated, spaced).tokenizer == stated.tokenizer
 
 
+def test_its_tokens_are_pieces_where_bpe_dropout_cuts_words() -> None:
+    spaced = CorpusFacts(2000, 2000 * 40, 2, 2000 * 7)
+    tokenizer = followed(recipe(train={"bpe_dropout": 0.1}), spaced).tokenizer
+    assert (tokenizer.kind, tokenizer.size) == ("byte_bpe", 16000)
+
+
 def test_it_has_at_least_as_many_values_as_there_are_classes() -> None:
     assert decide(recipe(), CorpusFacts(2000, 9, 50))["model.encoder"]["width"] == 50
 

@@ -17,7 +17,7 @@ from heedful.errors import HeedfulError, UserError
 from heedful.files import write_bytes
 from heedful.lab.study import cell as cells
 from heedful.lab.study import fitting
-from heedful.lab.study.definition import Study, read_study
+from heedful.lab.study.definition import Study, StudyCell, read_study
 from heedful.lab.study.figures import curve_charts, length_chart
 from heedful.lab.study.measuring import measure
 from heedful.lab.study.page import study_page
@@ -259,6 +259,17 @@ def test_the_folder_of_another_study_is_refused(home: Path, tmp_path: Path) -> N
         StudyRun(read_study(tmp_path / MINE), home / "whole" / "cells" / "base-1" / "run").waiting()
     with pytest.raises(UserError, match="holds no study: run it first, without `page`"):
         rewrite_page(read_study(tmp_path / MINE), tmp_path)
+
+
+def test_a_cell_whose_data_cannot_be_read_is_named_before_anything_is_trained(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(cell: StudyCell, seed: int, device: torch.device) -> float:
+        raise UserError("a.en: no such file.")
+
+    monkeypatch.setattr(fitting, "memory_of", missing)
+    with pytest.raises(UserError, match=r"^mine, cell `base`: a\.en: no such file\.$"):
+        fitting.cells_at_once(read_study(home / MINE))
 
 
 def test_a_device_too_small_for_one_cell_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,6 +212,11 @@ def _minimum_bayes_risk(chosen: dict[str, Any], options: SearchOptions, nbest: i
             f"{option('mbr')} draws samples of its own, but sampling is set too: leave one of them out; "
             f"{option('mbr_temperature')}, {option('mbr_min_p')} and {option('mbr_seed')} change how they are drawn."
         )
+    if asked and chosen["mbr"] and (options.get("beam") or 1) > 1:
+        raise UserError(
+            f"{option('mbr')} draws samples, but {option('beam')} is {options['beam']}, which searches: leave one of "
+            "them out."
+        )
     if not chosen["mbr"] or (not asked and (options.get("sampling") or options.get("beam")) is not None):
         return None
     utility = next((name for name in UTILITIES if name == chosen["mbr_utility"]), None)

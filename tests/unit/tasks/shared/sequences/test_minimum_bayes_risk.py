@@ -85,7 +85,7 @@ def test_a_call_that_sets_a_beam_or_samples_does_not_use_the_recipes_samples() -
         ({"mbr": 4, "sampling": Sampling()}, "`mbr` draws samples of its own, but sampling is set too: leave one"),
         ({"mbr": 4, "mbr_utility": "ter"}, "`mbr_utility` is `ter`, but must be one of chrf, bleu."),
         ({"mbr": 4, "nbest": 5}, "`nbest` is 5, but `mbr` draws no more than 4 samples: set `mbr` to 5 or more."),
-        ({"mbr": 4, "beam": 3}, "`beam` is 3, but sampling has no beam"),
+        ({"mbr": 4, "beam": 3}, "`mbr` draws samples, but `beam` is 3, which searches: leave one of them out."),
         ({"mbr": -1}, "`mbr` is -1, but must be 0 or more."),
     ],
 )
