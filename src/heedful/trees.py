@@ -87,7 +87,9 @@ def read_tree(text: str, where: str) -> Tree:
             case _:
                 raise UserError(f"{where} begins with `{token}`, but a tree begins with an opening bracket.")
     if opened:
-        raise UserError(f"{where}: {counted(len(opened), 'bracket')} not closed: every `(` needs a `)`.")
+        raise UserError(
+            f"{where}: {counted(len(opened), 'bracket')} not closed: every `(` needs a `)` on the same line."
+        )
     if read is None:
         raise UserError(f"{where} has no tree.")
     return Tree(TOP, (read,)) if isinstance(read, Leaf) else read

@@ -59,8 +59,8 @@ def test_a_sequence_that_is_no_tree_over_the_words_is_none(sequence: str) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(S (NP (NN dog))", "a.trees, line 3: 1 bracket not closed: every `(` needs a `)`."),
-        ("((S (NN dog)", "a.trees, line 3: 2 brackets not closed: every `(` needs a `)`."),
+        ("(S (NP (NN dog))", "a.trees, line 3: 1 bracket not closed: every `(` needs a `)` on the same line."),
+        ("((S (NN dog)", "a.trees, line 3: 2 brackets not closed: every `(` needs a `)` on the same line."),
         (
             "(S (NN dog)) )",
             "a.trees, line 3 continues after the end of its tree: write one tree per line.",

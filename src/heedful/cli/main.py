@@ -73,6 +73,17 @@ _MEMORY: Mapping[str, str] = {
 _MEMORY_OF_OTHERS = "split long texts, or use a machine with more memory"
 _HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
+# How the parser words what a value must be, and how our own messages do.
+_PLAIN = {
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
+    "Input should be greater than": "must be more than",
+    "Input should be less than": "must be less than",
+    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
+    "Input should be a valid number, unable to parse string as a number": "must be a number",
+    "Value error, ": "",
+}
+
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # from the click that this typer depends on
 
 
@@ -240,6 +251,8 @@ def _report(error: HeedfulError) -> int:
 def _usage_message(error: Any) -> str:
     """Put a complaint of the parser on one line, with the way out."""
     message = error.format_message()
+    for words, plain in _PLAIN.items():
+        message = message.replace(words, plain)
     stop = "" if message.endswith((".", "?")) else "."
     return f"{message}{stop} See `{error.ctx.command_path if error.ctx else 'heedful'} --help`."
 

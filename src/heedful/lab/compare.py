@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 
 from heedful.arguments import check_one_each
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
 from heedful.metrics.buckets import (
     FREQUENCIES,
     LENGTHS,
@@ -239,8 +239,8 @@ def check_lines(systems: Sequence[System], references: Sequence[Reference]) -> N
     for system in systems:
         if len(system.translations) != len(references):
             raise UserError(
-                f"{system.name} has {len(system.translations):,} lines but there are {len(references):,} references: "
-                "line n must translate sentence n."
+                f"{system.name} has {counted(len(system.translations), 'line')} but there are {len(references):,} "
+                "references: line n must translate sentence n."
             )
 
 

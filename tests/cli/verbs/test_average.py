@@ -131,7 +131,7 @@ def test_impossible_wishes_are_refused_in_one_line(runs: tuple[Path, Path], tmp_
     assert refused(capsys, tmp_path, "--last", 2, "--out", out) == (
         f"{tmp_path} holds no config.json: a model is a folder that `heedful train` wrote."
     )
-    assert "'--last': Input should be greater than or equal to 2" in refused(capsys, first, "--last", 1, "--out", out)
+    assert "'--last': must be at least 2" in refused(capsys, first, "--last", 1, "--out", out)
     assert "Missing option '--out'" in refused(capsys, first, "--last", 2)
     assert not out.exists()
 

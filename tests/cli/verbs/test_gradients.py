@@ -29,4 +29,4 @@ def test_json_has_every_distance_and_a_seed_gives_the_same_again(tmp_path: Path)
 
 def test_no_steps_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["gradients", "--steps", "0"]) == 2
-    assert "Invalid value for '--steps': Input should be greater than or equal to 1." in capsys.readouterr().err
+    assert "Invalid value for '--steps': must be at least 1." in capsys.readouterr().err

@@ -112,6 +112,7 @@ _NOT_FOR = "is not for --rerank, which reads lists of candidates: leave it out."
             ["--weight", "1"],
             "n.txt, line 1 has a candidate without a score, which 1 cannot weigh: leave out the weight.",
         ),
+        ("ant\tant\t1", ["--weight", "nan"], "--weight is nan, but must be a number."),
         ("ant\tant", ["--target", "x.in"], f"--target {_NOT_FOR}"),
         ("ant\tant", ["--tokens"], f"--tokens {_NOT_FOR}"),
         ("ant\tant", ["--json", "--all"], "--json has the whole list in every object: leave out --all."),

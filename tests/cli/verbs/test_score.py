@@ -131,7 +131,7 @@ def test_mistakes(reversing_folder: Path, pair: list[str], capsys: Capture, monk
     )
     assert refused(capsys, reversing_folder) == message
     Path(pair[3]).write_text("bee\n")
-    assert "has 1 lines but" in refused(capsys, reversing_folder, *pair)
+    assert "has 1 line but" in refused(capsys, reversing_folder, *pair)
 
 
 def test_an_option_that_does_nothing_is_refused_before_the_model_is_loaded(pair: list[str], capsys: Capture) -> None:

@@ -21,7 +21,7 @@ from heedful.cli.options import (
 from heedful.cli.output import check_output, progress_bar, sentence_progress, write_result
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.data.corpora.formats.lines import locate, read_lines
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
 from heedful.files import expand_user
 
 if TYPE_CHECKING:
@@ -277,8 +277,8 @@ def _read_sentences(source: str | None, targets: Sequence[str], to: str | None) 
     for name, here in others:
         if len(here) != len(lines):
             raise UserError(
-                f"{first} has {len(lines):,} lines but {name} has {len(here):,}: line n of one belongs to line n of "
-                "the other."
+                f"{first} has {counted(len(lines), 'line')} but {name} has {len(here):,}: line n of one belongs "
+                "to line n of the other."
             )
     several = tuple(zip(*(files[name] for name in targets), strict=True))
     references = several if len(targets) > 1 else files[targets[0]]

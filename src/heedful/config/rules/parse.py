@@ -9,6 +9,8 @@ from heedful.config.rules.translate import TRANSLATE
 from heedful.config.tables import Tables
 from heedful.config.tokenizer import side_of
 
+_LEAST_EXTRA: Final = 3  # tokens of the smallest tree besides its words
+
 
 def _check(recipe: Tables) -> None:
     data, decode = recipe.data, recipe.decode
@@ -32,6 +34,11 @@ def _check(recipe: Tables) -> None:
             raise ValueError(f"`decode.{key}` would forbid trees: leave it out")
     if decode.mbr:
         raise ValueError("`decode.mbr` compares texts, and a parser writes trees: leave it out")
+    if decode.max_extra < _LEAST_EXTRA:
+        raise ValueError(
+            f"`decode.max_extra` is {decode.max_extra}, but must be at least {_LEAST_EXTRA}: a tree has two brackets "
+            "and `</s>` besides its words"
+        )
     TRANSLATE.check(recipe)
 
 

@@ -33,7 +33,7 @@ from heedful.data.corpora.formats.lines import TextFile, check_exists, read_line
 from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.trees import all_trees, tree_pair
 from heedful.data.text_form import TOO_LONG, TextForm
-from heedful.errors import UserError
+from heedful.errors import UserError, counted
 
 Pair = tuple[str, str]
 _GENERATORS: Final[Mapping[str, Callable[[str, int], Iterator[Pair]]]] = {
@@ -131,8 +131,8 @@ def _text_pairs(source: TextFile, target: TextFile) -> Iterator[Pair]:
             short, long = (source, target) if left is None else (target, source)
             total = number + sum(1 for _ in rows)
             raise UserError(
-                f"{short.name} has {number - 1:,} lines but {long.name} has {total:,}: line n of one belongs to "
-                "line n of the other."
+                f"{short.name} has {counted(number - 1, 'line')} but {long.name} has {total:,}: line n of one belongs "
+                "to line n of the other."
             )
         yield left, right
 

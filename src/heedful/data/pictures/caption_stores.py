@@ -72,7 +72,9 @@ class CaptionSample:
 
     def __iter__(self) -> Iterator[str]:
         if not self.captions:
-            raise UserError("There is no caption to train a tokenizer on in `data.train`: all are blank.")
+            raise UserError(
+                "There is no caption to train a tokenizer on in `data.train`: there is none, or all are blank."
+            )
         return evenly(self.captions, min(self.most, len(self.captions)), len(self.captions))
 
     @property

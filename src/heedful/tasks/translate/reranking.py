@@ -80,8 +80,8 @@ def rerank(
     model: ScoresPairs,
     lists: Iterable[Listed],
     *,
-    weight: float = 0.0,
-    length_penalty: float | None = None,
+    weight: object = 0.0,
+    length_penalty: object = None,
     to: str | None = None,
     ready: Callable[[], bool] = lambda: True,
     name: str = "texts",
@@ -91,13 +91,14 @@ def rerank(
     The length penalty is that of the recipe's [decode], with another alpha if `length_penalty` is given.
     """
     decode = model.recipe.decode
-    alpha = decode.length_penalty if length_penalty is None else length_penalty
+    factor = check_number("weight", weight)
+    alpha = decode.length_penalty if length_penalty is None else check_number("length_penalty", length_penalty)
     penalty = PENALTIES[decode.length_penalty_kind](alpha, decode.length_shift)
     waiting: deque[Listed] = deque()
 
     def pairs() -> Iterator[tuple[str, str]]:
         for listed in lists:
-            _refuse_missing_scores(listed, weight)
+            _refuse_missing_scores(listed, factor)
             waiting.append(listed)
             yield from ((listed.source, candidate.text) for candidate in listed.candidates)
 
@@ -105,7 +106,7 @@ def rerank(
     for first in scored:
         listed = waiting.popleft()
         scores = [first, *islice(scored, len(listed.candidates) - 1)]
-        yield listed, _reorder(listed.candidates, scores, penalty, weight)
+        yield listed, _reorder(listed.candidates, scores, penalty, factor)
 
 
 def rerank_one(
@@ -120,9 +121,7 @@ def rerank_one(
 ) -> list[Reranked]:
     """Check the arguments of a call, and return the candidates of one source, best first."""
     listed = NBestList.of(check_text(source, "`source`"), check_texts(candidates, "candidates"), scores)
-    alpha = None if length_penalty is None else check_number("length_penalty", length_penalty)
-    factor = check_number("weight", weight)
-    return next(rerank(model, [listed], weight=factor, length_penalty=alpha, to=to, name="candidates"))[1]
+    return next(rerank(model, [listed], weight=weight, length_penalty=length_penalty, to=to, name="candidates"))[1]
 
 
 def _reorder(

@@ -99,7 +99,7 @@ def test_unequal_numbers_of_lines_are_refused(texts: Texts, reversing_folder: Pa
     texts["source"].write_text("eins\n")
     given = ("--source", texts["source"], "--target", texts["target"])
     assert refused(capsys, texts["poor"], texts["poor"], *given) == (
-        f"{texts['source']} has 1 lines but {texts['target']} has 40: line n of one belongs to line n of the other."
+        f"{texts['source']} has 1 line but {texts['target']} has 40: line n of one belongs to line n of the other."
     )
 
 

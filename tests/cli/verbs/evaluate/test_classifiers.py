@@ -299,7 +299,7 @@ def test_files_that_do_not_fit_are_refused(films: Path, tmp_path: Path, capsys: 
     files = ("--source", texts, "--target", labels)
     assert refused(capsys, films, *files) == f"{labels}, line 2 has no label: every text needs one."
     labels.write_text("pos\n")
-    assert refused(capsys, films, *files).startswith(f"{labels} has 1 lines but {texts} has 2")
+    assert refused(capsys, films, *files).startswith(f"{labels} has 1 line but {texts} has 2")
     labels.write_text("pos\nneutral\n")
     assert refused(capsys, films, *files) == (
         f"{texts} + {labels}, line 2 has the label `neutral`, which is not a class of the model. Known: neg, pos."

@@ -306,7 +306,7 @@ def test_a_recipe_without_the_corpus_is_refused(reversing_folder: Path, capsys: 
 def test_unequal_files_are_refused(reversing_folder: Path, pair: tuple[Path, Path], capsys: Capture) -> None:
     pair[1].write_text("bee ant\n")
     message = refused(capsys, reversing_folder, "--source", pair[0], "--target", pair[1])
-    assert message.startswith(f"{pair[1]} has 1 lines but {pair[0]} has 3")
+    assert message.startswith(f"{pair[1]} has 1 line but {pair[0]} has 3")
 
 
 def test_a_missing_file_is_refused(reversing_folder: Path, pair: tuple[Path, Path], capsys: Capture) -> None:
@@ -355,4 +355,4 @@ def test_several_references_of_each_sentence(
     assert found["bleu"]["score"] == sacrebleu.corpus_bleu(["bee ant", "eel dog cat", "gnu fox"], streams).score
     second.write_text("no\n")
     assert evaluate(reversing_folder, *given) == 2
-    assert "has 1 lines but" in capsys.readouterr().err
+    assert "has 1 line but" in capsys.readouterr().err

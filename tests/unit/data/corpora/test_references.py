@@ -82,6 +82,6 @@ def test_further_files_have_further_references(tmp_path: Path) -> None:
     assert [*read_references(part, str(tmp_path))] == [("b", ("B", "BB"))]
     (tmp_path / "2").write_text("AA\n")
     with pytest.raises(
-        UserError, match=r"^.*2 has 1 lines but .*in has 2: line n of one belongs to line n of the other\.$"
+        UserError, match=r"^.*2 has 1 line but .*in has 2: line n of one belongs to line n of the other\.$"
     ):
         list(read_references(corpus, str(tmp_path)))

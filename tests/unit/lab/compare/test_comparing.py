@@ -53,7 +53,7 @@ def test_a_model_translates_the_test_set_of_its_recipe_or_given_sentences(
         ({"a": 5}, "`a` is 5, but must be the folder of a model, a file, a `heedful.System`, or a list."),
         ({"b": [heedful.System("x", ()), heedful.System("x", ())]}, "`b` names x twice: the runs of a side must be "),
         ({"b": heedful.System("ours", ())}, "`a` and `b` have different translations of one name, ours: give them "),
-        ({"b": heedful.System("short", ("a",))}, "short has 1 lines but there are 4 references: line n must "),
+        ({"b": heedful.System("short", ("a",))}, "short has 1 line but there are 4 references: line n must "),
         ({"metrics": ["blue"]}, "`blue` is not a metric. Did you mean `bleu`?"),
         ({"samples": 5}, "`samples` is 5, but must be 100 or more."),
         ({"to": ["de"]}, "`to` is a list, but a comparison has one target language: give one."),

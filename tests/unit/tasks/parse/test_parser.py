@@ -202,6 +202,10 @@ def test_a_tree_that_does_not_fit_is_refused(parser: Parser) -> None:
         ),
         ({"data": {"tokenized": {"source": "en", "target": "en"}}}, "`data.tokenized` applies to translators only"),
         ({"decode": {"no_repeat": 3}}, "`decode.no_repeat` would forbid trees: leave it out"),
+        (
+            {"decode": {"max_extra": 2}},
+            "`decode.max_extra` is 2, but must be at least 3: a tree has two brackets and `</s>` besides its words",
+        ),
         ({"decode": {"mbr": 3}}, "`decode.mbr` compares texts, and a parser writes trees: leave it out"),
         (
             {"data": {"train": {"trees": "train.trees", "to": "de"}}},
@@ -233,7 +237,7 @@ def test_recipes_that_no_parser_can_follow_are_refused(
         (("w1 w2", "(S (NN w1))"), "data, row 1: the tree has 1 word, but the sentence has 2: a tree is over exactly "),
         (("w1 w2", "(S (NN w1) (NN w3))"), "data, row 1: word 2 of the tree is `w3`, but that of the sentence is `w2`"),
         (("w1 w2", ""), "data, row 1: the sentence has no tree: leave it out."),
-        ("(S (NN w1)", "data, row 1: 1 bracket not closed: every `(` needs a `)`."),
+        ("(S (NN w1)", "data, row 1: 1 bracket not closed: every `(` needs a `)` on the same line."),
         (7, "data, row 1 is 7, but must be a tree: a bracketed text, a `heedful.Tree`, or a sentence and its "),
     ],
 )

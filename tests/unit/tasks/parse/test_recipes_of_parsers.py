@@ -60,7 +60,9 @@ def test_a_tree_that_is_not_closed_is_refused_with_its_line(folder: Path) -> Non
         file.write("(ROOT (NP (DT the) (NN dog))\n")
     with pytest.raises(UserError) as caught:
         examine(recipe(folder), quick=True)
-    assert str(caught.value).endswith("train.trees, line 41: 1 bracket not closed: every `(` needs a `)`.")
+    assert str(caught.value).endswith(
+        "train.trees, line 41: 1 bracket not closed: every `(` needs a `)` on the same line."
+    )
 
 
 def test_recipes_of_parsers_ship() -> None:
