@@ -28,7 +28,7 @@ _NEXT: Final = """
 Next:
     heedful classify {folder} {picture}     the class of a picture file
     heedful recipes copy {recipe} my.toml      then name your pictures in [data]: train = {{ pictures = "photos" }}
-    heedful train recipes/scenes-answers.toml --out runs/answers      answers questions about pictures, on a GPU
+    heedful train scenes-answers --out runs/answers      answers questions about pictures, on a GPU
 """
 
 

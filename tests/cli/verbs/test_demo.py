@@ -57,7 +57,7 @@ def test_the_demo_trains_judges_shows_examples_and_says_what_comes_next(
 def test_the_demo_keeps_its_sentences(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--set", 'data.test={source="a",target="b"}']) == 2
     assert capsys.readouterr().err == (
-        "heedful: error: --set: the demo has sentences and a task of its own: use `heedful train` for others.\n"
+        "heedful: error: --set: the demo has data and a task of its own: use `heedful train` for others.\n"
     )
 
 

@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Train a small English-Spanish translator, evaluate it on unseen combinations of words, and try it out."""
     if any(override.startswith(("data", "task", "model.family")) for override in set_ or ()):
-        raise UserError("--set: the demo has sentences and a task of its own: use `heedful train` for others.")
+        raise UserError("--set: the demo has data and a task of its own: use `heedful train` for others.")
     out = out or Path("runs/demo-pictures" if pictures else "runs/demo")
     recipe = load_recipe(picture_demo.RECIPE if pictures else RECIPE, set_ or ())
     with messages.busy("loading PyTorch"):
