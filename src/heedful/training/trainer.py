@@ -56,7 +56,7 @@ class StepMetrics:
     learning_rate: float
     gradient_norm: float
     tokens_per_second: float
-    data_wait: float  # fraction of the time spent waiting for batches
+    data_wait: float  # fraction of the time in which the device waited for batches
     skipped: int  # updates whose gradient was not finite
     seconds_left: float
 
@@ -254,7 +254,8 @@ class _Meter:
 
     def restart(self, step: int) -> None:
         """Reset all sums and clocks after this step."""
-        self.first_step, self.units, self.tokens, self.waited = step, 0, 0, 0.0
+        self.first_step, self.units, self.tokens = step, 0, 0
+        self._waits: list[_Wait] = []
         self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
         self.likelihood = torch.zeros_like(self.loss)
         self.skipped = torch.zeros((), dtype=torch.int64, device=self.device)
@@ -281,10 +282,16 @@ class _Meter:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Count the time of this block as waiting for data."""
-        began = time.perf_counter()
+        """Count the time of this block as waiting for data, as far as the device has nothing to do in it."""
+        wait = _Wait(self.device)
         yield
-        self.waited += time.perf_counter() - began
+        wait.end()
+        self._waits.append(wait)
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the device waited for data. What was launched must be ready."""
+        return sum(wait.seconds for wait in self._waits)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -292,3 +299,32 @@ class _Meter:
         began = time.perf_counter()
         yield
         self._began += time.perf_counter() - began
+
+
+class _Wait:
+    """A wait of the host for data. A GPU waits too, but only from when it has done what was launched before."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._events = [self._event()] if device.type == "cuda" else []
+        self._seconds = -time.perf_counter()
+
+    def end(self) -> None:
+        """The data is there."""
+        self._seconds += time.perf_counter()
+        if self._events:
+            self._events.append(self._event())
+
+    @property
+    def seconds(self) -> float:
+        """How long the device waited."""
+        if not self._events:
+            return self._seconds
+        before, after = self._events
+        return before.elapsed_time(after) / 1000
+
+    def _event(self) -> torch.cuda.Event:
+        """Mark what was launched so far."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self._device))
+        return event

@@ -26,7 +26,7 @@ from heedful.training.objectives import NextToken, Sums
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
+from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings, _Meter
 
 VOCABULARY = 23
 SETTINGS = TrainerSettings(
@@ -242,3 +242,27 @@ def test_higher_is_better_for_bleu() -> None:
     watcher = Watcher(scores=[10.0, 30.0, 20.0])
     settings = replace(SETTINGS, steps=6, validate_every=2, higher_is_better=True)
     assert trainer(watcher, settings).run(Position(), StopRequest()).best_step == 4
+
+
+def test_a_gpu_waits_for_data_only_while_it_has_nothing_else_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host waits twice; the device is still busy at first, and idle for 30 ms the second time."""
+    clock = iter([100.0, 100.0, 200.0, 230.0])  # ms, when the device comes to each mark
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            self.time = next(clock)
+
+        def record(self, stream: object) -> None:
+            assert stream == "stream of cuda:1"
+
+        def elapsed_time(self, other: "Event") -> float:
+            return other.time - self.time
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    meter = _Meter(torch.device("cpu"), 0)
+    meter.device = torch.device("cuda:1")
+    for _ in range(2):
+        with meter.waiting():
+            pass
+    assert meter.waited == pytest.approx(0.03)
