@@ -215,14 +215,13 @@ class Run(Cell):
     @property
     def settings(self) -> list[str]:
         """What is set otherwise than in the recipe."""
-        tiny = TINY if self.options.tiny else ()
-        return [*tiny, *self.options.set, f"data.folder={self.options.data}", f"train.seed={self.seed}"]
+        return [*(TINY if self.options.tiny else ()), *self.options.set, f"train.seed={self.seed}"]
 
     def measure(self) -> dict[str, Any]:
         """Train the model of the seed where it is not there yet, and translate."""
         run = self.folder.with_name(f"run{self.folder.name.removeprefix(self.part)}")
         if self.options.model is None:
-            train(load_recipe(RECIPE, self.settings), run, resume=True)
+            train(load_recipe(RECIPE, [*self.settings, f"data.folder={self.options.data}"]), run, resume=True)
         training, pairs = (list(read_pairs(FILES[split], str(self.options.data))) for split in FILES)
         model = Translator.load(self.options.model or run)
         work = Work.of(model, training, pairs[: TINY_SENTENCES if self.options.tiny else None])
