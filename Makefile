@@ -48,8 +48,8 @@ texts: .venv/dev
 	$(BIN)/python scripts/write_texts.py
 
 bench: .venv/dev
-	$(BIN)/python benchmarks/train_cpu.py
-	$(BIN)/python benchmarks/data_scale.py
+	$(BIN)/python -m benchmarks.cpu.train_cpu
+	$(BIN)/python -m benchmarks.cpu.data_scale
 
 .venv/core: $(SOURCES)
 	@echo "Making .venv and installing Heedful (about a minute) ..."

@@ -1,6 +1,6 @@
 """Damaged recipes, models, checkpoints, folders to import and corpora: used, or refused in one line.
 
-`benchmarks/mutations.py` does this with thousands of inputs, within limits of time and memory.
+`benchmarks/damage/mutations.py` does this with thousands of inputs, within limits of time and memory.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.mutation_inputs import Inputs
+from benchmarks.damage.mutation_inputs import Inputs
 from tests.shared.patience import PATIENCE
 
 from heedful.cli.main import run
@@ -42,7 +42,7 @@ def test_a_damaged_input_is_used_or_refused_in_one_line(
 
 @pytest.mark.wide
 def test_hundreds_of_damaged_inputs_within_limits() -> None:
-    program = [sys.executable, "benchmarks/mutations.py", "--inputs", "400", "--no-record"]
+    program = [sys.executable, "benchmarks/damage/mutations.py", "--inputs", "400", "--no-record"]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=2 * PATIENCE)
     figures = json.loads(done.stdout[done.stdout.rindex("{") :])
     assert (figures["inputs"], figures["tracebacks"], figures["hangs"]) == (400, 0, 0), done.stdout

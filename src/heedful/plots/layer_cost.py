@@ -41,7 +41,7 @@ def measure_layers(width: int, lengths: Sequence[int], tokens: int) -> Times:
 
 
 def read_layer_costs(path: Path, device: str, work: str, width: int) -> tuple[Times, str]:
-    """Return the times in a record of `benchmarks/layer_cost.py`, and what they were measured on."""
+    """Return the times in a record of `benchmarks/cpu/layer_cost.py`, and what they were measured on."""
     try:
         details: Any = json.loads(read_bytes(path))["details"]
         recorded = details[device]
@@ -52,7 +52,7 @@ def read_layer_costs(path: Path, device: str, work: str, width: int) -> tuple[Ti
             f"has no times of {device}, {work} and width {width}" if isinstance(error, KeyError) else "is not a record"
         )
         raise UserError(
-            f"{path} {there}: give a result of `python -m benchmarks.layer_cost`, or other options."
+            f"{path} {there}: give a result of `python -m benchmarks.cpu.layer_cost`, or other options."
         ) from None
     known = {name: {int(length): float(value) for length, value in row.items()} for name, row in times.items()}
     return known, str(machine.get("gpu") or machine.get("cpu"))

@@ -1,9 +1,9 @@
-"""The wrong pairs of benchmarks/coattention.py: neither side alone tells them from the right ones."""
+"""The wrong pairs of benchmarks/texts/coattention.py: neither side alone tells them from the right ones."""
 
 from collections import Counter
 
 import pytest
-from benchmarks.caption_pairs import DRAWS, Caption, draw_random, draw_similar
+from benchmarks.texts.caption_pairs import DRAWS, Caption, draw_random, draw_similar
 
 SCENES = [("dog", "Hund"), ("cat", "Katze"), ("boy", "Junge"), ("girl", "M\u00e4dchen")]
 PLACES = [("beach", "Strand"), ("street", "Stra\u00dfe"), ("park", "Park"), ("stage", "B\u00fchne"), ("lake", "See")]

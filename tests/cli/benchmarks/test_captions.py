@@ -1,6 +1,6 @@
 """The benchmark of captions: when a word points at the thing that it names."""
 
-from benchmarks.captions import pointed
+from benchmarks.pictures.captions import pointed
 
 from heedful.data.builtin.scenes import Scene, Thing
 from heedful.tasks.pictures.caption.caption import Caption

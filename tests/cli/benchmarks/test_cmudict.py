@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from benchmarks.cmudict import figures_of, prepare, read_entries, split_of
+from benchmarks.structure.cmudict import figures_of, prepare, read_entries, split_of
 
 from heedful.errors import UserError
 

@@ -3,7 +3,7 @@
 import gzip
 from pathlib import Path
 
-from benchmarks.gum import PARTS, TRIED, figures_of, wikitext_sentences
+from benchmarks.structure.gum import PARTS, TRIED, figures_of, wikitext_sentences
 
 from heedful.config.reading.load import load_recipe
 

@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from benchmarks.remedies import DEEP, RECIPES, REMEDIES, TRIED, compared
+from benchmarks.translation.remedies import DEEP, RECIPES, REMEDIES, TRIED, compared
 
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipe

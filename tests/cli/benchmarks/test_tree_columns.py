@@ -5,8 +5,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from benchmarks.tagging import baseline, check, figures_of, write_written
-from benchmarks.tree_columns import main, rows_of, write_columns
+from benchmarks.structure.tagging import baseline, check, figures_of, write_written
+from benchmarks.structure.tree_columns import main, rows_of, write_columns
 
 from heedful.trees import read_tree
 
