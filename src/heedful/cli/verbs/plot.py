@@ -212,7 +212,9 @@ def cell(
 def layer_cost(
     results: Annotated[
         Path | None,
-        typer.Option("--results", metavar="FILE", help="Record of benchmarks/cpu/layer_cost.py; by default, measure here."),
+        typer.Option(
+            "--results", metavar="FILE", help="Record of benchmarks/cpu/layer_cost.py; by default, measure here."
+        ),
     ] = None,
     device: Annotated[Literal["cpu", "gpu"], typer.Option("--device", help="Device of the record.")] = "gpu",
     work: Annotated[

@@ -20,7 +20,11 @@ LITTLE: Final = 20_000  # texts, or pairs: below it, defaults are those of littl
 _PAPER: Final = 4000  # warm-up updates of the default schedule
 _LETTERS: Final = 4  # characters of a token, about
 _SHAPE: Final = ("preset", "width", "heads", "layers", "inner")
-_FROM_WORDS: Final = 0.3  # pieces of a vocabulary per pair of little data
+_EPOCH: Final = 8  # updates of an epoch of few pairs, at least
+_LEARNED: Final = (
+    5_000_000  # tokens that a translator of few pairs reads, if that takes no more epochs than MOST_EPOCHS
+)
+_LEAST_EPOCHS, _MOST_EPOCHS = 100, 250
 _LONGEST_WORDS: Final = 12  # characters per space: with more, texts are single words, or written without spaces
 
 
@@ -159,7 +163,19 @@ def _little_translator(case: _Case) -> bool:
 
 
 def _small_vocabulary(case: _Case) -> int:
-    return min(8000, max(1000, int(round(_FROM_WORDS * case.facts.rows, -2))))
+    """Return a number of pieces with which most words of few pairs are whole: shorter pieces are learned worse."""
+    whole = min(4000, max(1000, 2 * case.facts.rows))
+    return int(round(max(whole, 0.3 * case.facts.rows), -2))
+
+
+def _translator_updates(case: _Case) -> int:
+    epochs = min(_MOST_EPOCHS, max(_LEAST_EPOCHS, _LEARNED / max(1, case.tokens)))
+    return min(8000, max(1500, case.updates(epochs)))
+
+
+def _scores_outputs(case: _Case) -> bool:
+    """Whether translations can choose the best model: with few pairs, the loss rises while they still improve."""
+    return _little_translator(case) and bool(case.recipe.data.valid)
 
 
 def _noam(case: _Case) -> dict[str, Any]:
@@ -196,7 +212,7 @@ RULES: Final[Sequence[Rule]] = (
     Rule(
         "tokenizer.size",
         lambda case: case.bag and not _whole_words(case) and case.recipe.tokenizer.kind == "byte_bpe",
-        lambda case: 16000,
+        lambda case: 16000 if _spaced(case) else 2000,
     ),
     Rule(
         "data.batch_tokens",
@@ -241,19 +257,19 @@ RULES: Final[Sequence[Rule]] = (
     ),
     Rule("model.width", lambda case: _little_translator(case) and case.shapeless, lambda case: 128),
     Rule("model.heads", lambda case: "model.width" in case.decided, lambda case: 4),
-    Rule("model.layers", lambda case: "model.width" in case.decided, lambda case: 2 if case.facts.rows < 5000 else 3),
+    Rule("model.layers", lambda case: "model.width" in case.decided, lambda case: 4),
     Rule("model.inner", lambda case: "model.width" in case.decided, lambda case: 256),
     Rule(
         "model.norm",
         lambda case: _little_translator(case) and isinstance(case.recipe.model, TransformerModel),
         lambda case: "pre",
     ),
-    Rule("model.dropout", _little_translator, lambda case: 0.4 if case.facts.rows < 5000 else 0.3),
-    Rule("data.batch_tokens", _little_translator, lambda case: _batch(case, updates=25)),
+    Rule("model.dropout", _little_translator, lambda case: 0.4 if case.facts.rows < 15000 else 0.3),
+    Rule("data.batch_tokens", _little_translator, lambda case: _batch(case, _EPOCH)),
     Rule(
         "train.steps",
         lambda case: _little_translator(case) and _length_is_open(case),
-        lambda case: min(8000, max(1500, case.updates(100))),
+        _translator_updates,
     ),
     Rule("train.clip_norm", _little_translator, lambda case: 1.0),
     Rule(
@@ -266,6 +282,8 @@ RULES: Final[Sequence[Rule]] = (
         _little_translator,
         lambda case: {"kind": "cosine", "lr": 0.002, "warmup": _warmup(case)},
     ),
+    Rule("train.validation.metric", _scores_outputs, lambda case: "chrf"),
+    Rule("train.validation.max_sentences", lambda case: "train.validation.metric" in case.decided, lambda case: 300),
     # every run
     Rule("train.validation.every", lambda case: "train.steps" in case.decided, lambda case: max(1, case.steps // 10)),
     Rule("train.schedule", lambda case: not case.sets("train.epochs") and case.steps < 10 * _PAPER, _noam),

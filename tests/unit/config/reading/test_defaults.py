@@ -43,7 +43,7 @@ def test_a_classifier_of_few_texts_is_a_bag_of_n_grams() -> None:
 def test_its_tokens_are_words_where_texts_have_spaces() -> None:
     spaced, dense = (CorpusFacts(2000, 2000 * 40, 2, spaces) for spaces in (2000 * 7, 2000))
     assert followed(recipe(), spaced).tokenizer.kind == "wordpiece"
-    assert (followed(recipe(), dense).tokenizer.kind, followed(recipe(), dense).tokenizer.size) == ("byte_bpe", 16000)
+    assert (followed(recipe(), dense).tokenizer.kind, followed(recipe(), dense).tokenizer.size) == ("byte_bpe", 2000)
     stated = recipe(tokenizer={"kind": "byte_bpe", "size": 500})
     assert followed(stated, spaced).tokenizer == stated.tokenizer
 
@@ -112,13 +112,35 @@ def test_a_shorter_warm_up_keeps_the_maximum_of_the_learning_rate() -> None:
     assert inverse.train.schedule.warmup == 50
 
 
-@pytest.mark.parametrize(("rows", "pieces", "layers", "dropout"), [(2000, 1000, 2, 0.4), (10_000, 3000, 3, 0.3)])
-def test_a_translator_of_few_pairs_is_small(rows: int, pieces: int, layers: int, dropout: float) -> None:
+@pytest.mark.parametrize(
+    ("rows", "pieces", "dropout", "batch", "epochs"),
+    [
+        (300, 1000, 0.4, 512, 250),
+        (2000, 4000, 0.4, 2048, 233),
+        (10_000, 4000, 0.4, 4096, 100),
+        (19_000, 5700, 0.3, 4096, 100),
+    ],
+)
+def test_a_translator_of_few_pairs_is_small(rows: int, pieces: int, dropout: float, batch: int, epochs: int) -> None:
     made = followed(recipe(PAIRS), CorpusFacts(rows, rows * 35))
     assert made.tokenizer.size == pieces
     assert isinstance(made.model, TransformerModel)
-    assert (made.model.layers, made.model.dropout) == (layers, dropout)
-    assert 1500 <= made.train.steps <= 8000
+    assert (made.model.width, made.model.layers, made.model.dropout) == (128, 4, dropout)
+    assert made.data.batch_tokens == batch
+    tokens = rows * (35 / 4 + 2)
+    assert made.train.steps == pytest.approx(max(1500, epochs * tokens / batch), rel=0.05)
+
+
+def test_translations_choose_the_best_model_of_few_pairs() -> None:
+    few = CorpusFacts(2000, 70_000)
+    validated = {**PAIRS, "valid": {"source": "v.en", "target": "v.de"}}
+    made = followed(recipe(validated, model={}), few).train.validation
+    assert (made.metric, made.max_sentences) == ("chrf", 300)
+    said = {"validation": {"metric": "loss"}}
+    kept = followed(recipe(validated, model={}, train=said), few).train.validation
+    assert (kept.metric, kept.max_sentences) == ("loss", None)
+    assert followed(recipe(PAIRS), few).train.validation.metric == "loss"  # nothing to translate
+    assert followed(recipe(validated, model={}), MANY).train.validation.metric == "loss"
 
 
 def test_a_large_corpus_keeps_the_defaults_of_the_tables() -> None:
