@@ -20,10 +20,8 @@ LITTLE: Final = 20_000  # texts, or pairs: below it, defaults are those of littl
 _PAPER: Final = 4000  # warm-up updates of the default schedule
 _LETTERS: Final = 4  # characters of a token, about
 _SHAPE: Final = ("preset", "width", "heads", "layers", "inner")
-_EPOCH: Final = 8  # updates of an epoch of few pairs, at least
-_LEARNED: Final = (
-    5_000_000  # tokens that a translator of few pairs reads, if that takes no more epochs than MOST_EPOCHS
-)
+_UPDATES: Final = 8  # in an epoch of few pairs, about
+_LEARNED: Final = 5_000_000  # tokens that a translator of few pairs reads, within these epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 100, 250
 _LONGEST_WORDS: Final = 12  # characters per space: with more, texts are single words, or written without spaces
 
@@ -265,7 +263,7 @@ RULES: Final[Sequence[Rule]] = (
         lambda case: "pre",
     ),
     Rule("model.dropout", _little_translator, lambda case: 0.4 if case.facts.rows < 15000 else 0.3),
-    Rule("data.batch_tokens", _little_translator, lambda case: _batch(case, _EPOCH)),
+    Rule("data.batch_tokens", _little_translator, lambda case: _batch(case, _UPDATES)),
     Rule(
         "train.steps",
         lambda case: _little_translator(case) and _length_is_open(case),

@@ -13,9 +13,8 @@ import torch
 from torch import nn
 
 from heedful.config.model.classifier import ClassifierModel
-from heedful.config.reading.toml import toml_value
+from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
-from heedful.config.section import Section
 from heedful.config.train.table import Distillation
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
@@ -124,19 +123,13 @@ def _folder(settings: Distillation) -> Path:
     return folder
 
 
-def _in_words(value: Any) -> str:
-    """Return the value of a key as a recipe has it; "unset" where it has none."""
-    if value is None:
-        return "unset"
-    return toml_value(value.model_dump() if isinstance(value, Section) else value)
-
-
 def _refuse_other_task(recipe: Recipe, theirs: Recipe, folder: Path) -> None:
     if recipe.rules.name != theirs.rules.name:
         raise UserError(f"The teacher {folder} {theirs.rules.does}, but the student is {recipe.rules.learner}.")
     key = next((key for key in _TEXT_FORM if getattr(recipe.data, key) != getattr(theirs.data, key)), None)
     if key is not None:
-        own, other = (_in_words(getattr(data, key)) for data in (recipe.data, theirs.data))
+        values = (getattr(data, key) for data in (recipe.data, theirs.data))
+        own, other = ("unset" if value is None else shown(value) for value in values)
         raise UserError(
             f"`data.{key}` is {own}, but must be that of the teacher {folder}, as both read the same texts: {other}."
         )
