@@ -1,6 +1,8 @@
 """Pictures on the command line: files, and folders of them."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -55,3 +57,25 @@ def picture_inputs(arguments: Sequence[str] | None, texts: Sequence[str] | None 
             raise UserError(f"{path} has no pictures in it (.png, .jpg or .webp).")
         found += inside
     return found
+
+
+@dataclass
+class Unread:
+    """Pictures that could not be read, and why: all others are answered before the command fails."""
+
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, error: UserError) -> None:
+        """Keep the error of the picture that is answered next."""
+        self.reasons.append(str(error))
+
+    def line(self, path: Path, as_json: bool) -> str:
+        """Return what is written for the picture of the last error: a blank line, or an object with the error."""
+        if str(path) not in self.reasons[-1]:
+            self.reasons[-1] = f"{path}: {self.reasons[-1]}"
+        return json.dumps({"picture": str(path), "error": self.reasons[-1]}, ensure_ascii=False) if as_json else ""
+
+    def check(self) -> None:
+        """Fail with one line for each of them, if there are any."""
+        if self.reasons:
+            raise UserError("\n".join(self.reasons))

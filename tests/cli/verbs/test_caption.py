@@ -77,6 +77,31 @@ def test_several_captions_objects_and_a_file(model: Path, capfd: pytest.CaptureF
     assert len(capfd.readouterr().out.splitlines()) == 3
 
 
+def test_a_damaged_picture_does_not_stop_the_others(
+    model: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    whole, out = (model / "photos" / "0.png").read_bytes(), tmp_path / "out.txt"
+    for name, data in {"a": whole, "b": whole[:40], "c": whole}.items():
+        (tmp_path / f"{name}.png").write_bytes(data)
+    common = ["caption", str(model), str(tmp_path), "--device", "cpu"]
+    for options in ([], ["-n", "2"]):
+        assert run([*common, *options, "-o", str(out)]) == 2
+        (error,) = [line for line in capfd.readouterr().err.splitlines() if "cut at the maximum" not in line]
+        assert re.match(
+            rf"heedful: error: {tmp_path}/b\.png cannot be decoded \(.*\): copy or download it again\.$", error
+        )
+        paths = [line.split("\t")[0] for line in out.read_text().splitlines()]
+        each = 2 if options else 1
+        assert paths == [str(tmp_path / "a.png")] * each + [""] + [str(tmp_path / "c.png")] * each
+    assert run([*common, "--json", "--max-source", "3"]) == 2
+    shown = capfd.readouterr()
+    assert [[*json.loads(line)] for line in shown.out.splitlines()] == [["picture", "error"]] * 3
+    first, *errors = shown.err.splitlines()
+    assert first == "heedful: 3 errors:"
+    assert errors[0].startswith(f"  {tmp_path}/a.png: Picture 1 has ")
+    assert errors[2].startswith(f"  {tmp_path}/c.png: Picture 3 has ")
+
+
 def test_a_captioner_is_evaluated_on_its_test_pictures(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", str(model), "--device", "cpu", "--beam", "1"]) == 0
     shown = capfd.readouterr().out

@@ -1,6 +1,7 @@
 """`heedful classify` with a model of pictures: files and folders in, one line for each picture out."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,30 @@ def test_files_and_folders_give_one_line_per_picture(model: Path, capfd: pytest.
     assert set(found["probabilities"]) == {*LABELS}
     assert run(["classify", str(model), str(dark), "--all", "--device", "cpu"]) == 0
     assert len(capfd.readouterr().out.split("\t")) == 5
+
+
+def test_a_damaged_picture_does_not_stop_the_others(
+    model: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    whole = (model / "test" / "dark" / "a.png").read_bytes()
+    for name, data in {"a": whole, "b": whole[:40], "c": whole, "d": b""}.items():
+        (tmp_path / f"{name}.png").write_bytes(data)
+    common = ["classify", str(model), str(tmp_path), "--device", "cpu"]
+    errors = [
+        rf"  {tmp_path}/b\.png cannot be decoded \(.*\): copy or download it again\.",
+        rf"  {tmp_path}/d\.png is empty, but must be a picture: PNG, JPEG or WebP\.",
+    ]
+    assert run([*common, "-o", str(tmp_path / "out.txt")]) == 2
+    assert re.fullmatch("\n".join(["heedful: 2 errors:", *errors, ""]), capfd.readouterr().err)
+    lines = (tmp_path / "out.txt").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == [str(tmp_path / "a.png"), "", str(tmp_path / "c.png"), ""]
+    (tmp_path / "d.png").unlink()
+    assert run([*common, "--json"]) == 2
+    shown = capfd.readouterr()
+    rows = [json.loads(line) for line in shown.out.splitlines()]
+    assert [row["picture"] for row in rows] == [str(tmp_path / f"{name}.png") for name in "abc"]
+    assert rows[0]["label"] == rows[2]["label"]
+    assert shown.err == f"heedful: error: {rows[1]['error']}\n"
 
 
 def test_a_model_of_pictures_is_evaluated_on_its_test_pictures(

@@ -18,7 +18,7 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_writer, picture_progress
-from heedful.cli.pictures import picture_inputs
+from heedful.cli.pictures import Unread, picture_inputs
 from heedful.columns import one_column
 from heedful.errors import UserError
 
@@ -56,6 +56,7 @@ def command(
     """Describe pictures in sentences: for each, its path, a tab and the caption, in order.
 
     Of a folder, all pictures in it and in its folders are described. The maximum length of a caption is --max-extra.
+    The line of a picture that cannot be read is blank; the others are described, and the command fails.
     """
     check_output(output)
     sampling.check(decoding.beam, decoding.mbr)
@@ -72,23 +73,30 @@ def command(
     beam = decoding.beam or decode.beam
     if samples is None and nbest is not None and nbest > beam:
         raise UserError(f"--n-best is {nbest}, but a beam of {beam} finds at most {beam}: add --beam {nbest}.")
-    cut = 0
+    cut, unread = 0, Unread()
     with line_writer(output) as write, picture_progress(paths, output, "describing") as progress:
         found = captioner.stream_detailed(
             paths,
             nbest=1 if samples else nbest or 1,
             progress=progress,
+            refused=unread.add,
             sampling=samples,
             aligned=patches,
             **decoding.given(),
         )
         for path, captions in zip(paths, found, strict=True):
+            if not captions:
+                write(unread.line(path, as_json))
+                progress(1)
+                continue
             write(_object(str(path), captions, nbest) if as_json else _lines(str(path), captions, nbest))
             cut += not captions[0].complete
     if cut:
         messages.warn(
-            f"{cut:,} of {len(paths):,} captions were cut at the maximum length: raise --max-extra to see more of them."
+            f"{cut:,} of {len(paths) - len(unread.reasons):,} captions were cut at the maximum length: raise "
+            "--max-extra to see more of them."
         )
+    unread.check()
 
 
 def _lines(path: str, captions: "Sequence[Caption]", nbest: int | None) -> str:

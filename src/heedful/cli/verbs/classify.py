@@ -17,7 +17,7 @@ from heedful.cli.options import (
     TextOption,
 )
 from heedful.cli.output import check_output, line_progress, line_writer, picture_progress
-from heedful.cli.pictures import picture_inputs, reads_pictures
+from heedful.cli.pictures import Unread, picture_inputs, reads_pictures
 from heedful.columns import one_column
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
@@ -45,7 +45,7 @@ def command(
     Each line of output is a label and its probability, separated by a tab. A model with several labels writes
     `a,b` and `0.98,0.71`, or two empty columns if none applies. A model of text pairs reads two texts per line,
     separated by a tab. A model of pictures reads picture files, and folders of them, and writes the path of each before
-    its label.
+    its label. The line of a picture that cannot be read is blank; the others are classified, and the command fails.
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")
@@ -58,9 +58,12 @@ def command(
 
             reader = PictureClassifier.load(model, device, precision)
         with line_writer(output) as write, picture_progress(paths, output) as progress:
-            for path, found in zip(paths, reader.stream(paths), strict=True):
-                write(layout(found, reader.several, str(path)))
+            unread = Unread()
+            for path, found in zip(paths, reader.stream(paths, refused=unread.add), strict=True):
+                answered = bool(found.probabilities)
+                write(layout(found, reader.several, str(path)) if answered else unread.line(path, as_json))
                 progress(1)
+        unread.check()
         return
     entries = open_inputs(inputs, text)
     with messages.busy(f"loading {model}"):

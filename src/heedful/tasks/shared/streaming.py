@@ -38,29 +38,47 @@ def answer_stream(
     *,
     chunk: int = CHUNK,
     ready: Callable[[], bool] = lambda: True,
+    refused: Callable[[UserError], Answer] | None = None,
 ) -> Iterator[Answer]:
     """Answer the items of a stream in order, `chunk` of them at a time, counted from 1.
 
     Fewer are taken together when `ready` says that the next item has not arrived yet. If `answer` refuses an item with
-    a UserError, the answers to all items before it are yielded first.
+    a UserError, the answers to all items before it are yielded first; then the error is raised, or what `refused`
+    returns for it is the answer, and the stream continues.
     """
     first = 1
     for part in chunks(items, chunk, ready):
-        yield from _answer_until_refused(part, first, answer)
+        yield from _answer_apart(part, first, answer, refused)
         first += len(part)
 
 
-def _answer_until_refused(part: Sequence[Item], first: int, answer: "Answering[Item, Answer]") -> Iterator[Answer]:
-    """Answer a chunk; a refused chunk is halved until the first refused item is isolated."""
+def empty_answer(refused: Callable[[UserError], None] | None, empty: Answer) -> Callable[[UserError], Answer] | None:
+    """Return what `answer_stream` calls for a refused item: tell `refused`, and answer with `empty`."""
+    if refused is None:
+        return None
+
+    def answer(error: UserError) -> Answer:
+        refused(error)
+        return empty
+
+    return answer
+
+
+def _answer_apart(
+    part: Sequence[Item], first: int, answer: "Answering[Item, Answer]", refused: Callable[[UserError], Answer] | None
+) -> Iterator[Answer]:
+    """Answer a chunk; a refused chunk is halved until the refused items are isolated."""
     answers: Sequence[Answer] | None = None
     try:
         answers = answer(part, first)
-    except UserError:
+    except UserError as error:
         if len(part) == 1:
-            raise
+            if refused is None:
+                raise
+            answers = [refused(error)]
     if answers is not None:
         yield from answers
         return
     half = len(part) // 2
-    yield from _answer_until_refused(part[:half], first, answer)
-    yield from _answer_until_refused(part[half:], first + half, answer)
+    yield from _answer_apart(part[:half], first, answer, refused)
+    yield from _answer_apart(part[half:], first + half, answer, refused)

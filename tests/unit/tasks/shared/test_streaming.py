@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from heedful.errors import UserError
-from heedful.tasks.shared.streaming import answer_stream, chunks
+from heedful.tasks.shared.streaming import answer_stream, chunks, empty_answer
 
 # --- chunks -----------------------------------------------------------------------------------------------------------
 
@@ -83,6 +83,15 @@ def test_everything_before_a_refused_item_is_answered_and_the_message_has_its_nu
     assert seen == [2 * item for item in range(refused)]
     assert str(caught.value) == f"line {refused + 1}: {refused} is refused"
     assert caught.value.__context__ is None  # one error, not a chain of attempts
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_refused_items_can_have_an_answer_of_their_own(chunk: int) -> None:
+    told: list[str] = []
+    refused = empty_answer(lambda error: told.append(str(error)), -1)
+    seen = list(answer_stream(range(8), doubling([2, 3, 7]), chunk=chunk, refused=refused))
+    assert seen == [0, 2, -1, -1, 8, 10, 12, -1]
+    assert told == [f"line {item + 1}: {item} is refused" for item in (2, 3, 7)]
 
 
 def test_a_refused_item_of_a_large_chunk_is_found_in_few_attempts() -> None:

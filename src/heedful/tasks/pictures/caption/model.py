@@ -1,6 +1,6 @@
 """A trained captioner: picture in, sentence out."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -44,7 +44,7 @@ from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.shared.shown_options import options_of, show_options
-from heedful.tasks.shared.streaming import answer_stream
+from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
 CHUNK: Final = 256  # pictures that are in memory at once
 
@@ -111,11 +111,13 @@ class Captioner(LoadedModel[PictureCaptioner]):
         *,
         nbest: int = 1,
         progress: ProgressCallback = lambda ready: None,
+        refused: Callable[[UserError], None] | None = None,
         **options: Unpack[CaptionOptions],
     ) -> Iterator[list[Caption]]:
         """Yield the N best captions of each picture of a stream, which are read some at a time, in order.
 
-        `progress` is called with the number of pictures finished since the last call.
+        `progress` is called with the number of pictures finished since the last call. `refused` is called with the
+        error of a picture that cannot be read, which then has no captions; without it the error is raised.
         """
         request = self.request(nbest, options)  # here, so that errors are raised before the first picture is read
         channels = captioner_model(self.recipe).encoder.channels
@@ -125,7 +127,7 @@ class Captioner(LoadedModel[PictureCaptioner]):
         def captioned(part: Sequence[Picture], first: int) -> list[list[Caption]]:
             return self.describe(self.decode(part), request, first, progress)
 
-        return answer_stream(read, captioned, chunk=CHUNK)
+        return answer_stream(read, captioned, chunk=CHUNK, refused=empty_answer(refused, list[Caption]()))
 
     @show_options(CaptionOptions)
     def evaluate(

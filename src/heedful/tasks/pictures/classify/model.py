@@ -26,13 +26,13 @@ from heedful.models.networks import Classifier
 from heedful.tasks.pictures.classify.evaluation import PictureEvaluation, evaluate_pictures
 from heedful.tasks.pictures.classify.scoring import scores_of
 from heedful.tasks.pictures.explaining import explain_picture
-from heedful.tasks.shared.classes.classification import Classification, classifications
+from heedful.tasks.shared.classes.classification import BLANK, Classification, classifications
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.explanation import Explanation
 from heedful.tasks.shared.explaining.pictures import ExplainedPicture
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
-from heedful.tasks.shared.streaming import answer_stream
+from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
 _CHUNK = 256  # pictures that are in memory at once
 
@@ -76,18 +76,27 @@ class PictureClassifier(LoadedModel[Classifier]):
             return self.classify([pictures])[0]  # type: ignore[list-item]
         return list(self.stream(pictures))  # type: ignore[arg-type]
 
-    def stream(self, pictures: Iterable[AnyPicture]) -> Iterator[Classification]:
-        """Classify an endless or a very large number of pictures, some at a time, in order."""
-        given = enumerate(check_several(pictures, "pictures"), start=1)
-        return self.stream_pictures(self._picture(picture, f"picture {number:,}") for number, picture in given)
+    def stream(
+        self, pictures: Iterable[AnyPicture], *, refused: Callable[[UserError], None] | None = None
+    ) -> Iterator[Classification]:
+        """Classify an endless or a very large number of pictures, some at a time, in order.
 
-    def stream_pictures(self, pictures: Iterable[Picture]) -> Iterator[Classification]:
-        """Classify a stream of pictures that are read when their turn comes."""
+        `refused` is called with the error of a picture that cannot be read, which then has an empty classification;
+        without it the error is raised.
+        """
+        given = enumerate(check_several(pictures, "pictures"), start=1)
+        read = (self._picture(picture, f"picture {number:,}") for number, picture in given)
+        return self.stream_pictures(read, refused=refused)
+
+    def stream_pictures(
+        self, pictures: Iterable[Picture], *, refused: Callable[[UserError], None] | None = None
+    ) -> Iterator[Classification]:
+        """Classify a stream of pictures that are read when their turn comes; `refused` as in `stream`."""
 
         def classified(part: Sequence[Picture], first: int) -> list[Classification]:
             return classifications(self.scores(part), self.labels, self.several)
 
-        return answer_stream(pictures, classified, chunk=_CHUNK)
+        return answer_stream(pictures, classified, chunk=_CHUNK, refused=empty_answer(refused, BLANK))
 
     def evaluate(
         self,
