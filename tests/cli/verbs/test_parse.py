@@ -55,10 +55,26 @@ def test_given_trees_are_parsed_by_their_words_or_reported(model: Path, tmp_path
 
 def test_objects_have_the_tree_and_its_probability(model: Path, capsys: Capture) -> None:
     assert parse(model, "--json", "-n", "2", "--text", "w1 w2") == 0
-    best, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert best["words"] == ["w1", "w2"]
+    found = json.loads(capsys.readouterr().out)
+    best, second = found.pop("nbest")
+    assert found == {"words": ["w1", "w2"], **best}
     assert best["score"] >= second["score"]
     assert read_tree(best["tree"], "here").words == ("w1", "w2")
+    assert parse(model, "--json", "--text", "w1 w2") == 0
+    assert json.loads(capsys.readouterr().out) == found
+
+
+def test_the_lines_of_several_trees_have_numbers_and_scores(model: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "one.txt").write_text("w1 w2\n\n")
+    assert parse(model, "-n", "2", tmp_path / "one.txt", "--text", "w3") == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]  # like the lines of `heedful translate --n-best`
+    assert float(rows[0][1]) >= float(rows[1][1])
+    assert [read_tree(row[2], "").words if row[2] else () for row in rows] == [("w1", "w2")] * 2 + [()] + [("w3",)] * 2
+    assert parse(model, "-n", "1", "--text", "w3") == 0
+    assert capsys.readouterr().out == "\t".join(["1", *rows[3][1:]]) + "\n"
+    assert parse(model, "-n", "1", "--text", "w3", "--pretty") == 0
+    assert capsys.readouterr().out.startswith(f"1\t{rows[3][1]}\n")
 
 
 def test_trees_are_drawn(model: Path, capsys: Capture) -> None:

@@ -1,7 +1,7 @@
 """`heedful parse MODEL [FILE|TEXT...]`: the constituency tree of every sentence."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,8 +37,15 @@ def command(
     text: TextOption = None,
     others: WithOption = None,
     nbest: Annotated[
-        int, typer.Option("--n-best", "-n", help="Write this number of trees per sentence, best first.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--n-best",
+            "-n",
+            metavar="N",
+            min=1,
+            help="Write N trees of each sentence, best first, one per line: line number, score, tree.",
+        ),
+    ] = None,
     trees: Annotated[
         bool, typer.Option("--trees", help="Read trees, one per line, and parse their words, without traces.")
     ] = False,
@@ -48,7 +55,7 @@ def command(
     ] = False,
     pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per tree: words, tree, log probability, score.")
+        bool, typer.Option("--json", help="Write one JSON object per sentence: words, tree, log probability, score.")
     ] = False,
     output: OutputOption = None,
     device: DeviceOption = "auto",
@@ -74,20 +81,26 @@ def command(
         parser = Parser.load(model, device, precision, others or ())
     decode = parser.recipe.decode
     decoding.check_length_shift(decode.length_penalty_kind)
-    if nbest > (beam := decoding.beam or decode.beam):
+    if (nbest or 1) > (beam := decoding.beam or decode.beam):
         raise UserError(f"--n-best is {nbest}, but a beam of {beam} finds at most {beam}: add --beam {nbest}.")
+    number = 0
     with line_writer(output) as write, line_progress("parsing", entries, output) as progress:
         for entry in entries:
             for parses in parser.stream_detailed(
                 entry.lines(),
-                nbest=nbest,
+                nbest=nbest or 1,
                 ready=entry.ready,
                 name=entry.name,
                 unconstrained=unconstrained,
                 **decoding.given(),
             ):
-                for parse in parses:
-                    write(_object(parse) if as_json else _drawn(parse) if pretty else _line(parse))
+                number += 1
+                if as_json:
+                    write(_object(parses, nbest))
+                else:
+                    for parse in parses:
+                        columns = f"{number}\t{parse.score:.4f}" if nbest else ""
+                        write(_drawn(parse, columns) if pretty else _line(parse, columns))
                 progress(1)
 
 
@@ -129,15 +142,23 @@ def _is_tree(line: str) -> bool:
     return True
 
 
-def _line(parse: "Parse") -> str:
-    return "" if parse.tree is None else str(parse.tree)
+def _line(parse: "Parse", columns: str) -> str:
+    """Write a tree, after the columns of an n-best list."""
+    tree = "" if parse.tree is None else str(parse.tree)
+    return f"{columns}\t{tree}" if columns else tree
 
 
-def _drawn(parse: "Parse") -> str:
-    return "" if parse.tree is None else f"{draw(parse.tree)}\n"
+def _drawn(parse: "Parse", columns: str) -> str:
+    """Draw a tree, below the columns of an n-best list."""
+    tree = "" if parse.tree is None else f"{draw(parse.tree)}\n"
+    return f"{columns}\n{tree}" if columns else tree
 
 
-def _object(parse: "Parse") -> str:
+def _object(parses: "Sequence[Parse]", nbest: int | None) -> str:
+    more = {"nbest": [_fields(parse) for parse in parses]} if nbest else {}
+    return json.dumps({"words": parses[0].words, **_fields(parses[0]), **more}, ensure_ascii=False)
+
+
+def _fields(parse: "Parse") -> dict[str, object]:
     tree = None if parse.tree is None else str(parse.tree)
-    values = {"words": parse.words, "tree": tree, "log_probability": parse.log_probability, "score": parse.score}
-    return json.dumps(values, ensure_ascii=False)
+    return {"tree": tree, "log_probability": parse.log_probability, "score": parse.score}
