@@ -13,4 +13,8 @@ def seed_for(seed: int, *position: int | str) -> int:
 
 def seed_micro_batch(seed: int, update: int, micro_batch: int) -> None:
     """Seed torch's generators before a micro-batch, so that dropout depends only on its position in the run."""
-    torch.manual_seed(seed_for(seed, "micro-batch", update, micro_batch))
+    number = seed_for(seed, "micro-batch", update, micro_batch)
+    if torch.cuda.is_initialized():
+        torch.manual_seed(number)
+    else:  # torch.manual_seed would note the whole stack of calls for GPUs that nobody uses: up to a millisecond
+        torch.default_generator.manual_seed(number)

@@ -90,10 +90,10 @@ def overlaid(base: Table, new: Table) -> dict[str, Any]:
 
 def with_kinds(values: Table, section: type[Section] = Recipe) -> dict[str, Any]:
     """Write the default kind into every table that leaves it out."""
-    filled = with_tables(values, section)
-    for key, field in section.model_fields.items():
-        members = sections(field.annotation)
-        if not members or not _is_table(filled.get(key)):
+    filled, fields = with_tables(values, section), section.model_fields
+    for key in [key for key in fields if _is_table(filled.get(key))]:
+        members = sections(fields[key].annotation)
+        if not members:
             continue
         kind = default_kind(members)
         mark = mark_of(next(iter(members.values())))
@@ -105,10 +105,9 @@ def with_kinds(values: Table, section: type[Section] = Recipe) -> dict[str, Any]
 
 def with_tables(values: Table, section: type[Section] = Recipe) -> dict[str, Any]:
     """Replace the name of a kind, where a table is expected, by a table of that kind: `optimizer = "adamw"`."""
-    filled = dict(values)
-    for key, field in section.model_fields.items():
-        members = sections(field.annotation)
-        value = filled.get(key)
+    filled, fields = dict(values), section.model_fields
+    for key in [key for key in values if key in fields]:
+        members, value = sections(fields[key].annotation), values[key]
         if isinstance(value, str) and value in members:
             filled[key] = {str(mark_of(members[value])): value}
         elif _is_table(value):

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -60,6 +61,11 @@ def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]
 
 def sections(annotation: Any) -> Sections:
     """Return the tables that a value may be, by the name that chooses among them; none for a plain value."""
+    return _sections(annotation)
+
+
+@cache  # one recipe asks hundreds of times
+def _sections(annotation: Any) -> Sections:
     members = [option for option in _options(annotation) if _is_section(_bare(option))]
     return {_tag(option): _bare(option) for option in members}
 
