@@ -23,6 +23,7 @@ _SHAPE: Final = ("preset", "width", "heads", "layers", "inner")
 _UPDATES: Final = 8  # in an epoch of few pairs, about
 _LEARNED: Final = 5_000_000  # tokens that a translator of few pairs reads, within these epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 100, 250
+_DECAYED: Final = 3000  # pairs: with more, a translator's weights decay less
 _LONGEST_WORDS: Final = 12  # characters per space: with more, texts are single words, or written without spaces
 
 
@@ -171,6 +172,12 @@ def _translator_updates(case: _Case) -> int:
     return min(8000, max(1500, case.updates(epochs)))
 
 
+def _translator_optimizer(case: _Case) -> dict[str, Any]:
+    """Return AdamW with a weight decay that is the stronger the fewer pairs there are."""
+    most = 1.0 if isinstance(case.recipe.model, TransformerModel) else 0.5
+    return {"kind": "adamw", "weight_decay": round(most * min(1.0, _DECAYED / max(1, case.facts.rows)), 2)}
+
+
 def _scores_outputs(case: _Case) -> bool:
     """Whether translations can choose the best model: with few pairs, the loss rises while they still improve."""
     return _little_translator(case) and bool(case.recipe.data.valid)
@@ -269,6 +276,7 @@ RULES: Final[Sequence[Rule]] = (
         lambda case: _little_translator(case) and _length_is_open(case),
         _translator_updates,
     ),
+    Rule("train.optimizer", _little_translator, _translator_optimizer),
     Rule("train.clip_norm", _little_translator, lambda case: 1.0),
     Rule(
         "train.schedule",

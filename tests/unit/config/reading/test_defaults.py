@@ -113,15 +113,17 @@ def test_a_shorter_warm_up_keeps_the_maximum_of_the_learning_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "pieces", "dropout", "batch", "epochs"),
+    ("rows", "pieces", "dropout", "batch", "epochs", "decay"),
     [
-        (300, 1000, 0.4, 512, 250),
-        (2000, 4000, 0.4, 2048, 233),
-        (10_000, 4000, 0.4, 4096, 100),
-        (19_000, 5700, 0.3, 4096, 100),
+        (300, 1000, 0.4, 512, 250, 1.0),
+        (2000, 4000, 0.4, 2048, 233, 1.0),
+        (10_000, 4000, 0.4, 4096, 100, 0.3),
+        (19_000, 5700, 0.3, 4096, 100, 0.16),
     ],
 )
-def test_a_translator_of_few_pairs_is_small(rows: int, pieces: int, dropout: float, batch: int, epochs: int) -> None:
+def test_a_translator_of_few_pairs_is_small_and_its_weights_decay(
+    rows: int, pieces: int, dropout: float, batch: int, epochs: int, decay: float
+) -> None:
     made = followed(recipe(PAIRS), CorpusFacts(rows, rows * 35))
     assert made.tokenizer.size == pieces
     assert isinstance(made.model, TransformerModel)
@@ -129,6 +131,8 @@ def test_a_translator_of_few_pairs_is_small(rows: int, pieces: int, dropout: flo
     assert made.data.batch_tokens == batch
     tokens = rows * (35 / 4 + 2)
     assert made.train.steps == pytest.approx(max(1500, epochs * tokens / batch), rel=0.05)
+    assert made.train.optimizer.kind == "adamw"
+    assert made.train.optimizer.weight_decay == decay
 
 
 def test_translations_choose_the_best_model_of_few_pairs() -> None:
