@@ -61,13 +61,12 @@ def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]
 
 def sections(annotation: Any) -> Sections:
     """Return the tables that a value may be, by the name that chooses among them; none for a plain value."""
-    return _sections(annotation)
+    return _sections(tuple(_options(annotation)))
 
 
-@cache  # one recipe asks hundreds of times
-def _sections(annotation: Any) -> Sections:
-    members = [option for option in _options(annotation) if _is_section(_bare(option))]
-    return {_tag(option): _bare(option) for option in members}
+@cache  # one recipe asks hundreds of times; of a tuple, as unions of the same members in another order are equal
+def _sections(options: tuple[Any, ...]) -> Sections:
+    return {_tag(option): _bare(option) for option in options if _is_section(_bare(option))}
 
 
 def has_plain_form(annotation: Any) -> bool:
