@@ -59,7 +59,7 @@ def command(
     with StopRequest("Stopped: run the same command again to continue."):
         with messages.busy("loading PyTorch"):
             from heedful.lab.study.fitting import cells_at_once
-            from heedful.lab.study.running import PAGE, StudyRun, rewrite_page, run_cells
+            from heedful.lab.study.running import LOG, PAGE, StudyRun, rewrite_page, run_cells
 
         if page:
             rewrite_page(defined, folder)
@@ -73,10 +73,13 @@ def command(
             else:
                 run.write()
             failed = sum(len(by_seed) for by_seed in run.failed.values())
-            if failed:
-                messages.warn(
-                    f"{counted(failed, 'run')} failed: the page shows why, and so does log.txt in its folder."
+            total = len(defined.cells) * len(defined.seeds)
+            if failed == total:
+                raise UserError(
+                    f"All {total:,} runs failed: {folder / PAGE} shows why, and so does {LOG} in the folder of each."
                 )
+            if failed:
+                messages.warn(f"{counted(failed, 'run')} failed: the page shows why, and so does {LOG} in its folder.")
     print(folder / PAGE)
 
 

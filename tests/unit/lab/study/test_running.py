@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -16,12 +16,12 @@ from heedful.cli.main import run as run_command
 from heedful.errors import HeedfulError, UserError
 from heedful.files import write_bytes
 from heedful.lab.study import cell as cells
-from heedful.lab.study import fitting
+from heedful.lab.study import fitting, running
 from heedful.lab.study.definition import Study, StudyCell, read_study
 from heedful.lab.study.figures import curve_charts, length_chart
 from heedful.lab.study.measuring import measure
 from heedful.lab.study.page import study_page
-from heedful.lab.study.running import PAGE, RESULTS, TABLE, Ready, StudyRun, rewrite_page
+from heedful.lab.study.running import PAGE, RESULTS, TABLE, Launch, Ready, StudyRun, rewrite_page
 from heedful.lab.study.side_by_side import Task
 from heedful.lab.study.summary import without_times
 from heedful.runs.callbacks import Callback
@@ -194,6 +194,32 @@ def test_a_cell_that_fails_is_shown_and_stops_no_other(home: Path, tmp_path: Pat
     assert "base, seed 2: failed: exit code 3: the GPU&#x27;s memory is full" in page
     assert "wide, seed 1: not ready yet" in page
     assert "memory is full" in (tmp_path / "out" / TABLE).read_text()
+
+
+def test_a_study_whose_runs_all_fail_ends_with_an_error(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(failing: int) -> Callable[[int], Launch]:
+        def run_all(tasks: Sequence[Task], ready: Ready) -> None:
+            for number, task in enumerate(tasks):
+                ready(task, "exit code 3: the disk is full" if number < failing else None)
+
+        return lambda jobs: run_all
+
+    out = tmp_path / "out"
+    command = ["study", str(home / MINE), "--out", str(out), "--jobs", "1"]
+    monkeypatch.setattr(running, "run_cells", launch(failing=4))
+    assert run_command(command) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    why = f"All 4 runs failed: {out / PAGE} shows why, and so does log.txt in the folder of each."
+    assert shown.err.splitlines()[-1] == f"heedful: error: {why}"
+    assert "failed: exit code 3: the disk is full" in (out / PAGE).read_text()
+    monkeypatch.setattr(running, "run_cells", launch(failing=1))
+    assert run_command(command) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"{out / PAGE}\n"
+    assert "1 run failed: the page shows why, and so does log.txt in its folder." in shown.err
 
 
 def test_the_words_of_a_finished_study_can_be_changed(home: Path, tmp_path: Path) -> None:
