@@ -1,6 +1,6 @@
 """The [model] table of a masked language model."""
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
@@ -19,6 +19,7 @@ BERT_PRESETS: Final[dict[str, dict[str, Any]]] = {
 class BertModel(TransformerStack):
     """BERT (Devlin et al. 2019); defaults are the paper's settings and its base shape."""
 
+    norm_in_head: ClassVar[bool] = True
     family: Literal["bert"]
     preset: Literal["tiny", "mini", "small", "base", "large"] | None = None
     """Defaults of the keys that define the shape: `width`, `heads`, `layers` and `inner`."""

@@ -39,6 +39,7 @@ class TransformerBlocks(Attending):
     """Blocks of self-attention and feed-forward networks."""
 
     translates: ClassVar[bool] = False  # whether it is the table of an encoder and a decoder
+    norm_in_head: ClassVar[bool] = False  # whether what predicts from the states may have a norm of its own
     width: Width = 512
     """Width of embeddings and states."""
     heads: Annotated[int, Field(ge=1, le=10_000)] = 8
@@ -128,12 +129,14 @@ class TransformerBlocks(Attending):
 
     @model_validator(mode="after")
     def _norms_can_be(self) -> Self:
-        of_norms = {
-            "final_norm": self.final_norm,
-            "embedding_norm": getattr(self, "embedding_norm", False),
-            "norm_kind": self._unusual("norm_kind"),
-        }
-        key = next((key for key, asked in of_norms.items() if asked), None)
+        norms = {"final_norm": self.final_norm, "embedding_norm": getattr(self, "embedding_norm", False)}
+        kinds = {key: self._unusual(key) for key in ("norm_kind", "norm_epsilon")}
+        key = next((key for key, asked in (norms | kinds).items() if asked), None)
+        if self.norm == "rezero" and key in kinds and not self.norm_in_head:
+            raise ValueError(
+                f'`norm = "rezero"` has no norms that `{key}` could describe: leave it out, use another `norm`, or set '
+                "`final_norm = true`"
+            )
         if self.norm == "tfixup" and key is not None:
             raise ValueError(f'`norm = "tfixup"` is a start without norms: leave `{key}` out, or use another `norm`')
         if self.norm == "tfixup" and not self.translates:
