@@ -10,9 +10,10 @@ from heedful.config.recipe import Recipe
 from heedful.models.bundle import read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder
 from heedful.runs.progress import recorded_metrics
-from heedful.runs.run import higher_is_better
+from heedful.runs.run import CHECKPOINTS, higher_is_better
 from heedful.tasks.loading import AnyLoadedModel, load
 from heedful.tasks.protocol import Task
+from heedful.training.checkpoints import losses_break_ties
 from heedful.training.trainer import is_better
 
 
@@ -91,8 +92,9 @@ class Run(PathLike[str]):
     @cached_property
     def _best(self) -> tuple[float | None, int | None]:
         best: tuple[float | None, int | None] = None, None
+        by_loss, best_loss = losses_break_ties(self.folder / CHECKPOINTS), None
         for entry in self.validations:
-            score = entry.get(self.metric)
-            if score is not None and is_better(score, best[0], higher_is_better(self.recipe)):
-                best = float(score), int(entry["step"])
+            score, loss = entry.get(self.metric), entry.get("loss") if by_loss else None
+            if score is not None and is_better(score, best[0], higher_is_better(self.recipe), loss, best_loss):
+                best, best_loss = (float(score), int(entry["step"])), loss
         return best

@@ -160,7 +160,9 @@ class RunObserver:
         fewer = f" ({asked} were requested, but there are no more)" if len(parts) < asked else ""
         self.progress.say(f"Averaged: {made}{fewer}")
         score = next(iter(scores.values()), None)
-        if score is None or is_better(score, end.best_score, higher_is_better(recipe)):
+        if score is None or is_better(
+            score, end.best_score, higher_is_better(recipe), scores.get("loss"), end.best_loss
+        ):
             self._put_first(made, scores, end)
         else:
             self._put_next_to_best(made, scores, end)
@@ -176,7 +178,10 @@ class RunObserver:
         self._write_card(self.run, made, scores)
         write_weights(self.run, self.job.model)
         _discard(self.run / MEAN)
-        better = "".join(f"better ({metric} {score:.4g}) and " for metric, score in [*scores.items()][:1])
+        better = "".join(
+            f"better ({metric} {score:.4g}{', with a lower loss' if score == end.best_score else ''}) and "
+            for metric, score in [*scores.items()][:1]
+        )
         before = "" if end.best_score is None else f" ({end.best_score:.4g})"
         self.progress.say(f"It is {better}now the model in {self.run}; the best single one{before} is in {single}")
 

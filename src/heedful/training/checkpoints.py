@@ -45,6 +45,7 @@ _POSITION_KEYS: Final[Mapping[str, str]] = {
     "regular": "regular",
     "seconds": "seconds",
     "facts": "facts",
+    "best_loss": "best_loss",
 }
 _REQUIRED_KEYS: Final = ("step", "epoch", "micro_batch")
 _LARGEST: Final = 2**53  # what a whole number in JSON may be
@@ -78,6 +79,7 @@ _POSITION_VALUES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "regular": ("true or false", lambda value: isinstance(value, bool)),
     "seconds": ("a number from 0", _is_duration),
     "facts": ("an object", lambda value: isinstance(value, dict)),
+    "best_loss": _SCORE,
 }
 
 
@@ -96,6 +98,7 @@ class Position:
     regular: bool = field(default=True, compare=False)  # False if it was saved between two regular steps
     seconds: float = field(default=0.0, compare=False)  # of training, including validation and saving
     facts: dict[str, Any] = field(default_factory=dict)  # what must not change if a resumed run is to be exact
+    best_loss: float | None = None  # validation loss of the best model, which decides between equal scores
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of position.json."""
@@ -211,6 +214,11 @@ def _own_checkpoints(folder: Path) -> list[Path]:
 def _best(checkpoints: Sequence[Path], count: int, higher_is_better: bool) -> list[Path]:
     scored = [(score, path) for path in reversed(checkpoints) if (score := _score(path)) is not None]
     return [path for _, path in sorted(scored, key=lambda entry: entry[0], reverse=higher_is_better)][:count]
+
+
+def losses_break_ties(folder: Path) -> bool:
+    """Whether the loss decides which of equal scores is the best, as it did not in runs of earlier versions."""
+    return all("best_loss" in _recorded(path) for path in last_checkpoints(folder, 1))
 
 
 def seconds_trained(folder: Path) -> float | None:

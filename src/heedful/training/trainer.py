@@ -217,9 +217,11 @@ class Trainer(Generic[BatchType]):
             scores = self.observer.validate()
             self.model.train()
             position.score = score = next(iter(scores.values()), None)
-            best = score is None or is_better(score, position.best_score, self.settings.higher_is_better)
+            loss, higher = scores.get("loss"), self.settings.higher_is_better
+            best = score is None or is_better(score, position.best_score, higher, loss, position.best_loss)
             if best:
                 position.best_score, position.best_step, position.worse_since = score, position.step, 0
+                position.best_loss = loss
             else:
                 position.worse_since += 1
             self.observer.validated(position, scores, best)
@@ -228,10 +230,21 @@ class Trainer(Generic[BatchType]):
         return self.settings.patience is not None and position.worse_since >= self.settings.patience
 
 
-def is_better(score: float, best: float | None, higher_is_better: bool) -> bool:
-    """Return whether a score beats the best so far; NaN never beats another score, and every score beats NaN."""
+def is_better(
+    score: float,
+    best: float | None,
+    higher_is_better: bool,
+    loss: float | None = None,
+    best_loss: float | None = None,
+) -> bool:
+    """Return whether a score beats the best so far; NaN never beats another score, and every score beats NaN.
+
+    Of two equal scores the one with the lower loss is better, if both losses are known.
+    """
     if best is None or math.isnan(best):
         return True
+    if score == best and loss is not None and best_loss is not None:
+        return loss < best_loss
     return score > best if higher_is_better else score < best
 
 

@@ -203,6 +203,7 @@ WRITTEN = {
     "regular": True,
     "seconds": 4.5,
     "facts": {"threads": 2},
+    "best_loss": 1.25,
 }
 DAMAGED = "the checkpoint is damaged, train again into another folder."
 
@@ -216,7 +217,7 @@ def read(tmp_path: Path, content: Any) -> Position:
 
 
 def test_the_keys_of_a_position_never_change(tmp_path: Path) -> None:
-    position = Position(3, 1, 2, 99, 2, 1.5, 1, 2.5, True, 4.5, {"threads": 2})
+    position = Position(3, 1, 2, 99, 2, 1.5, 1, 2.5, True, 4.5, {"threads": 2}, 1.25)
     model = Pair()
     path = save_checkpoint(tmp_path, model, build_optimizer(Adam(), model), position, Retention())
     assert json.loads((path / "position.json").read_text()) == WRITTEN
@@ -224,7 +225,7 @@ def test_the_keys_of_a_position_never_change(tmp_path: Path) -> None:
 
 def test_every_key_of_a_position_is_read(tmp_path: Path) -> None:
     position = read(tmp_path, WRITTEN)
-    assert position == Position(3, 1, 2, 99, 2, 1.5, 1, 2.5, True, 4.5, {"threads": 2})
+    assert position == Position(3, 1, 2, 99, 2, 1.5, 1, 2.5, True, 4.5, {"threads": 2}, 1.25)
     assert (position.regular, position.seconds) == (True, 4.5)  # which `==` does not compare
 
 
@@ -263,6 +264,7 @@ WHOLE = "a whole number from 0"
         ("target_tokens", None, "null", WHOLE),
         ("best_step", [], "[]", f"{WHOLE} or null"),
         ("best_score", "good", '"good"', "a number or null"),
+        ("best_loss", "low", '"low"', "a number or null"),
         ("worse_since", -2, "-2", WHOLE),
         ("score", {}, "{}", "a number or null"),
         ("regular", 1, "1", "true or false"),

@@ -1,10 +1,11 @@
 """The loop: exact under accumulation, safe against what is not finite, equal to the bits after a resume."""
 
 import copy
+import json
 import math
 import random
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ SETTINGS = TrainerSettings(
 class Watcher:
     """Remembers what the loop tells."""
 
-    def __init__(self, folder: Path | None = None, scores: list[float] | None = None) -> None:
+    def __init__(self, folder: Path | None = None, scores: Sequence[float | Mapping[str, float]] | None = None) -> None:
         self.metrics: list[StepMetrics] = []
         self.best_steps: list[int | None] = []
         self.folder, self.scores = folder, list(scores or [])
@@ -56,7 +57,8 @@ class Watcher:
             self.metrics.append(metrics)
 
     def validate(self) -> Mapping[str, float]:
-        return {"loss": self.scores.pop(0)} if self.scores else {}
+        found = self.scores.pop(0) if self.scores else {}
+        return found if isinstance(found, Mapping) else {"loss": found}
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
         if best:
@@ -242,6 +244,30 @@ def test_higher_is_better_for_bleu() -> None:
     watcher = Watcher(scores=[10.0, 30.0, 20.0])
     settings = replace(SETTINGS, steps=6, validate_every=2, higher_is_better=True)
     assert trainer(watcher, settings).run(Position(), StopRequest()).best_step == 4
+
+
+def test_of_equal_scores_the_one_with_the_lower_loss_is_best(tmp_path: Path) -> None:
+    scores = [{"accuracy": accuracy, "loss": loss} for accuracy, loss in [(0.5, 2), (0.9, 1), (0.9, 0.8), (0.9, 0.9)]]
+    settings = replace(SETTINGS, steps=8, validate_every=2, higher_is_better=True)
+    watcher = Watcher(scores=scores)
+    whole = trainer(watcher, settings).run(Position(), StopRequest())
+    assert watcher.best_steps == [2, 4, 6]
+    assert (whole.best_step, whole.best_score, whole.best_loss, whole.worse_since) == (6, 0.9, 0.8, 1)
+    for stopped in (4, 6):  # what is the best is part of a checkpoint
+        first = trainer(Watcher(scores=scores), replace(settings, steps=stopped)).run(Position(), StopRequest())
+        read = Position.from_json(json.loads(json.dumps(first.to_json())), tmp_path / "position.json")
+        watcher = Watcher(scores=scores[stopped // 2 :])
+        end = trainer(watcher, settings).run(read, StopRequest())
+        assert (end.best_step, end.best_loss, end.worse_since) == (6, 0.8, 1)
+
+
+def test_equal_scores_keep_the_first_model_where_a_loss_is_not_known() -> None:
+    settings = replace(SETTINGS, steps=4, validate_every=2, higher_is_better=True)
+    for scores in ([{"bleu": 9.0}, {"bleu": 9.0, "loss": 1.0}], [{"bleu": 9.0, "loss": 1.0}, {"bleu": 9.0}]):
+        assert trainer(Watcher(scores=scores), settings).run(Position(), StopRequest()).best_step == 2
+    watcher = Watcher(scores=[{"bleu": 9.0, "loss": 1.0}])  # resumed from a checkpoint of an earlier version
+    begun = Position(step=2, best_step=2, best_score=9.0)
+    assert trainer(watcher, settings).run(begun, StopRequest()).best_step == 2
 
 
 def test_a_gpu_waits_for_data_only_while_it_has_nothing_else_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ class Validation(Section):
     every: PositiveInt = 1000
     """Number of updates between validations."""
     metric: str = "loss"
-    """Metric that decides which model is the best; each task has its own metrics."""
+    """Metric that decides which model is the best, of equal ones the loss; each task has its own metrics."""
     patience: PositiveInt | None = None
     """Early stopping: the number of validations in a row without a better model after which training stops."""
     translate: bool = False

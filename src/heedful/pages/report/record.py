@@ -112,8 +112,14 @@ class RunRecord:
         scored = [entry for entry in self.valid if value_of(entry, self.metric) is not None]
         if not scored or self.higher_is_better is None:
             return None
-        choose = max if self.higher_is_better else min
-        return choose(scored, key=lambda entry: entry[self.metric])  # the first of equal ones, as in training
+        sign = -1 if self.higher_is_better else 1
+        by_loss = not self.position or "best_loss" in self.position  # runs of earlier versions kept the first of equal
+
+        def rank(entry: Entry) -> tuple[float, float]:
+            loss = value_of(entry, "loss") if by_loss else None
+            return sign * entry[self.metric], 0.0 if loss is None else loss
+
+        return min(scored, key=rank)  # the first of equal ones, as in training
 
     @property
     def seconds(self) -> float | None:

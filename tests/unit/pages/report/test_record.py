@@ -31,6 +31,19 @@ def test_runs_of_every_task_have_a_report(write_run: WriteRun, task: str) -> Non
     assert f"{rules.tokens} per second" in report_page([record])
 
 
+@pytest.mark.parametrize(("position", "best"), [({}, 20), ({"best_loss": 1.0}, 20), ({"step": 30}, 10)])
+def test_the_loss_decides_between_equal_scores_as_in_training(
+    write_run: WriteRun, position: dict[str, float], best: int
+) -> None:
+    """Runs of earlier versions, whose checkpoints have no loss of the best model, kept the first one."""
+    lines = [validated(step, accuracy=0.5, loss=loss) for step, loss in [(10, 2.0), (20, 1.0), (30, 1.0)]]
+    family = {"family": "classifier"}
+    run = write_run(model=family, train={"validation": {"metric": "accuracy"}}, lines=lines, position=position)
+    record = read_run(run)
+    assert record.best is not None
+    assert record.best["step"] == best
+
+
 def test_a_run_of_a_task_that_is_not_ours_has_a_report(write_run: WriteRun) -> None:
     record = read_run(write_run(task="reverse", lines=[logged(10), validated(10, loss=1.0)]))
     assert (record.task, record.best) == ("reverse", None)

@@ -158,6 +158,21 @@ def test_a_run_has_its_history_its_best_score_and_its_model(make: Make) -> None:
     assert repr(run) == f"<Run run: 12 of 12 steps, best loss {run.best_score:.4g} at step {run.best_step}>"
 
 
+def test_of_equal_scores_the_run_keeps_the_model_with_the_lower_loss(make: Make) -> None:
+    run = heedful.train(make(validation={"every": 6, "metric": "bleu"}), "run", quiet=True)
+    assert [entry["bleu"] for entry in run.validations] == [0.0, 0.0]
+    first, second = (entry["loss"] for entry in run.validations)
+    assert first > second
+    assert run.best_step == 12
+    assert "12 updates" in (run / "README.md").read_text()
+    position = run / "checkpoints/step-00000012/position.json"
+    written = json.loads(position.read_text())
+    assert written["best_loss"] == second
+    del written["best_loss"]  # as in a run of an earlier version, which kept the first
+    position.write_text(json.dumps(written))
+    assert heedful.Run("run").best_step == 6
+
+
 def test_a_run_is_a_path(make: Make) -> None:
     run = heedful.train(make(steps=2, validation={"every": 2}), "run", quiet=True)
     assert os.fspath(run) == str(run) == "run"
