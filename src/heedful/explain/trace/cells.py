@@ -1,7 +1,6 @@
 """One recurrent cell, gate by gate and word by word, with the numbers of the model."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import UserError, counted
-from heedful.nn.recurrent.cells import Cell, CellState, StackedCells
+from heedful.nn.recurrent.cells import Cell, CellState
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.tasks.shared.explaining.explanation import Array, Explanation
-from heedful.tasks.shared.explaining.gates import gates_of, text_stacks
+from heedful.tasks.shared.explaining.gates import CellStep, record_steps, text_stacks
 
 Gates = dict[str, Tensor]
 _SYMBOLS: Final = {
@@ -59,8 +58,14 @@ def trace_cell(
         raise UserError("This model has no recurrent cell: trace one of its heads instead, such as --kind encoder.")
     calls: list[tuple[RecurrentStack, Any]] = []
     hooks = [one.register_forward_hook(lambda module, inputs, output: calls.append((module, inputs))) for one in stacks]
+    recorded: list[Gates] = []  # what a decoder's cell, whose steps are taken one by one, did last
+
+    def keep(number: int, backward: int, step: CellStep) -> None:
+        if number == layer and not backward:
+            recorded.append({name: value.detach().float().cpu() for name, value in _parts(step).items()})
+
     try:
-        with _record_steps(stacks[0], layer) as recorded:
+        with record_steps(stacks[0], keep, begin=recorded.clear):
             found = explain()
     finally:
         for hook in hooks:
@@ -82,39 +87,6 @@ def trace_cell(
     pieces = found.sequences["source" if "source" in found.sequences else "text"].pieces[:length]
     order = pieces[::-1] if turned != (direction == "backward") else pieces
     return CellTrace(name, layer, direction, tuple(order), _joined(steps))
-
-
-@contextmanager
-def _record_steps(stack: RecurrentStack, layer: int) -> Iterator[list[Gates]]:
-    """Record the steps of a layer that are taken one by one inside the block; a new sequence starts the list anew."""
-    steps: list[Gates] = []
-    make = stack.cells
-
-    def cells(rows: int, like: Tensor) -> StackedCells:
-        made = make(rows, like)
-        steps.clear()
-        for cell in (cells[0] for cells in made.layers[layer : layer + 1]):
-            object.__setattr__(cell, "advance", _recorded(cell, steps))
-        return made
-
-    stack.cells = cells  # type: ignore[method-assign]
-    try:
-        yield steps
-    finally:
-        del stack.cells
-
-
-def _recorded(cell: Cell, steps: list[Gates]) -> Callable[[Tensor, Tensor, CellState, Tensor], CellState]:
-    """Return the step of a cell, which also leaves its gates and its states."""
-    advance = cell.advance
-
-    def step(x_RG: Tensor, sum_RG: Tensor, state: CellState, fed_back_RE: Tensor) -> CellState:
-        new = advance(x_RG, sum_RG, state, fed_back_RE)
-        gates = _gates(cell, x_RG, sum_RG, fed_back_RE) | _states(state, new)
-        steps.append({name: value.detach().float().cpu() for name, value in gates.items()})
-        return new
-
-    return step
 
 
 def _joined(steps: Sequence[Gates]) -> dict[str, Array]:
@@ -151,17 +123,14 @@ def _steps(cell: Cell, x_TI: Tensor, state: CellState) -> Iterator[tuple[Gates, 
         x_1G, fed_back = cell.project(x_1I), cell.recurrent_input(state, None)
         sum_1G = torch.addmm(cell.addend(x_1G), fed_back, cell.weight_h.t())
         after = cell.advance(x_1G, sum_1G, state, fed_back)
-        yield _gates(cell, x_1G, sum_1G, fed_back) | _states(state, after), after[0]
+        yield _parts(CellStep(cell, x_1G, sum_1G, fed_back, state, after)), after[0]
         state = after
 
 
-def _states(before: CellState, after: CellState) -> Gates:
-    names = ("h", "c")[: len(before)]
-    old = {f"{name}(t-1)": part for name, part in zip(names, before, strict=True)}
-    return old | {f"{name}(t)": part for name, part in reversed(list(zip(names, after, strict=True)))}
-
-
-def _gates(cell: Cell, x_1G: Tensor, sum_1G: Tensor, fed_back_1E: Tensor) -> Gates:
-    """Return the gates and the candidate of a step, by the names that the equations of the cell's class give them."""
-    found = gates_of(cell, x_1G, sum_1G, fed_back_1E)
-    return {_SYMBOLS[name]: value for name, value in found.items()} or {"W x + U h + b": sum_1G}
+def _parts(step: CellStep) -> Gates:
+    """Return the gates, the candidate and the states of a step, by the names of the equations of the cell's class."""
+    gates = {_SYMBOLS[name]: value for name, value in step.gates().items()} or {"W x + U h + b": step.sum_RG}
+    names = ("h", "c")[: len(step.before)]
+    old = {f"{name}(t-1)": part for name, part in zip(names, step.before, strict=True)}
+    new = {f"{name}(t)": part for name, part in reversed(list(zip(names, step.after, strict=True)))}
+    return gates | old | new

@@ -6,9 +6,10 @@ leaves its gates. Without a recording, nothing is different.
 Shape letters of this file: T  steps    G  width of all gates
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,62 @@ from heedful.nn.recurrent.paper_gru import PaperGRUCell
 from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
 
 _DIRECTIONS: Final = ("forward", "backward")
+
+
+@dataclass(frozen=True, eq=False)
+class CellStep:
+    """One step of a cell: what it adds up, and its state before and after."""
+
+    cell: Cell
+    x_RG: Tensor
+    sum_RG: Tensor
+    fed_back_RE: Tensor
+    before: CellState
+    after: CellState
+
+    def gates(self) -> dict[str, Tensor]:
+        """Return the gates by name; cells without gates have none."""
+        return gates_of(self.cell, self.x_RG, self.sum_RG, self.fed_back_RE)
+
+
+@contextmanager
+def record_steps(
+    stack: RecurrentStack, keep: Callable[[int, int, CellStep], None], begin: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Let a stack tell its steps inside the block.
+
+    `keep` is called after each step that a cell takes, with its layer and direction, and `begin` before the first step
+    of a sequence. Recordings may be nested.
+    """
+    make, own = stack.cells, vars(stack).get("cells")
+
+    def cells(rows: int, like: Tensor) -> StackedCells:
+        made = make(rows, like)
+        begin()
+        for layer, directions in enumerate(made.layers):
+            for direction, cell in enumerate(directions):
+                object.__setattr__(cell, "advance", _telling(cell, partial(keep, layer, direction)))
+        return made
+
+    stack.cells = cells  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del stack.cells
+        if own is not None:  # someone else records the steps too
+            stack.cells = own  # type: ignore[method-assign]
+
+
+def _telling(cell: Cell, keep: Callable[[CellStep], None]) -> Callable[[Tensor, Tensor, CellState, Tensor], CellState]:
+    """Return the step of a cell, which also tells what it does."""
+    advance = cell.advance
+
+    def step(x_RG: Tensor, sum_RG: Tensor, state: CellState, fed_back_RE: Tensor) -> CellState:
+        new = advance(x_RG, sum_RG, state, fed_back_RE)
+        keep(CellStep(cell, x_RG, sum_RG, fed_back_RE, state, new))
+        return new
+
+    return step
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +121,12 @@ class GateRecord:
     def recording(self, name: str, stack: RecurrentStack, turned: bool) -> Iterator[None]:
         """Let a stack record inside the block; `turned` if it reads texts from their ends."""
         self._stacks[name] = (stack, turned)
-        make, watch, own = stack.cells, stack.watch, vars(stack).get("cells")
+        watch = stack.watch
 
-        def cells(rows: int, like: Tensor) -> StackedCells:
-            made = make(rows, like)
-            for layer, directions in enumerate(made.layers):
-                for direction, cell in enumerate(directions):
-                    steps = self._steps.setdefault((name, layer, direction), [])
-                    object.__setattr__(cell, "advance", _recorded(cell, steps))
-            return made
+        def keep(layer: int, direction: int, step: CellStep) -> None:
+            states = zip(("hidden", "cell"), step.after, strict=False)  # only an LSTM has both
+            values = {part: value.detach().float() for part, value in (*step.gates().items(), *states)}
+            self._steps.setdefault((name, layer, direction), []).append(values)
 
         def gather(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
             time = TimeMajor.of(inputs[1])
@@ -82,15 +136,12 @@ class GateRecord:
                 self._whole[key] = {gate: value[time.places] for gate, value in in_time.items()}
 
         hook = stack.register_forward_hook(gather)
-        stack.cells = cells  # type: ignore[method-assign]
         stack.watch = lambda layer, direction: None  # so that steps are taken one by one
         try:
-            yield
+            with record_steps(stack, keep):
+                yield
         finally:
             hook.remove()
-            del stack.cells
-            if own is not None:  # someone else watches the cells too
-                stack.cells = own  # type: ignore[method-assign]
             stack.watch = watch
 
 
@@ -112,20 +163,6 @@ def record_gates(network: nn.Module) -> Iterator[GateRecord]:
         yield record
 
 
-def _recorded(cell: Cell, steps: list[dict[str, Tensor]]) -> Any:
-    """Return the step of a cell, which also leaves its gates and its new state."""
-    advance = cell.advance
-
-    def step(x_RG: Tensor, sum_RG: Tensor, state: CellState, fed_back_RE: Tensor) -> CellState:
-        new = advance(x_RG, sum_RG, state, fed_back_RE)
-        names = ("hidden", "cell")[: len(new)]
-        gates = gates_of(cell, x_RG, sum_RG, fed_back_RE)
-        steps.append({name: one.detach().float() for name, one in (*gates.items(), *zip(names, new, strict=True))})
-        return new
-
-    return step
-
-
 def gates_of(cell: Cell, x_RG: Tensor, sum_RG: Tensor, fed_back_RE: Tensor) -> dict[str, Tensor]:
     """Return the gates of a step by the equations of its cell; those without gates have none."""
     match cell:
@@ -145,11 +182,7 @@ def gates_of(cell: Cell, x_RG: Tensor, sum_RG: Tensor, fed_back_RE: Tensor) -> d
 
 
 def _join(steps: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    return (
-        {gate: torch.cat([step[gate] for step in steps]) for gate in steps[0]}
-        if steps
-        else {"hidden": torch.empty(0, 0)}
-    )
+    return {gate: torch.cat([step[gate] for step in steps]) for gate in steps[0]}
 
 
 def _order(name: str, lengths: Mapping[str, int]) -> list[str]:

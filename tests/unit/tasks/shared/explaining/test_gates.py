@@ -21,7 +21,7 @@ from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Layout
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.pictures.answer.model import PictureAnswerer
-from heedful.tasks.shared.explaining.gates import record_gates
+from heedful.tasks.shared.explaining.gates import CellStep, record_gates, record_steps
 from heedful.tasks.tag.model import Tagger
 
 BUNDLES = Path(__file__).parents[4] / "golden/bundles"
@@ -144,3 +144,29 @@ def test_states_of_recurrent_encoders_are_what_they_return(make: Any, asked: tup
     trace = trace_cell(model.network, lambda: model.explain(*asked), 0)
     assert trace.words == found.sequences["text"].pieces
     np.testing.assert_allclose(trace.parts["h(t)"], forward.values["hidden"], atol=1e-5)
+
+
+def test_recordings_of_one_stack_can_be_nested_and_leave_nothing_behind() -> None:
+    stack = RecurrentStack("gru", 3, 4, layers=2)
+    outer: list[tuple[int, int]] = []
+    inner: list[CellStep] = []
+    begun: list[None] = []
+
+    def run(steps: int) -> None:
+        state, cells = stack.start(1, torch.zeros(1, 3)), stack.cells(1, torch.zeros(1, 3))
+        for _ in range(steps):
+            _, state = cells.step(torch.ones(1, 3), state)
+
+    def keep(layer: int, direction: int, step: CellStep) -> None:
+        outer.append((layer, direction))
+
+    with record_steps(stack, keep, begin=lambda: begun.append(None)):
+        with record_steps(stack, lambda layer, direction, step: inner.append(step)):
+            run(2)
+        run(1)
+    run(1)
+    assert outer == [(0, 0), (1, 0)] * 3
+    assert len(begun) == 2
+    assert [set(step.gates()) for step in inner] == [{"reset", "update", "candidate"}] * 4
+    assert torch.equal(inner[0].after[0], inner[2].before[0])
+    assert "cells" not in vars(stack)
