@@ -8,8 +8,7 @@ from heedful.config.corpora.trees import Leaves, TreeCorpus
 from heedful.config.rules.translate import TRANSLATE
 from heedful.config.tables import Tables
 from heedful.config.tokenizer import side_of
-
-_LEAST_EXTRA: Final = 3  # tokens of the smallest tree besides its words
+from heedful.trees import LEAST_EXTRA
 
 
 def _check(recipe: Tables) -> None:
@@ -34,9 +33,9 @@ def _check(recipe: Tables) -> None:
             raise ValueError(f"`decode.{key}` would forbid trees: leave it out")
     if decode.mbr:
         raise ValueError("`decode.mbr` compares texts, and a parser writes trees: leave it out")
-    if decode.max_extra < _LEAST_EXTRA:
+    if decode.max_extra < LEAST_EXTRA:
         raise ValueError(
-            f"`decode.max_extra` is {decode.max_extra}, but must be at least {_LEAST_EXTRA}: a tree has two brackets "
+            f"`decode.max_extra` is {decode.max_extra}, but must be at least {LEAST_EXTRA}: a tree has two brackets "
             "and `</s>` besides its words"
         )
     TRANSLATE.check(recipe)

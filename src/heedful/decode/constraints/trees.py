@@ -17,7 +17,6 @@ How a row changes from step to step is in `nn.decoding.tree_step`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import torch
 from jaxtyping import Float, Int
@@ -28,8 +27,7 @@ from heedful.decode.constraints.protocol import SlotRows
 from heedful.decode.query import Query
 from heedful.errors import UserError, option
 from heedful.nn.decoding.tree_step import TreeRows, TreeTables, follow_trees, start_trees, tree_step
-
-_NEEDED: Final = 3  # tokens of a target besides those of the words: an opening bracket, a closing one and `</s>`
+from heedful.trees import LEAST_EXTRA
 
 
 @dataclass(frozen=True)
@@ -99,10 +97,10 @@ class Brackets:
 def _count_brackets(words: Sequence[int], limits: Sequence[int], numbers: Sequence[int]) -> list[int]:
     """Return how many brackets each target has room for, besides its words; refuse a target without room for one."""
     for number, count, limit in zip(numbers, words, limits, strict=True):
-        if count and limit < count + _NEEDED:
+        if count and limit < count + LEAST_EXTRA:
             raise UserError(
                 f"Sentence {number + 1:,} has {count:,} words, but its tree may have {limit:,} tokens only, and "
-                f"needs at least {count + _NEEDED:,}: raise {option('max_extra')}."
+                f"needs at least {count + LEAST_EXTRA:,}: raise {option('max_extra')}."
             )
     return [(limit - count - 1) // 2 for limit, count in zip(limits, words, strict=True)]
 
