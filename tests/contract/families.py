@@ -199,7 +199,9 @@ CLASSIFIERS: dict[str, Options] = {
         "pool": "max",
     },
     "bag": {"encoder": {"family": "bag", "width": 8, "buckets": 50}},
-    "bag-rarity": {"encoder": {"family": "bag", "width": 8, "buckets": 50, "weighting": "rarity"}},
+    "bag-rarity": {
+        "encoder": {"family": "bag", "width": 8, "buckets": 50, "weighting": "rarity", "weights_per_bucket": 4}
+    },
     "bag-trigrams-attention": {
         "encoder": {"family": "bag", "width": 8, "ngrams": 3, "buckets": 50},
         "pool": "attention",

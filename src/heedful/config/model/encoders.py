@@ -144,6 +144,11 @@ class BagEncoderTable(Section):
     With "rarity" the vectors, too, begin with what the training texts say: the solution of logistic regression. This
     needs a `width` of at least the number of classes, and the pool "mean".
     """
+    weights_per_bucket: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """Number of weights for each of the `buckets`, with `weighting = "rarity"`.
+
+    With more, fewer n-grams that no training text has are taken for one that shares their bucket.
+    """
     dropout: Share = 0.0
     """Dropout of the values of vectors."""
     dropout_words: Share = 0.0

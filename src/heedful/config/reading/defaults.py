@@ -94,7 +94,7 @@ class _Case:
     @property
     def tokens(self) -> int:
         """Tokens of an epoch, about: texts are cut, and have markers."""
-        mean = self.facts.characters / max(1, self.facts.rows) / _LETTERS + 2
+        mean = self.facts.characters / max(1, self.facts.rows) / (1 if _reads_letters(self) else _LETTERS) + 2
         return int(self.facts.rows * min(mean, self.value("data.max_length")))
 
     def updates(self, epochs: float) -> int:
@@ -129,6 +129,11 @@ def _bag(case: _Case) -> bool:
 def _spaced(case: _Case) -> bool:
     """Whether texts have spaces between words, so that a word is the same piece wherever it stands."""
     return case.facts.spaces * _LONGEST_WORDS >= case.facts.characters
+
+
+def _reads_letters(case: _Case) -> bool:
+    """Whether the tokens of a bag are single characters: those of texts without spaces between words."""
+    return _bag(case) and not _spaced(case) and not case.recipe.train.bpe_dropout and not case.sets("tokenizer")
 
 
 def _whole_words(case: _Case) -> bool:
@@ -202,9 +207,10 @@ RULES: Final[Sequence[Rule]] = (
         lambda case: {
             "family": "bag",
             "width": max(8, case.facts.classes),
-            "ngrams": 2,
+            "ngrams": 3 if _reads_letters(case) else 2,
             "buckets": 4 * _power_of_two(case.tokens, 1024, 2**17),
             "weighting": "rarity",
+            "weights_per_bucket": 8,
             "dropout_words": 0.2,
         },
     ),
@@ -214,6 +220,7 @@ RULES: Final[Sequence[Rule]] = (
         _whole_words,
         lambda case: {"kind": "wordpiece", "size": 30000},
     ),
+    Rule("tokenizer", _reads_letters, lambda case: {"kind": "char"}),
     Rule(
         "tokenizer.size",
         lambda case: case.bag and not _whole_words(case) and case.recipe.tokenizer.kind == "byte_bpe",

@@ -144,7 +144,8 @@ def _bag(config: BagEncoderTable, weight: nn.Parameter) -> NgramBag:
     hashed = None
     if config.ngrams > 1:
         hashed = Embedding(nn.Parameter(torch.zeros(config.buckets, config.width)), None, **dropouts)
-    bag = NgramBag(Embedding(weight, None, **dropouts), hashed, config.ngrams, config.weighting == "rarity")
+    tokens, weighted = Embedding(weight, None, **dropouts), config.weighting == "rarity"
+    bag = NgramBag(tokens, hashed, config.ngrams, weighted, config.weights_per_bucket)
     if bag.weights is not None:
         weight.data.mul_(_SMALL)  # values besides those of a regression
     return bag

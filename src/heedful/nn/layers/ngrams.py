@@ -26,14 +26,20 @@ class NgramBag(nn.Module):
 
     With weights a of n-grams, the mean over a text is sum_j b_j W_j / |b|, b_j = (1 + log c_j) a_j, where c_j is how
     often the n-gram j occurs in it: tf-idf, if a is the logarithm of an n-gram's rarity (Salton and Buckley 1988).
+    There are `weights_per_bucket` weights for each row of H, by the same hash: an n-gram that is new shares a row of H
+    with a known one more often than a weight, and weighs nothing if the weights of new ones are zero.
     """
 
-    def __init__(self, embedding: Embedding, hashed: Embedding | None, longest: int, weighted: bool = False) -> None:
+    def __init__(
+        self, embedding: Embedding, hashed: Embedding | None, longest: int, weighted: bool = False,
+        weights_per_bucket: int = 1,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.embedding, self.hashed, self.longest = embedding, hashed, longest
         if hashed is not None:
             nn.init.zeros_(hashed.weight)
-        rows = len(embedding.weight) + (0 if hashed is None else len(hashed.weight))
+        self._hashed_weights = 0 if hashed is None else len(hashed.weight) * weights_per_bucket
+        rows = len(embedding.weight) + self._hashed_weights
         self.weights = nn.Parameter(torch.ones(rows)) if weighted else None
 
     def forward(self, text: Packed) -> Packed:
@@ -56,44 +62,55 @@ class NgramBag(nn.Module):
         x_NE: Tensor | float = 0.0
         squares_N1: Tensor | float = 0.0
         for length, (rows_N, count_N) in enumerate(zip(rows, often, strict=True), start=1):
-            table = self.embedding if length == 1 or self.hashed is None else self.hashed
-            first = 0 if length == 1 else len(self.embedding.weight)
+            table, first = (self.embedding, 0) if length == 1 or self.hashed is None else (self.hashed, self.tokens)
             damped_N1 = ((1 + count_N.log()) * F.embedding(rows_N, weights.unsqueeze(1)).squeeze(1)).unsqueeze(1)
             damped_N1 = _whole(damped_N1, layout, length)
-            x_NE = x_NE + table(rows_N - first, layout) * (damped_N1 / count_N.unsqueeze(1)).to(table.precision)
+            vectors_NE = table(self.vector_rows(rows_N) - first, layout)
+            x_NE = x_NE + vectors_NE * (damped_N1 / count_N.unsqueeze(1)).to(table.precision)
             squares_N1 = squares_N1 + damped_N1.square() / count_N.unsqueeze(1)
         assert isinstance(x_NE, Tensor)
         assert isinstance(squares_N1, Tensor)
         size_B1 = sum_per_sentence(squares_N1, layout).clamp(min=1e-12).sqrt()
         return x_NE * copy_to_tokens(layout.lengths.unsqueeze(1) / size_B1, layout).to(x_NE.dtype)
 
+    @property
+    def tokens(self) -> int:
+        """Number of tokens, whose rows and weights come before those of hashed n-grams."""
+        return len(self.embedding.weight)
+
     def rows(self, text: Packed) -> list[Int[Tensor, "N"]]:
-        """Return for each length the rows of the n-grams that end at each token, those of hashed ones after tokens'."""
-        tokens, hashed = len(self.embedding.weight), self.hashed
-        ngrams = [] if hashed is None else hash_ngrams(text.values, self.longest, len(hashed.weight))
-        return [text.values, *(rows_N + tokens for rows_N in ngrams)]
+        """Return for each length the weights of the n-grams that end at each token: their numbers."""
+        ngrams = [] if self.hashed is None else hash_ngrams(text.values, self.longest, self._hashed_weights)
+        return [text.values, *(rows_N + self.tokens for rows_N in ngrams)]
+
+    def vector_rows(self, rows_N: Int[Tensor, "N"]) -> Int[Tensor, "N"]:
+        """Return the rows of the vectors of n-grams, those of hashed ones after those of tokens."""
+        if self.hashed is None:
+            return rows_N
+        hashed_N = (rows_N - self.tokens) % len(self.hashed.weight) + self.tokens
+        return torch.where(rows_N < self.tokens, rows_N, hashed_N)
 
     @torch.no_grad()
     def count_texts(self, text: Packed) -> Int[Tensor, "J"]:
-        """Return in how many texts each row occurs."""
+        """Return in how many texts the n-grams of each weight occur."""
         assert self.weights is not None, "n-grams without weights"
         size, places = len(self.weights), torch.cat(self._places(text, self.rows(text))).unique()
         return torch.bincount(places[places >= 0] % size, minlength=size)
 
     @torch.no_grad()
     def features(self, text: Packed) -> tuple[Int[Tensor, "V"], Int[Tensor, "V"], Float[Tensor, "V"]]:
-        """Return the texts, rows and weights of all n-grams of texts, in the order of texts: b_j / |b|."""
+        """Return the texts, rows of vectors and weights of n-grams, in the order of texts: b_j / |b|."""
         assert self.weights is not None, "n-grams without weights"
         places, counts = torch.cat(self._places(text, self.rows(text))).unique(return_counts=True)
         counts, places = counts[places >= 0], places[places >= 0]
         sentences, rows = places // len(self.weights), places % len(self.weights)
         values = (1 + counts.to(self.weights.dtype).log()) * self.weights[rows]
         squares_B = values.new_zeros(text.layout.sentences).index_add(0, sentences, values.square())
-        return sentences, rows, values / squares_B.clamp(min=1e-12).sqrt()[sentences]
+        return sentences, self.vector_rows(rows), values / squares_B.clamp(min=1e-12).sqrt()[sentences]
 
     def _places(self, text: Packed, rows: Sequence[Int[Tensor, "N"]]) -> list[Int[Tensor, "N"]]:
-        """Return a number for each row of each text; -1 where an n-gram would begin before its text."""
-        layout, size = text.layout, len(self.embedding.weight) + (0 if self.hashed is None else len(self.hashed.weight))
+        """Return a number for each weight of each text; -1 where an n-gram would begin before its text."""
+        layout, size = text.layout, self.tokens + self._hashed_weights
         first_N = layout.scatter // max(layout.bound, 1) * size
         return [
             (first_N + rows_N).masked_fill(layout.positions < length - 1, -1)

@@ -8,7 +8,7 @@ Shape letter of this file: J  features: n-grams that occur in the training texts
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -27,15 +27,16 @@ from heedful.tasks.classify.regression import Features, minimise
 
 MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances
 _MOST_TOKENS: Final = 1_000  # of a text
-_BUCKETS: Final = 2**18
+_HASHES: Final = 2**31 - 1  # of pairs of tokens
+_KIND: Final = 2**32  # from the keys of a kind of features to those of the next one: single tokens, pairs of tokens
 
 
 @dataclass(frozen=True, eq=False)
 class NgramRegression:
     """Logistic regression with an L2 penalty: of the classes of a text, or of each of several by itself."""
 
-    known: NDArray[np.int64]  # buckets of the features, sorted
-    rarity: NDArray[np.float32]  # log((1 + n) / (1 + texts with the feature)) + 1
+    known: NDArray[np.int64]  # keys of the features, sorted
+    rarity: NDArray[np.float32]  # log((1 + n) / (1 + texts with the feature)) + 1; of pairs of tokens, a share of it
     weights_JC: Float[Tensor, "J C"]
     bias_C: Float[Tensor, "C"]
 
@@ -45,13 +46,13 @@ class NgramRegression:
         cls, texts: Sequence[NDArray[np.int64]], labels: Sequence[Sequence[int]], classes: int, several: bool
     ) -> "NgramRegression":
         """Minimise the loss by L-BFGS, from zero."""
-        buckets = [np.unique(text) for text in texts]
-        known, counts = np.unique(np.concatenate(buckets), return_counts=True)
+        known, counts = np.unique(np.concatenate([np.unique(text) for text in texts]), return_counts=True)
         rarity = (np.log((1 + len(texts)) / (1 + counts)) + 1).astype(np.float32)
         start = cls(known, rarity, torch.zeros(len(known), classes), torch.zeros(classes))
         x, true_BC = start.features(texts), torch.from_numpy(mark_classes(labels, classes)).float()
-        minimise(x, true_BC, start.weights_JC, start.bias_C, several)
-        return start
+        pairs = known // _KIND % 2 == 1
+        share = minimise(x, torch.from_numpy(pairs), true_BC, start.weights_JC, start.bias_C, several)
+        return replace(start, rarity=np.where(pairs, np.float32(share), np.float32(1)) * rarity)
 
     def features(self, texts: Sequence[NDArray[np.int64]]) -> Features:
         """Return (1 + log count) * rarity of the known features of texts, each text of length 1."""
@@ -112,23 +113,22 @@ class Baseline:
 
 
 def _read(stores: Sequence[TokenStore], most: int) -> tuple[list[NDArray[np.int64]], list[list[int]]]:
-    """Return the buckets of all n-grams of `most` texts at equal distances, and the classes of these texts."""
+    """Return the keys of all n-grams of `most` texts at equal distances, and the classes of these texts."""
     ends = np.cumsum([len(store) for store in stores])
     texts, labels = [], []
     for row in spread(most, int(ends[-1])).tolist():
         number = int(np.searchsorted(ends, row, side="right"))
         store, inside = stores[number], row - (int(ends[number - 1]) if number else 0)
         parts = [name for name in ("text", "second") if name in store.streams]
-        buckets = [_ngrams(store.sentence(name, inside)[:_MOST_TOKENS], which) for which, name in enumerate(parts)]
-        texts.append(np.concatenate(buckets))
+        keys = [_ngrams(store.sentence(name, inside)[:_MOST_TOKENS], which) for which, name in enumerate(parts)]
+        texts.append(np.concatenate(keys))
         labels.append([int(label) for label in store.sentence("label", inside)])
     return texts, labels
 
 
 def _ngrams(tokens: NDArray[np.unsignedinteger], part: int) -> NDArray[np.int64]:
-    """Return the buckets of single tokens and pairs of tokens, markers included; those of second texts are others."""
+    """Return the keys of single tokens and pairs of tokens, markers included; those of second texts are others."""
     marked = torch.from_numpy(np.concatenate(([BEGIN], tokens.astype(np.int64), [END])))
-    (pairs,) = hash_ngrams(marked, 2, _BUCKETS)
-    single = (marked * 2_654_435_761) % (2**31 - 1) % _BUCKETS
-    both = torch.cat((single, pairs[Layout.of([len(marked)]).positions > 0]))
-    return ((both + part * 7_919_333) % _BUCKETS).numpy()
+    (pairs,) = hash_ngrams(marked, 2, _HASHES)
+    both = torch.cat((marked, pairs[Layout.of([len(marked)]).positions > 0] + _KIND))
+    return (both + 2 * part * _KIND).numpy()

@@ -63,21 +63,24 @@ def _set_solution(network: Classifier, bag: NgramBag, batches: Sequence[TextBatc
     parts = [[part.cpu() for part in bag.features(_packed(batch).to(device))] for batch in batches]
     starts = np.cumsum([0, *(batch.sentences for batch in batches)])
     text = torch.cat([part[0] + int(start) for part, start in zip(parts, starts[:-1], strict=True)])
-    x = Features(int(starts[-1]), text, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts]))
+    known, feature = torch.cat([part[1] for part in parts]).unique(return_inverse=True)
+    x = Features(int(starts[-1]), text, feature, torch.cat([part[2] for part in parts]))
     labels = [of_text for batch in batches for of_text in batch.labels_of_rows()]
     true_BC = torch.from_numpy(mark_classes(labels, classes)).float()
+    weights_JC, bias_C = torch.zeros(len(known), classes), torch.zeros(classes)
+    share = minimise(x, known >= bag.tokens, true_BC, weights_JC, bias_C, several)
     assert bag.weights is not None
-    weights_JC, bias_C = torch.zeros(len(bag.weights), classes), torch.zeros(classes)
-    minimise(x, true_BC, weights_JC, bias_C, several)
-    tokens = len(bag.embedding.weight)
-    for table, rows_JC in ((bag.embedding, weights_JC[:tokens]), (bag.hashed, weights_JC[tokens:])):
-        if table is not None:
-            _put(table.weight, rows_JC)
-    _put(network.output.weight, torch.eye(classes))
+    bag.weights[bag.tokens :] *= share
+    single = known < bag.tokens
+    _put(bag.embedding.weight, known[single], weights_JC[single])
+    if bag.hashed is not None:
+        _put(bag.hashed.weight, known[~single] - bag.tokens, weights_JC[~single])
+    network.output.weight[:, :classes] = torch.eye(classes).to(network.output.weight)
     assert network.output.bias is not None
     network.output.bias.copy_(bias_C)
 
 
-def _put(weight: Tensor, values: Tensor) -> None:
-    """Replace the first columns of a matrix."""
-    weight[:, : values.shape[1]] = values.to(weight)
+def _put(weight: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Replace the first columns of a matrix: by values in some rows, and by zeros in the others."""
+    weight[:, : values.shape[1]] = 0
+    weight[rows.to(weight.device), : values.shape[1]] = values.to(weight)

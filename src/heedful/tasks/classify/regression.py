@@ -3,7 +3,8 @@
 Shape letter of this file: J  features
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
@@ -11,12 +12,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.metrics.classification import class_loss, class_probabilities
+from heedful.metrics.classification import class_loss, class_probabilities, decide_classes
 
-_INVERSE_STRENGTHS: Final = (0.5, 2.0, 10.0, 40.0)  # of the L2 penalty, as scikit-learn's C: the best is taken
+_INVERSE_STRENGTHS: Final = (0.5, 2.0, 10.0, 40.0, 160.0)  # of the L2 penalty, as scikit-learn's C
+_SHARES: Final = (0.25, 0.5, 1.0)  # of the weights of n-grams of two or more tokens
+_FIRST_SHARE: Final = 0.5
+_CLOSE: Final = 0.2  # standard deviations of an accuracy: below it, accuracies are the same
 _ITERATIONS: Final = 50
 _TRIAL_ITERATIONS: Final = 20
-_TRIAL_VALUES: Final = 1_500_000  # features of texts in cross-validation, about: with more, it reads a part of them
+_TRIAL_SCORES: Final = 3_000_000  # features of texts in cross-validation x classes, about: of more, it reads a part
 _FOLDS: Final = 3
 
 
@@ -36,10 +40,25 @@ class Features:
         starts = torch.searchsorted(self.text, torch.arange(self.rows))
         return F.embedding_bag(self.feature, weights_JC, starts, mode="sum", per_sample_weights=self.value)
 
+    def share(self, longer_J: Bool[Tensor, "J"], share: float) -> "Features":
+        """Multiply the values of some features by a share; rows then have the length 1."""
+        return replace(self, value=torch.where(longer_J[self.feature], share * self.value, self.value)).normalized()
+
+    def normalized(self) -> "Features":
+        """Return rows of the length 1."""
+        squares_B = self.value.new_zeros(self.rows).index_add(0, self.text, self.value.square())
+        return replace(self, value=self.value / squares_B.clamp(min=1e-12).sqrt()[self.text])
+
     def select(self, keep_B: Bool[Tensor, "B"]) -> "Features":
         """Return some rows."""
         numbers_B, stays = keep_B.cumsum(0) - 1, keep_B[self.text]
         return Features(int(keep_B.sum()), numbers_B[self.text[stays]], self.feature[stays], self.value[stays])
+
+    def renumber(self, numbers_J: Int[Tensor, "J"]) -> "Features":
+        """Return other columns, without those whose number is -1."""
+        feature = numbers_J[self.feature]
+        stays = feature >= 0
+        return Features(self.rows, self.text[stays], feature[stays], self.value[stays])
 
     def transposed(self, columns: int) -> "Features":
         """Return X^T."""
@@ -47,35 +66,86 @@ class Features:
         return Features(columns, self.feature[order], self.text[order], self.value[order])
 
 
+@dataclass(frozen=True)
+class Trial:
+    """How well a regression does on the texts that it has not seen."""
+
+    right: float  # share of the texts
+    loss: float
+
+
 @torch.no_grad()
 def minimise(
     x: Features,
+    longer_J: Bool[Tensor, "J"],
     true_BC: Float[Tensor, "B C"],
     weights_JC: Float[Tensor, "J C"],
     bias_C: Float[Tensor, "C"],
     several: bool,
-) -> None:
-    """Minimise the mean loss of X W + b with an L2 penalty on W; `weights_JC` and `bias_C` are changed in place."""
-    strength = choose_strength(x, true_BC, len(weights_JC), several)
-    minimise_with(x, true_BC, weights_JC, bias_C, several, strength, _ITERATIONS)
+) -> float:
+    """Minimise the mean loss of X W + b with an L2 penalty on W; `weights_JC` and `bias_C` are changed in place.
+
+    Return the share of longer n-grams that X was given: see `choose_settings`.
+    """
+    share, strength = choose_settings(x, longer_J, true_BC, several)
+    minimise_with(x.share(longer_J, share), true_BC, weights_JC, bias_C, several, strength, _ITERATIONS)
+    return share
 
 
 @torch.no_grad()
-def choose_strength(x: Features, true_BC: Float[Tensor, "B C"], features: int, several: bool) -> float:
-    """Return the inverse strength of the penalty that has the lowest loss in cross-validation."""
-    tried_B = torch.arange(len(true_BC)) % max(1, -(-len(x.value) // _TRIAL_VALUES)) == 0
-    if int(tried_B.sum()) < _FOLDS:
-        return _INVERSE_STRENGTHS[-1]
-    fold_B, losses = tried_B.cumsum(0) % _FOLDS, dict.fromkeys(_INVERSE_STRENGTHS, 0.0)
+def choose_settings(
+    x: Features, longer_J: Bool[Tensor, "J"], true_BC: Float[Tensor, "B C"], several: bool
+) -> tuple[float, float]:
+    """Return the share of the weights of longer n-grams and the inverse strength of the penalty, by cross-validation.
+
+    The strength is the best one with the first share, and the share the best one with that strength. Topics are told
+    by single words, which longer n-grams only outweigh; other classes by the order of words.
+    """
+    texts = len(true_BC)
+    tried_B = torch.arange(texts) % max(1, -(-len(x.value) * true_BC.shape[1] // _TRIAL_SCORES)) == 0
+    tried, count = x.select(tried_B), int(tried_B.sum())
+    if count < _FOLDS:
+        return _FIRST_SHARE, _INVERSE_STRENGTHS[-1]
+    known = cross_validate(tried.share(longer_J, _FIRST_SHARE), true_BC[tried_B], several, _INVERSE_STRENGTHS)
+    strength = _best(known, count, several)
+    if not bool(longer_J[tried.feature].any()):
+        return _FIRST_SHARE, strength
+    path, shares = [each for each in _INVERSE_STRENGTHS if each <= strength][-2:], {_FIRST_SHARE: known[strength]}
+    for share in _SHARES:
+        if share != _FIRST_SHARE:
+            shares[share] = cross_validate(tried.share(longer_J, share), true_BC[tried_B], several, path)[strength]
+    return _best(shares, count, several), strength
+
+
+def cross_validate(
+    x: Features, true_BC: Float[Tensor, "B C"], several: bool, strengths: Sequence[float]
+) -> dict[float, Trial]:
+    """Return how well regressions with these inverse strengths do on folds that they have not seen."""
+    fold_B, classes = torch.arange(1, x.rows + 1) % _FOLDS, true_BC.shape[1]
+    found = {strength: Trial(0.0, 0.0) for strength in strengths}
     for fold in range(_FOLDS):
-        known_B, held_B = tried_B & (fold_B != fold), tried_B & (fold_B == fold)
-        known, held = x.select(known_B), x.select(held_B)
-        weights_JC, bias_C = torch.zeros(features, true_BC.shape[1]), torch.zeros(true_BC.shape[1])
-        for strength in _INVERSE_STRENGTHS:  # each begins with the solution of a stronger penalty
-            minimise_with(known, true_BC[known_B], weights_JC, bias_C, several, strength, _TRIAL_ITERATIONS)
+        known, held, true = x.select(fold_B != fold), x.select(fold_B == fold), true_BC[fold_B == fold].bool().numpy()
+        columns, feature = known.feature.unique(return_inverse=True)
+        known, size = replace(known, feature=feature), held.rows / x.rows
+        numbers_J = torch.full((int(x.feature.max()) + 1 if len(x.feature) else 1,), -1)
+        numbers_J[columns] = torch.arange(len(columns))
+        held = held.renumber(numbers_J).normalized()  # as the features of other texts: without those that are new
+        weights_JC, bias_C = torch.zeros(len(columns), classes), torch.zeros(classes)
+        for strength in strengths:  # each begins with the solution of a stronger penalty
+            minimise_with(known, true_BC[fold_B != fold], weights_JC, bias_C, several, strength, _TRIAL_ITERATIONS)
             scores_BC = held.times(weights_JC) + bias_C
-            losses[strength] += class_loss(scores_BC, true_BC[held_B].bool().numpy(), several) * held.rows
-    return min(losses, key=losses.__getitem__)
+            right = float((decide_classes(scores_BC, several) == true).all(axis=1).mean())
+            before = found[strength]
+            loss = before.loss + size * class_loss(scores_BC, true, several)
+            found[strength] = Trial(before.right + size * right, loss)
+    return found
+
+
+def _best(trials: Mapping[float, Trial], texts: int, several: bool) -> float:
+    """Return the setting with the highest accuracy; of those about as high, or with several labels, the lowest loss."""
+    best = max(trial.right for trial in trials.values())
+    least = 0.0 if several else best - _CLOSE * (best * (1 - best) / texts) ** 0.5
+    return min((name for name, trial in trials.items() if trial.right >= least), key=lambda name: trials[name].loss)
 
 
 @torch.no_grad()

@@ -43,9 +43,13 @@ def test_a_classifier_of_few_texts_is_a_bag_of_n_grams() -> None:
 def test_its_tokens_are_words_where_texts_have_spaces() -> None:
     spaced, dense = (CorpusFacts(2000, 2000 * 40, 2, spaces) for spaces in (2000 * 7, 2000))
     assert followed(recipe(), spaced).tokenizer.kind == "wordpiece"
-    assert (followed(recipe(), dense).tokenizer.kind, followed(recipe(), dense).tokenizer.size) == ("byte_bpe", 2000)
+    assert followed(recipe(), dense).tokenizer.kind == "char"
+    ngrams = [followed(recipe(), facts).model.encoder.ngrams for facts in (spaced, dense)]  # type: ignore[union-attr]
+    assert ngrams == [2, 3]
     stated = recipe(tokenizer={"kind": "byte_bpe", "size": 500})
-    assert followed(stated, spaced).tokenizer == stated.tokenizer
+    for facts in (spaced, dense):
+        assert followed(stated, facts).tokenizer == stated.tokenizer
+        assert followed(stated, facts).model.encoder.ngrams == 2  # type: ignore[union-attr]
 
 
 def test_its_tokens_are_pieces_where_bpe_dropout_cuts_words() -> None:

@@ -15,12 +15,12 @@ BUCKETS, WIDTH = 11, 4
 TEXTS = [[5, 6, 7, 5, 6], [9], [6, 5, 8]]
 
 
-def row_of(ngram: list[int]) -> int:
+def row_of(ngram: list[int], buckets: int = BUCKETS) -> int:
     """The row of an n-gram, by its definition, in numbers without end."""
     value = ngram[0] + 1
     for token in ngram[1:]:
         value = (value * 1_103_515_245 + token + 1) % (2**31 - 1)
-    return value % BUCKETS
+    return value % buckets
 
 
 def bag(longest: int) -> NgramBag:
@@ -72,18 +72,19 @@ def tf_idf(model: NgramBag, text: list[int]) -> Tensor:
     assert model.weights is not None
     rows = list(text)
     for length in range(2, model.longest + 1):
-        rows += [10 + row_of(text[end - length : end]) for end in range(length, len(text) + 1)]
-    table = torch.cat([model.embedding.weight, model.hashed.weight])
+        ngrams = [text[end - length : end] for end in range(length, len(text) + 1)]
+        rows += [10 + row_of(ngram, len(model.weights) - 10) for ngram in ngrams]
+    table = torch.cat([model.embedding.weight, *[model.hashed.weight] * ((len(model.weights) - 10) // BUCKETS)])
     weights = {row: (1 + math.log(rows.count(row))) * float(model.weights[row]) for row in rows}
     length_of_all = math.sqrt(sum(weight**2 for weight in weights.values()))
     return torch.stack([weight / length_of_all * table[row] for row, weight in weights.items()]).sum(0)
 
 
-@pytest.mark.parametrize("longest", [2, 3])
+@pytest.mark.parametrize(("longest", "per_bucket"), [(2, 1), (3, 1), (3, 4)])
 @torch.no_grad()
-def test_with_weights_the_mean_of_a_text_is_that_of_tf_idf(longest: int) -> None:
+def test_with_weights_the_mean_of_a_text_is_that_of_tf_idf(longest: int, per_bucket: int) -> None:
     torch.manual_seed(1)
-    model = NgramBag(_embedding(10), _embedding(BUCKETS), longest, weighted=True)
+    model = NgramBag(_embedding(10), _embedding(BUCKETS), longest, weighted=True, weights_per_bucket=per_bucket)
     assert model.hashed is not None
     assert model.weights is not None
     nn.init.normal_(model.hashed.weight)
@@ -101,3 +102,25 @@ def test_n_grams_are_counted_once_per_text() -> None:
         for row in {*text, *(10 + row_of(text[end - 2 : end]) for end in range(2, len(text) + 1))}:
             expected[row] += 1
     assert torch.equal(counts, expected)
+
+
+@torch.no_grad()
+def test_an_n_gram_that_is_new_weighs_nothing_even_where_it_shares_the_vector_of_a_known_one() -> None:
+    model = NgramBag(_embedding(10), _embedding(BUCKETS), 2, weighted=True, weights_per_bucket=50)
+    assert model.hashed is not None
+    assert model.weights is not None
+    nn.init.normal_(model.hashed.weight)
+    known, new = next(
+        (one, other)
+        for one in ([5, end] for end in range(10))
+        for other in ([6, end] for end in range(10))
+        if row_of(one) == row_of(other) and row_of(one, 50 * BUCKETS) != row_of(other, 50 * BUCKETS)
+    )
+    model.weights.zero_()
+    model.weights[:10] = 1
+    model.weights[10 + row_of(known, 50 * BUCKETS)] = 1
+    text = Packed.of([new])
+    alone = NgramBag(model.embedding, None, 1, weighted=True)
+    assert torch.allclose(model(text).values, alone(text).values)
+    _, rows, _ = model.features(Packed.of([known]))
+    assert rows.tolist() == [*sorted(known), 10 + row_of(known)]

@@ -1,6 +1,7 @@
 """The line that classifiers have to beat: its equation, what it says, and what it leaves alone."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ from heedful.data.token_store import TokenStore
 from heedful.runs.run import RunObserver
 from heedful.tasks.classify import baseline
 from heedful.tasks.classify.baseline import Baseline, NgramRegression
-from heedful.tasks.classify.regression import Features, choose_strength
+from heedful.tasks.classify.regression import Features, Trial, _best, choose_settings, cross_validate
 from heedful.training.checkpoints import Position
 
 GOOD, BAD, SHARED = 10, 20, 30
@@ -31,31 +32,35 @@ def texts(count: int, several: bool = False) -> TokenStore:
     return TokenStore.of(text=rows, label=labels)
 
 
+PAIRS = 2**32  # keys of pairs of tokens begin here
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_its_weights_minimise_the_loss_with_an_l2_penalty(several: bool) -> None:
     chance = np.random.default_rng(1)
-    rows = [chance.integers(0, 12, 7) for _ in range(40)]
+    rows = [chance.integers(0, 12, 7) + chance.integers(0, 2, 7) * PAIRS for _ in range(40)]
     labels = [[0, 2], [1], [2]] * 13 + [[0]] if several else [[number % 3] for number in range(40)]
     model = NgramRegression.fit(rows, labels, 3, several)
-    x = torch.zeros(40, len(model.known))
-    for number, row in enumerate(rows):  # tf-idf, text by text
-        for column, bucket in enumerate(model.known):
-            texts_with = sum(bucket in other for other in rows)
-            count = int((row == bucket).sum())
-            x[number, column] = (1 + np.log(count)) * (np.log(41 / (1 + texts_with)) + 1) if count else 0
-    x = F.normalize(x)
-    assert torch.allclose(model.scores(rows), x @ model.weights_JC + model.bias_C, atol=1e-5)
-    weights, bias = model.weights_JC.clone().requires_grad_(), model.bias_C.clone().requires_grad_()
     true = torch.zeros(40, 3)
     for number, of_text in enumerate(labels):
         true[number, of_text] = 1
+    x = torch.zeros(40, len(model.known))
+    for number, row in enumerate(rows):  # tf-idf, text by text
+        for column, key in enumerate(model.known):
+            texts_with = sum(key in other for other in rows)
+            count = int((row == key).sum())
+            x[number, column] = (1 + np.log(count)) * (np.log(41 / (1 + texts_with)) + 1) if count else 0
+    pairs = torch.from_numpy(model.known >= PAIRS)
+    share, strength = choose_settings(_dense(F.normalize(x)), pairs, true, several)
+    x = F.normalize(torch.where(pairs, share * x, x))
+    assert torch.allclose(model.scores(rows), x @ model.weights_JC + model.bias_C, atol=1e-5)
+    weights, bias = model.weights_JC.clone().requires_grad_(), model.bias_C.clone().requires_grad_()
     scores = x @ weights + bias
     loss = (
         F.binary_cross_entropy_with_logits(scores, true, reduction="sum")
         if several
         else F.cross_entropy(scores, true, reduction="sum")
     )
-    strength = choose_strength(model.features(rows), true, len(model.known), several)
     (loss / 40 + weights.square().sum() / (2 * strength * 40)).backward()
     assert weights.grad is not None
     assert bias.grad is not None
@@ -63,21 +68,67 @@ def test_its_weights_minimise_the_loss_with_an_l2_penalty(several: bool) -> None
     assert bias.grad.abs().max() < 1e-4
 
 
-@pytest.mark.parametrize(("noise", "expected"), [(0.1, 2.0), (4.0, 0.5)])
-def test_the_strength_of_the_penalty_has_the_lowest_loss_in_cross_validation(noise: float, expected: float) -> None:
+def test_cross_validation_scores_texts_that_a_regression_has_not_seen() -> None:
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(45, 6, generator=generator)
-    numbers = (x[:, 0] + noise * torch.randn(45, generator=generator) > 0).long()
-    dense = Features(45, torch.arange(45).repeat_interleave(6), torch.arange(6).repeat(45), x.flatten())
-    losses = {}
-    for strength in (0.5, 2.0, 10.0, 40.0):
-        losses[strength] = 0.0
+    x = F.normalize(torch.randn(45, 6, generator=generator))
+    numbers = (x[:, 0] + 0.1 * torch.randn(45, generator=generator) > 0).long()
+    found = cross_validate(_dense(x), F.one_hot(numbers).float(), False, (0.5, 2.0))
+    for strength, trial in found.items():
+        loss, right = 0.0, 0
         for fold in range(3):
             held = torch.arange(1, 46) % 3 == fold
             weights = _solution(x[~held], numbers[~held], strength)
-            losses[strength] += float(F.cross_entropy(x[held] @ weights[:6] + weights[6], numbers[held]))
-    assert min(losses, key=losses.__getitem__) == expected
-    assert choose_strength(dense, F.one_hot(numbers).float(), 6, False) == expected
+            scores = x[held] @ weights[:6] + weights[6]
+            loss += float(F.cross_entropy(scores, numbers[held], reduction="sum"))
+            right += int((scores.argmax(1) == numbers[held]).sum())
+        assert trial.loss == pytest.approx(loss / 45, abs=1e-3)
+        assert trial.right == pytest.approx(right / 45)
+
+
+def test_features_that_are_new_do_not_shrink_the_others_of_a_text_in_cross_validation() -> None:
+    known = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(15, 1)
+    new = torch.eye(30)  # each of these occurs in one text
+    true = F.one_hot(torch.arange(30) % 2).float()
+    (alone,) = cross_validate(_dense(known), true, False, (10.0,)).values()
+    x = _dense(torch.cat((known, 1e-6 * new), 1))
+    (small,) = cross_validate(x, true, False, (10.0,)).values()
+    large = cross_validate(replace(x, value=torch.where(x.value < 1e-3, 3.0, x.value)), true, False, (10.0,))[10.0]
+    assert small.loss == pytest.approx(alone.loss, abs=1e-4)
+    assert large.right == 1
+
+
+@pytest.mark.parametrize(
+    ("trials", "several", "expected"),
+    [
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, False, 2.0),
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.849, 0.4)}, False, 3.0),  # about as high
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, True, 3.0),
+    ],
+)
+def test_the_best_setting_has_the_highest_accuracy(trials: dict[float, Trial], several: bool, expected: float) -> None:
+    assert _best(trials, 400, several) == expected
+
+
+def test_pairs_of_tokens_weigh_little_where_single_tokens_tell_the_class_and_much_where_their_order_does() -> None:
+    chance = np.random.default_rng(1)
+    topics, orders = [], []
+    for number in range(120):
+        others = (chance.permutation(40)[:6] + 100).tolist()
+        topics.append([*others[:3], number % 2 + 50, *others[3:]])
+        orders.append([*others[:3], *([50, 51] if number % 2 else [51, 50]), *others[3:]])
+    labels, shares = [[number % 2] for number in range(120)], []
+    for rows in (topics, orders):
+        keys = [baseline._ngrams(np.array(row, np.uint16), 0) for row in rows]
+        model = NgramRegression.fit(keys, labels, 2, False)
+        plain = NgramRegression(model.known, np.ones_like(model.rarity), model.weights_JC, model.bias_C)
+        x, pairs = plain.features(keys), torch.from_numpy(model.known >= PAIRS)
+        shares.append(choose_settings(x, pairs, F.one_hot(torch.arange(120) % 2).float(), False)[0])
+    assert shares[0] < shares[1] == 1
+
+
+def _dense(x: torch.Tensor) -> Features:
+    rows, columns = x.nonzero(as_tuple=True)
+    return Features(len(x), rows, columns, x[rows, columns])
 
 
 def _solution(x: torch.Tensor, numbers: torch.Tensor, strength: float) -> torch.Tensor:
