@@ -18,7 +18,6 @@ UNTAGGED: Final = "XX"  # the tag of a word whose tag is not known
 TOP: Final = "TOP"  # the label of an outermost bracket that has none, as in the Penn Treebank
 TRACE: Final = "-NONE-"  # the tag of a trace: an element without words
 DEEPEST: Final = 200  # levels; a deeper tree is a mistake, and would exhaust Python's stack
-LEAST_EXTRA: Final = 3  # tokens of the smallest sequence besides those of its words: two brackets and `</s>`
 
 _TOKENS: Final = re.compile(r"[()]|[^\s()]+")
 

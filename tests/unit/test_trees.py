@@ -5,19 +5,9 @@ from random import Random
 import pytest
 from tests.shared.random_trees import random_tree
 
+from heedful.config.decode import LEAST_OF_TREE
 from heedful.errors import UserError
-from heedful.trees import (
-    DEEPEST,
-    LEAST_EXTRA,
-    TOP,
-    Leaf,
-    Tree,
-    clean,
-    from_sequence,
-    linearize,
-    read_tree,
-    without_function,
-)
+from heedful.trees import DEEPEST, TOP, Leaf, Tree, clean, from_sequence, linearize, read_tree, without_function
 
 DOG = "(S (NP (DT a) (NN dog)) (VP (VBZ barks)))"
 
@@ -119,4 +109,4 @@ def test_cleaning_removes_traces_and_functions() -> None:
 def test_the_smallest_sequence_has_two_brackets_and_an_end_besides_its_words() -> None:
     for words in (1, 3):
         tree = Tree("S", tuple(Leaf("NN", f"w{number}") for number in range(words)))
-        assert len([*linearize(tree), "</s>"]) == words + LEAST_EXTRA
+        assert len([*linearize(tree), "</s>"]) == words + LEAST_OF_TREE

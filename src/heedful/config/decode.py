@@ -15,6 +15,7 @@ MOST: Final[Mapping[str, int]] = {  # sizes of a search that no machine holds ar
     "max_source": 100_000,
     "mbr": 10_000,
 }
+LEAST_OF_TREE: Final = 3  # tokens of a tree besides its words: an opening bracket, a closing one and `</s>`
 MetricName = Literal["bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer"]  # scores of outputs
 
 

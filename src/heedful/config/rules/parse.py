@@ -5,10 +5,10 @@ from typing import Final
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.trees import Leaves, TreeCorpus
+from heedful.config.decode import LEAST_OF_TREE
 from heedful.config.rules.translate import TRANSLATE
 from heedful.config.tables import Tables
 from heedful.config.tokenizer import side_of
-from heedful.trees import LEAST_EXTRA
 
 
 def _check(recipe: Tables) -> None:
@@ -33,9 +33,9 @@ def _check(recipe: Tables) -> None:
             raise ValueError(f"`decode.{key}` would forbid trees: leave it out")
     if decode.mbr:
         raise ValueError("`decode.mbr` compares texts, and a parser writes trees: leave it out")
-    if decode.max_extra < LEAST_EXTRA:
+    if decode.max_extra < LEAST_OF_TREE:
         raise ValueError(
-            f"`decode.max_extra` is {decode.max_extra}, but must be at least {LEAST_EXTRA}: a tree has two brackets "
+            f"`decode.max_extra` is {decode.max_extra}, but must be at least {LEAST_OF_TREE}: a tree has two brackets "
             "and `</s>` besides its words"
         )
     TRANSLATE.check(recipe)

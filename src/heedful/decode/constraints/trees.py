@@ -22,12 +22,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.config.decode import LEAST_OF_TREE
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import SlotRows
 from heedful.decode.query import Query
 from heedful.errors import UserError, option
 from heedful.nn.decoding.tree_step import TreeRows, TreeTables, follow_trees, start_trees, tree_step
-from heedful.trees import LEAST_EXTRA
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class Brackets:
 def _count_brackets(words: Sequence[int], limits: Sequence[int], numbers: Sequence[int]) -> list[int]:
     """Return how many brackets each target has room for, besides its words; refuse a target without room for one."""
     for number, count, limit in zip(numbers, words, limits, strict=True):
-        if count and limit < count + LEAST_EXTRA:
+        if count and limit < count + LEAST_OF_TREE:
             raise UserError(
                 f"Sentence {number + 1:,} has {count:,} words, but its tree may have {limit:,} tokens only, and "
-                f"needs at least {count + LEAST_EXTRA:,}: raise {option('max_extra')}."
+                f"needs at least {count + LEAST_OF_TREE:,}: raise {option('max_extra')}."
             )
     return [(limit - count - 1) // 2 for limit, count in zip(limits, words, strict=True)]
 
