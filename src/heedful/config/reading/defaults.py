@@ -223,7 +223,7 @@ RULES: Final[Sequence[Rule]] = (
     Rule("tokenizer", _reads_letters, lambda case: {"kind": "char"}),
     Rule(
         "tokenizer.size",
-        lambda case: case.bag and not _whole_words(case) and case.recipe.tokenizer.kind == "byte_bpe",
+        lambda case: case.bag and "tokenizer" not in case.decided and case.recipe.tokenizer.kind == "byte_bpe",
         lambda case: 16000 if _spaced(case) else 2000,
     ),
     Rule(

@@ -43,7 +43,8 @@ def test_a_classifier_of_few_texts_is_a_bag_of_n_grams() -> None:
 def test_its_tokens_are_words_where_texts_have_spaces() -> None:
     spaced, dense = (CorpusFacts(2000, 2000 * 40, 2, spaces) for spaces in (2000 * 7, 2000))
     assert followed(recipe(), spaced).tokenizer.kind == "wordpiece"
-    assert followed(recipe(), dense).tokenizer.kind == "char"
+    letters = followed(recipe(), dense).tokenizer
+    assert (letters.kind, letters.size) == ("char", 5000)  # enough for Chinese
     ngrams = [followed(recipe(), facts).model.encoder.ngrams for facts in (spaced, dense)]  # type: ignore[union-attr]
     assert ngrams == [2, 3]
     stated = recipe(tokenizer={"kind": "byte_bpe", "size": 500})
@@ -54,8 +55,9 @@ def test_its_tokens_are_words_where_texts_have_spaces() -> None:
 
 def test_its_tokens_are_pieces_where_bpe_dropout_cuts_words() -> None:
     spaced = CorpusFacts(2000, 2000 * 40, 2, 2000 * 7)
-    tokenizer = followed(recipe(train={"bpe_dropout": 0.1}), spaced).tokenizer
-    assert (tokenizer.kind, tokenizer.size) == ("byte_bpe", 16000)
+    for facts, size in ((spaced, 16000), (FEW, 2000)):
+        tokenizer = followed(recipe(train={"bpe_dropout": 0.1}), facts).tokenizer
+        assert (tokenizer.kind, tokenizer.size) == ("byte_bpe", size)
 
 
 def test_it_has_at_least_as_many_values_as_there_are_classes() -> None:
