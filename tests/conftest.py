@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
-from hypothesis import settings
 from jaxtyping import install_import_hook
 from tests.shared.covering import take_turns
+from tests.shared.examples import load_profile
 from tests.shared.shapes import SampledChecks
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beart
 SHAPES = SampledChecks()
 jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its decorator asks at every call
 
-settings.register_profile("tests", deadline=None, derandomize=True, max_examples=30)
-settings.load_profile("tests")
 DEADLINE = pytest.StashKey[float]()
 
 
@@ -60,9 +58,20 @@ SWEPT = (
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave two thirds of the long sweeps to `make test-all`, before tests are selected by their marks."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave two thirds of the long sweeps to `make test-all`, before tests are selected by their marks.
+
+    There properties are tried again, with all their examples.
+    """
     take_turns(items, SWEPT)
+    for item in items if is_wide(config) else ():
+        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.wide)
+
+
+def is_wide(config: pytest.Config) -> bool:
+    """Whether this is the run of `make test-all`."""
+    return bool(config.getoption("markexpr") == "wide")
 
 
 def pytest_collection_finish() -> None:
@@ -87,7 +96,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count."""
+    """Begin to count, and choose the number of examples."""
+    load_profile(few=not is_wide(config))
     minutes = config.getoption("--minutes")
     config.stash[DEADLINE] = math.inf if minutes is None else time.monotonic() + 60 * minutes
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import example, given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 from tests.contract.families import FAMILIES
 from tests.shared.covering import in_turn
+from tests.shared.examples import examples
 from tests.shared.searching import search_texts
 from torch import Tensor
 
@@ -267,7 +267,7 @@ def searches(choose: st.DrawFn) -> tuple[SearchSettings, list[list[int]]]:
 
 
 @pytest.mark.wide
-@examples(max_examples=40)
+@examples(40)
 @given(asked=searches(), seed=st.integers(0, 3), members=st.integers(1, 2), budget=st.sampled_from([8, 4096]))
 @example(
     asked=(SearchSettings(beam=3, nbest=3, max_extra=9, no_repeat=1, min_length=8), [[], [4], [4, 4]]),

@@ -9,8 +9,9 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 from torch import Tensor
 
 from heedful.nn.attention import backends
@@ -65,7 +66,7 @@ pairs_of_lengths = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 7)), min
 @example(lengths=[6], seed=0)
 @example(lengths=[4, 4, 4], seed=0)
 @example(lengths=[1, 7], seed=0)
-@settings(max_examples=6)
+@examples(6)
 def test_self_attention_equals_a_loop_over_sentences(
     name: str, device: torch.device, dtype: torch.dtype, causal: bool, lengths: list[int], seed: int
 ) -> None:
@@ -79,7 +80,7 @@ def test_self_attention_equals_a_loop_over_sentences(
 @example(pairs=[(7, 1), (7, 1)], seed=0)
 @example(pairs=[(2, 5), (2, 5)], seed=0)
 @example(pairs=[(1, 6), (3, 2)], seed=0)
-@settings(max_examples=6)
+@examples(6)
 def test_cross_attention_equals_a_loop_over_sentences(
     name: str, device: torch.device, dtype: torch.dtype, pairs: list[tuple[int, int]], seed: int
 ) -> None:
@@ -90,7 +91,7 @@ def test_cross_attention_equals_a_loop_over_sentences(
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=str)
 @given(lengths=lengths, seed=st.integers(0, 2**16))
-@settings(max_examples=15)
+@examples(15)
 def test_padded_and_explicit_agree(
     dtype: torch.dtype, tolerance: float, causal: bool, lengths: list[int], seed: int
 ) -> None:
@@ -134,7 +135,7 @@ def test_empty_memories_are_finite_and_change_no_real_one(name: str, device: tor
 
 
 @given(lengths=lengths, causal=st.booleans())
-@settings(max_examples=20)
+@examples(20)
 def test_weights_are_distributions_over_what_may_be_seen(lengths: list[int], causal: bool) -> None:
     layout = Layout.of(lengths)
     q, k, _ = draw(layout, layout, torch.float64, CPU, seed=7)

@@ -6,8 +6,9 @@ from itertools import chain, combinations
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 from torch import Tensor
 
 from heedful.nn.alignments.distributions import (
@@ -120,7 +121,7 @@ DEFINITIONS: list[tuple[str, Distribution, Callable[[Row], Row]]] = [
 )
 @given(keys=st.integers(1, 6), scale=st.sampled_from([0.1, 1.0, 4.0]), seed=st.integers(0, 2**16))
 @example(keys=1, scale=1.0, seed=0)
-@settings(max_examples=15)
+@examples(15)
 def test_weights_equal_their_definition_over_what_is_seen(
     distribution: Distribution, definition: Callable[[Row], Row], keys: int, scale: float, seed: int
 ) -> None:

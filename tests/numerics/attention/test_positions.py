@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
@@ -160,7 +161,7 @@ def test_values_and_gradients_are_those_of_the_papers_equation(
 @given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=4))
 @example(lengths=[7])
 @example(lengths=[1, 7])
-@settings(max_examples=6)
+@examples(6)
 def test_they_are_whatever_the_lengths(name: str, causal: bool, lengths: list[int]) -> None:
     compare(name, "automatic", causal, torch.float64, lengths)
 
@@ -211,7 +212,7 @@ def scores_at(rotary: Rotary, q: Tensor, k: Tensor, positions: Tensor) -> Tensor
 
 @pytest.mark.usefixtures("exact_constants")
 @given(shift=st.integers(1, 2000))
-@settings(max_examples=10)
+@examples(10)
 def test_rotated_scores_know_distances_alone(shift: int) -> None:
     rotary, positions = Rotary(WIDTH), torch.tensor([0, 3, 4, 11, 700])
     q, k = torch.randn(2, 5, HEADS, WIDTH)

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.covering import one_in
+from tests.shared.examples import examples
 from torch import Tensor
 
 pytest.importorskip("triton")
@@ -40,7 +42,7 @@ def assert_sums(found: Tensor, dy: Tensor) -> None:
 @example(count=0, width=5, dtype=torch.float32)
 @example(count=1, width=3, dtype=torch.bfloat16)
 @example(count=500, width=300, dtype=torch.float32)  # several blocks of columns, chunks of several steps
-@settings(max_examples=25)
+@examples(25)
 def test_sums_equal_the_reference(count: int, width: int, dtype: torch.dtype) -> None:
     dy = drawn(count, width, dtype=dtype)
     assert_sums(column_sums(dy), dy)
@@ -49,7 +51,7 @@ def test_sums_equal_the_reference(count: int, width: int, dtype: torch.dtype) ->
 @given(count=rows, width=widths, dtype=types)
 @example(count=0, width=5, dtype=torch.float32)
 @example(count=500, width=300, dtype=torch.float32)
-@settings(max_examples=25)
+@examples(25)
 def test_a_relus_gradient_and_its_sums_equal_the_reference(count: int, width: int, dtype: torch.dtype) -> None:
     dy, y = drawn(count, width, dtype=dtype), drawn(count, width, dtype=dtype).relu()
     dh, sums = relu_gradient_and_column_sums(dy, y)
@@ -61,7 +63,7 @@ def test_a_relus_gradient_and_its_sums_equal_the_reference(count: int, width: in
 
 @given(count=rows, width=widths, dtype=types, tanh=st.booleans())
 @example(count=500, width=300, dtype=torch.float32, tanh=True)
-@settings(max_examples=25)
+@examples(25)
 def test_a_gelus_gradient_and_its_sums_equal_the_reference(
     count: int, width: int, dtype: torch.dtype, tanh: bool
 ) -> None:
@@ -96,7 +98,7 @@ def test_the_gradient_is_that_of_torchs_relu() -> None:
         assert torch.equal(dh, right)
 
 
-@pytest.mark.parametrize("count", [129, 300])
+@pytest.mark.parametrize("count", one_in(2, [129, 300]))
 def test_every_chunk_counts(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More chunks than the second pass adds up in one step."""
     monkeypatch.setattr("heedful.nn.kernels.column_sums._PROGRAMS", 1000)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 from torch import Tensor
 
 from heedful.label_schemes import SchemeName, allowed_transitions, first_forbidden
@@ -106,7 +107,7 @@ def test_the_best_path_and_the_probabilities_are_those_of_all_paths(labels: int)
             assert float(of_words[word, label]) == pytest.approx(share)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1.0, 100.0, 1e6]), scheme=st.sampled_from(["BIO", "BIOES"]))
 def test_the_best_path_never_has_a_forbidden_transition(seed: int, scale: float, scheme: SchemeName) -> None:
     names = BIO if scheme == "BIO" else BIOES

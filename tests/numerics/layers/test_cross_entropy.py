@@ -6,9 +6,10 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.covering import in_turn
+from tests.shared.examples import examples
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -136,7 +137,7 @@ def test_a_second_and_third_backward_pass_add_the_same_gradients_again(factor: f
 
 
 @given(cut=st.integers(1, ROWS - 1), smoothing=st.sampled_from(SMOOTHINGS))
-@settings(max_examples=8)
+@examples(8)
 def test_two_halves_accumulate_to_the_whole(cut: int, smoothing: float) -> None:
     x, weight, bias, labels = batch()
     whole = everything(smoothed_cross_entropy, x, weight, bias, labels, smoothing)
@@ -217,7 +218,7 @@ def test_bfloat16_states_with_float32_weights_are_within_bfloat16_of_float64(
     wanted=st.booleans(),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_the_kernel_equals_its_reference(
     rows: int, words: int, block: int, behind: int, smoothing: float, wanted: bool, seed: int
 ) -> None:

@@ -8,8 +8,9 @@ from types import ModuleType
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -68,14 +69,14 @@ def assert_same_map(found: Map, right: Map, tensors: list[Tensor], slopes: Tenso
 
 @given(count=st.integers(1, 40), width=st.integers(1, 30), inner=st.integers(3, 70), biased=st.booleans())
 @example(count=40, width=7, inner=130, biased=True)
-@settings(max_examples=15)
+@examples(15)
 def test_a_map_and_its_gradients_are_autograds(count: int, width: int, inner: int, biased: bool) -> None:
     tensors = inputs(count, width, inner)[: 3 if biased else 2]
     assert_same_map(linear, F.linear, tensors, torch.randn(count, inner, device=DEVICE))
 
 
 @given(count=st.integers(1, 40), width=st.integers(1, 30), inner=st.integers(3, 70))
-@settings(max_examples=15)
+@examples(15)
 def test_a_map_with_a_relu_and_its_gradients_are_autograds(count: int, width: int, inner: int) -> None:
     slopes = torch.randn(count, inner, device=DEVICE)
     assert_same_map(with_relu, reference_relu, inputs(count, width, inner), slopes)
@@ -229,7 +230,7 @@ def test_the_maps_are_not_made_for_float64() -> None:
 
 @pytest.mark.parametrize("tanh", [True, False])
 @given(count=st.integers(1, 40), width=st.integers(1, 30), inner=st.integers(3, 70))
-@settings(max_examples=10)
+@examples(10)
 def test_a_network_with_a_gelu_and_its_gradients_are_autograds(tanh: bool, count: int, width: int, inner: int) -> None:
     x, into, into_bias = inputs(count, width, inner)
     parts = (x, into, into_bias, drawn(width, inner), drawn(width))

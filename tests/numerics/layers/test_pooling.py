@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 from torch import Tensor, nn
 
 from heedful.nn.layers.pooling import POOLS, AttentionPool, MaxPool, MultiDimensionalPool, Pool
@@ -73,7 +74,7 @@ DEFINITIONS: dict[str, Callable[[Pool, list[list[float]]], list[float]]] = {
 @given(lengths=st.lists(st.integers(0, 6), min_size=1, max_size=6), spare=st.integers(0, 2))
 @example(lengths=LENGTHS, spare=3)
 @example(lengths=[0, 0], spare=0)
-@settings(max_examples=20)
+@examples(20)
 @torch.no_grad()
 def test_a_pool_equals_its_definition_and_nothing_is_zeros(name: str, lengths: list[int], spare: int) -> None:
     pool, x, layout = pool_of(name), values(lengths), Layout.of(lengths)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 from torch import Tensor
 
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerModel
@@ -54,7 +55,7 @@ def test_packed_equals_one_sentence_at_a_time(variant: dict[str, Any]) -> None:
 @given(pairs=pairs)
 @example(pairs=[([1], [2])])
 @example(pairs=[([1, 2, 3], [4, 5]), ([6, 7, 8], [9, 10])])
-@settings(max_examples=20)
+@examples(20)
 def test_packed_equals_one_sentence_at_a_time_whatever_the_lengths(pairs: list[tuple[list[int], list[int]]]) -> None:
     assert_packed_equals_alone(model_of(), pairs)
 
@@ -72,7 +73,7 @@ def assert_packed_equals_alone(model: EncoderDecoder, pairs: list[tuple[list[int
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @given(source=sentence, target=sentence, place=st.integers(0, 2))
-@settings(max_examples=15)
+@examples(15)
 def test_a_neighbour_cannot_change_a_sentence(norm: str, source: list[int], target: list[int], place: int) -> None:
     """Whatever stands in its place, of whatever length, the others keep their states."""
     model = model_of({"norm": norm})
@@ -96,7 +97,7 @@ def test_no_gradient_flows_between_sentences() -> None:
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @given(target=st.lists(token, min_size=2, max_size=6), data=st.data())
-@settings(max_examples=15)
+@examples(15)
 def test_a_later_target_token_changes_no_earlier_state(norm: str, target: list[int], data: st.DataObject) -> None:
     model = model_of({"norm": norm})
     place = data.draw(st.integers(1, len(target) - 1))

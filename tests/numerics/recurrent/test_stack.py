@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_kinds, shapes, stack_of
+from tests.shared.examples import examples
 from torch import Tensor, nn
 
 from heedful.nn.recurrent.cells import RecurrentState
@@ -64,7 +65,7 @@ def scalar(y: Tensor, last: RecurrentState) -> Tensor:
 @example(lengths=[4, 4, 4], seed=0)
 @example(lengths=[0, 4, 0, 4], seed=0)
 @example(lengths=[1, 7, 3, 7, 2], seed=0)
-@settings(max_examples=6)
+@examples(6)
 def test_a_stack_equals_the_library_sentence_by_sentence(
     kind: CellKind, layers: int, bidirectional: bool, lengths: list[int], seed: int
 ) -> None:
@@ -133,7 +134,7 @@ def test_the_loop_of_cells_and_the_library_are_chosen_as_stated(
 
 @given(lengths=some_lengths, spare=st.integers(0, 3))
 @example(lengths=[0, 3, 1, 3, 0], spare=2)
-@settings(max_examples=30)
+@examples(30)
 def test_the_order_of_time_is_that_of_torchs_packed_sequence(lengths: list[int], spare: int) -> None:
     real = [length for length in lengths if length] or [1]
     lengths = lengths if sum(lengths) else [*lengths, 1]

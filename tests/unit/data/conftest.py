@@ -1,10 +1,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("heedful", deadline=None)  # the machine may be busy with other work
-settings.load_profile("heedful")
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of, layouts, ragged_layouts, static_layouts
 from heedful.packed import Layout
@@ -28,7 +29,7 @@ def test_a_layout_is_its_sentences_end_to_end(values: list[int]) -> None:
     assert (made.offsets.dtype, made.positions.dtype) == (torch.int32, torch.int64)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(sizes, sizes, st.sampled_from([1, 4, 16]))
 def test_sides_are_filled_up_to_a_multiple_by_the_same_number_of_dummies(
     one: list[int], two: list[int], multiple: int
@@ -47,7 +48,7 @@ def test_sides_are_filled_up_to_a_multiple_by_the_same_number_of_dummies(
         assert made[0].sentences == count
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(sizes)
 def test_one_shape_holds_whatever_fits_it(values: list[int]) -> None:
     shape = StaticShape.around(tokens=90, max_sentences=8, longest=9)

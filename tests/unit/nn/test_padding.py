@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.nn.padding import pad, unpad
 from heedful.packed import Layout
@@ -47,7 +48,7 @@ def test_unpadding_has_the_gradients_of_finite_differences(lengths: list[int], b
     assert torch.autograd.gradcheck(lambda x: unpad(x, layout).square(), rows)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(lengths=lengths)
 def test_what_stands_behind_a_sentences_end_has_no_gradient(lengths: list[int]) -> None:
     layout = replace(Layout.of(lengths), bound=max(lengths) + 1)

@@ -6,8 +6,9 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import Cut, TextBatch, TextFeed
@@ -89,7 +90,7 @@ def test_documents_are_read_sentence_by_sentence_each_with_its_end(
     assert costs.tolist() == sizes
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(corpus)
 def test_layouts_of_words_and_of_sentences_equal_their_definition(documents: list[Document]) -> None:
     text = nested(DocumentCollator(12, 3).batch([store_of(documents)], np.arange(len(documents))))
@@ -100,7 +101,7 @@ def test_layouts_of_words_and_of_sentences_equal_their_definition(documents: lis
         assert one.bound == max(1, two.bound)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(corpus, corpus)
 def test_several_stores_are_one_after_the_other(one: list[Document], two: list[Document]) -> None:
     together, collator = [*one, *two], DocumentCollator(9, 3, "middle")
@@ -149,7 +150,7 @@ def test_words_and_documents_must_count_the_same_sentences() -> None:
         Nested(Packed.of([[5], [6]]), text.sentences)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(corpus=corpus, cut=st.sampled_from(CUTS), **settings_of_a_collator)
 def test_letters_stay_with_their_words_however_documents_are_cut(
     corpus: list[Document], cut: Cut, max_length: int, max_sentence: int

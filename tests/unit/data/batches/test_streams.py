@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.streams import StreamBatch, Streams
@@ -16,7 +17,7 @@ from heedful.packed import IGNORED, Packed
 @example(size=9, rows=2, length=3)
 @example(size=3, rows=2, length=5)
 @example(size=12, rows=3, length=2)
-@settings(max_examples=60)
+@examples(60)
 def test_segments_put_together_are_the_text_cut_into_streams(size: int, rows: int, length: int) -> None:
     rows = min(rows, size - 1)
     text = np.random.default_rng(0).integers(0, 65_536, size).astype(np.uint16)
@@ -109,7 +110,7 @@ def test_a_text_that_does_not_fill_a_segment_is_not_of_one_shape() -> None:
 
 
 @given(size=st.integers(3, 60), rows=st.integers(1, 5), length=st.integers(1, 20), epoch=st.integers(0, 3))
-@settings(max_examples=40)
+@examples(40)
 def test_an_epoch_with_a_seed_begins_elsewhere_and_still_predicts_every_token_once(
     size: int, rows: int, length: int, epoch: int
 ) -> None:

@@ -7,8 +7,9 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import Cut, TextBatch, TextCollator, TextFeed
@@ -186,7 +187,7 @@ def test_texts_without_labels_have_none_that_counts() -> None:
 
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("paired", [False, True])
-@settings(max_examples=40)
+@examples(40)
 @given(rows=corpus, cut=cuts)
 def test_static_and_filled_batches_agree_on_the_real_tokens_and_their_dummies_count_nothing(
     rows: list[Row], cut: Cut, paired: bool, several: bool
@@ -222,7 +223,7 @@ def test_texts_that_do_not_fit_one_shape_are_refused() -> None:
 # --- several stores, and the feed -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(corpus, corpus, corpus)
 def test_several_stores_are_one_after_the_other(one: list[Row], two: list[Row], three: list[Row]) -> None:
     together, collator = [*one, *two, *three], TextCollator(12, "middle", paired=True)

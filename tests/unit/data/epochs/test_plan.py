@@ -4,8 +4,9 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.data.epochs import plan as module
 from heedful.data.epochs.plan import Costs, Counts, Indices, batches_by_length, plan
@@ -166,7 +167,7 @@ def test_an_epoch_without_sentences_is_refused() -> None:
 
 
 @given(lengths, st.one_of(st.none(), st.integers(1, 5)))
-@settings(max_examples=50)
+@examples(50)
 def test_batches_by_length_cover_everything_once_shortest_first(pairs: list[tuple[int, int]], most: int | None) -> None:
     source, target = costs = sides(pairs)
     batches = batches_by_length(costs, batch_tokens=20, max_sentences=most)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.known_words import ID, KnownWords
@@ -42,7 +43,7 @@ def encoded(known: KnownWords, texts: list[str]) -> list[list[int]]:
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @given(texts=st.lists(mixed, max_size=4))
-@settings(max_examples=150)
+@examples(150)
 def test_words_one_by_one_give_what_the_whole_text_gives(kind: str, texts: list[str]) -> None:
     tokenizer = TOKENIZERS[kind]
     assert encoded(KnownWords(tokenizer), [*texts, *TEXTS]) == tokenizer.encode_batch([*texts, *TEXTS])

@@ -1,8 +1,9 @@
 """Running text in pieces gives the tokens of the whole text, and its line breaks come back."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.examples import examples
 
 from heedful.config.tokenizer import ByteBpe, Characters, Words
 from heedful.data.tokenize.known_words import KnownWords
@@ -17,7 +18,7 @@ WORDS = train_tokenizer(Words(kind="word"), running_pieces(TEXT, spells_spaces=F
 
 
 @given(text=st.text("ab \n\t.", max_size=40))
-@settings(max_examples=60)
+@examples(60)
 def test_the_tokens_of_the_pieces_are_those_of_the_text(text: str) -> None:
     for tokenizer in (BYTES, LETTERS):
         [ids] = encode_running([text], KnownWords(tokenizer), spells_spaces=True)
