@@ -5,8 +5,9 @@ any other.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 
@@ -24,7 +25,8 @@ def modules(source: Path, package: str) -> dict[str, Path]:
     return {_dotted(path.relative_to(source)): path for path in sorted((source / package).rglob("*.py"))}
 
 
-def read_imports(source: Path, package: str) -> list[Import]:
+@cache
+def read_imports(source: Path, package: str) -> Sequence[Import]:
     """Every import of one file of the package by another, once each, in order."""
     files = modules(source, package)
     found = {

@@ -1,9 +1,11 @@
 """What every test shares: shapes are checked types, one thread per worker, the same examples in every run."""
 
 import gc
+import itertools
 import math
 import os
 import random
+import re
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -18,7 +20,7 @@ from filelock import FileLock
 from jaxtyping import install_import_hook
 from tests.shared.covering import take_turns
 from tests.shared.examples import load_profile
-from tests.shared.shapes import SampledChecks
+from tests.shared.shapes import WHOLE, SampledChecks
 
 if TYPE_CHECKING:
     from heedful.data.tokenize.tokenizer import Tokenizer
@@ -51,15 +53,19 @@ SWEPT = (
     "tests/contract/",
     "tests/numerics/",
     "tests/unit/decode/",
+    "tests/unit/interop/bert/test_vocabulary.py",
+    "tests/unit/interop/sentencepiece/test_tokenizer.py",
     "tests/unit/lab/",
     "tests/unit/nn/",
     "tests/unit/runs/",
+    "tests/unit/tasks/shared/",
+    "tests/unit/training/test_truncated.py",
 )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave two thirds of the long sweeps to `make test-all`, before tests are selected by their marks.
+    """Leave most of the long sweeps to `make test-all`, before tests are selected by their marks.
 
     There properties are tried again, with all their examples.
     """
@@ -96,8 +102,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count, and choose the number of examples."""
+    """Begin to count, and choose how much is checked."""
     load_profile(few=not is_wide(config))
+    SHAPES.whole = WHOLE if is_wide(config) else WHOLE // 2
     minutes = config.getoption("--minutes")
     config.stash[DEADLINE] = math.inf if minutes is None else time.monotonic() + 60 * minutes
 
@@ -132,6 +139,20 @@ def same_draws() -> None:
     else:  # torch.manual_seed would note the stack of calls for later: a millisecond in each of thousands of tests
         torch.default_generator.manual_seed(0)
     SHAPES.begin()
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+FOLDERS = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder; pytest's own fixture reads the names of all others first, which adds up over thousands."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(FOLDERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 # --- a trained model --------------------------------------------------------------------------------------------------

@@ -31,6 +31,12 @@ def quick(laws: dict[str, int], folder: str = "tests/contract") -> dict[str, lis
     }
 
 
+def test_many_laws_check_a_quarter_of_the_kinds_each_and_all_of_them_together() -> None:
+    found = quick({f"law {number}": 8 for number in range(6)})
+    assert [len(kinds) for kinds in found.values()] == [2] * 6
+    assert {kind for kinds in found.values() for kind in kinds} == {*range(8)}
+
+
 def test_three_laws_check_a_third_of_the_kinds_each_and_all_of_them_together() -> None:
     found = quick({"first": 9, "second": 9, "third": 9})
     assert [len(kinds) for kinds in found.values()] == [3, 3, 3]

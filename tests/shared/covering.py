@@ -61,7 +61,7 @@ def one_in(number: int, values: Iterable[Any], first: int = 0) -> list[Parameter
     ]
 
 
-def take_turns(items: Iterable[pytest.Item], folders: Sequence[str], least: int = 4, most: int = 3) -> None:
+def take_turns(items: Iterable[pytest.Item], folders: Sequence[str], least: int = 4, most: int = 4) -> None:
     """Mark as wide what the laws of a file leave to each other: each checks one kind in `most`, every kind occurs.
 
     A law is a test function with at least `least` kinds, which are its parameters; the second law of a file begins with

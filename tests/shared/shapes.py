@@ -2,7 +2,7 @@
 
 import jaxtyping
 
-WHOLE = 150  # first calls of a test, all of which are checked
+WHOLE = 150  # first calls of a test, all of which are checked; half as many in `make test`
 EVERY = 61  # of the later ones, one in so many: a prime, so that no repeated pattern of calls escapes it
 
 
@@ -10,6 +10,7 @@ class SampledChecks(type(jaxtyping.config)):  # type: ignore[misc]
     """Settings of jaxtyping that turn its checks off and on while a test runs."""
 
     calls = 0
+    whole = WHOLE
 
     def begin(self) -> None:
         """Start a test."""
@@ -19,7 +20,7 @@ class SampledChecks(type(jaxtyping.config)):  # type: ignore[misc]
     def jaxtyping_disable(self) -> bool:
         """Whether this call goes unchecked."""
         self.calls += 1
-        return self.calls > WHOLE and self.calls % EVERY != 0
+        return self.calls > self.whole and self.calls % EVERY != 0
 
     @jaxtyping_disable.setter
     def jaxtyping_disable(self, disabled: bool) -> None:

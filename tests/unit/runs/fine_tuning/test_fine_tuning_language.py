@@ -67,9 +67,9 @@ def test_a_key_of_the_language_model_may_be_set_and_the_rest_is_left_to_the_star
 @pytest.mark.parametrize(
     ("begun", "more"),
     [
-        (GPT, {"auxiliary": 0.5}),
+        pytest.param(GPT, {"auxiliary": 0.5}, marks=pytest.mark.wide),
         (GPT, {"auxiliary": 0.5, "layer_decay": 0.5, "optimizer": {"kind": "adamw"}, "freeze": 1}),
-        (LSTM, {}),
+        pytest.param(LSTM, {}, marks=pytest.mark.wide),
         (LSTM, {"auxiliary": 0.5}),
     ],
     ids=["gpt", "gpt-layers", "lstm", "lstm-auxiliary"],

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.shared.covering import one_in
 from tests.unit.runs.fine_tuning.text_starts import (
     BERT,
     CLASSIFIER,
@@ -147,7 +148,8 @@ def test_the_rates_of_a_run_fall_from_the_head_down_to_the_embedding(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"freeze": "encoder"}, {"layer_decay": 0.5, "optimizer": {"kind": "adamw"}, "freeze": 0}]
+    "more",
+    one_in(3, [{"layer_decay": 0.5, "optimizer": {"kind": "adamw"}, "freeze": 0}, {}, {"freeze": "encoder"}]),
 )
 def test_resume_is_exact_and_needs_the_start_no_more(tmp_path: Path, more: Values) -> None:
     start(tmp_path, BERT)

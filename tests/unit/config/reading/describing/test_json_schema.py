@@ -1,6 +1,7 @@
 """The JSON Schema for editors accepts what the loader accepts, and explains every key."""
 
 import tomllib
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -9,23 +10,27 @@ import pytest
 from heedful.config.reading.describing.json_schema import json_schema
 from heedful.config.reading.shipped_recipes import shipped_recipes
 
-SCHEMA = json_schema()
 DATA = {"train": {"source": "a", "target": "b"}}
 
 
+@cache
+def validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json_schema())
+
+
 def refused(values: dict[str, Any]) -> bool:
-    return not jsonschema.Draft202012Validator(SCHEMA).is_valid(values)
+    return not validator().is_valid(values)
 
 
 def test_it_is_a_schema_of_draft_2020_12() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    validator().check_schema(json_schema())
+    assert json_schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
 def test_every_shipped_recipe_is_valid(name: str) -> None:
     values = tomllib.loads(shipped_recipes()[name].read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(SCHEMA).validate(values)
+    validator().validate(values)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,8 @@ def test_a_recipe_that_extends_another_may_leave_out_its_data() -> None:
 
 
 def test_every_key_has_a_description() -> None:
-    tables = [SCHEMA, *SCHEMA["$defs"].values()]
+    schema = json_schema()
+    tables = [schema, *schema["$defs"].values()]
     keys = [(key, part) for table in tables for key, part in table["properties"].items()]
     assert len(keys) > 250
     assert all(part["description"] for _, part in keys)
