@@ -65,6 +65,7 @@ def test_the_kernel_does_what_the_reference_does_step_after_step(
     beams: int, best: int, size: int, min_length: int
 ) -> None:
     state = started(6, beams, best, min_length)
+    state.shared_S[::2] = True
     for step in range(ROOM):
         given = candidates(state, size, seed=100 * beams + step)
         plain = copied(state)
@@ -108,6 +109,20 @@ def test_where_nothing_may_follow_a_slot_is_done_with_what_stands(step_by: objec
     assert state.done_S.all()
     assert state.length_S.tolist() == [0, 0]
     assert state.log_p_SK[0].tolist() == [0.0, -math.inf]
+
+
+@pytest.mark.parametrize("step_by", [beam_step_reference, beam_step_kernel])
+def test_where_a_beam_is_shared_all_candidates_that_end_are_finished(step_by: object) -> None:
+    """Of two beams, a third candidate that ends is finished in slot 0 alone, where it was chosen."""
+    state = started(3, 2, 2)
+    state.shared_S[0] = True
+    state.log_p_SK[:2] = torch.tensor([0.0, -1.0])
+    tokens = torch.tensor([[5, 6, END]] * 6, device=DEVICE)
+    scores = torch.tensor([[-1.0, -1.5, -3.0], [-20.0, -30.0, -9.0]] * 3, device=DEVICE)
+    step_by(state, scores, tokens, torch.zeros(6, device=DEVICE))  # type: ignore[operator]
+    assert state.count_S.tolist()[:2] == [2, 0]
+    assert state.ended_log_p_SJ[0].tolist() == [-3.0, -10.0]
+    assert state.last_SK[:2].tolist() == [[5, 6], [5, 6]]
 
 
 def test_pointers_lead_back_to_what_lists_remember() -> None:

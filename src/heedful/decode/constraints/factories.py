@@ -10,9 +10,8 @@ from heedful.decode.constraints.protocol import Constraint, SlotConstraint, Slot
 from heedful.decode.constraints.tokens import MinLength, Never, NoRepeat, RepetitionPenalty
 from heedful.decode.constraints.tokens_in_slots import RepetitionPenaltyInSlots, TimelessInSlots
 from heedful.decode.constraints.words.automaton import WordAutomaton
-from heedful.decode.constraints.words.constraint import Words
 from heedful.decode.constraints.words.in_slots import ForbiddenWords
-from heedful.decode.constraints.words.planner import check_room
+from heedful.decode.constraints.words.required_in_slots import RequiredWords
 from heedful.decode.query import Query, token_ids
 
 ConstraintFactory = Callable[[Sequence[Query], torch.device], Constraint]  # called with the queries of a batch
@@ -65,14 +64,8 @@ def words(automata: Mapping[int, WordAutomaton]) -> ConstraintFactory:
     distinct = set(automata.values())
     if len(distinct) == 1 and all(map(ForbiddenWords.fits, distinct)):
         return ForbiddenWords(*distinct)
-
-    def made(queries: Sequence[Query], device: torch.device) -> Words:
-        of_queries = [automata[query.number] for query in queries]
-        for query, automaton in zip(queries, of_queries, strict=True):
-            check_room(query, automaton)
-        return Words.of(of_queries, [query.limit for query in queries], device)
-
-    return made
+    factory = RequiredWords.of(automata)
+    return factory if factory.fits else lambda queries, device: factory(queries, device)
 
 
 def make_constraints(

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.decode.frontiers.banks import share_in_slots
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import greatest_penalty
 from heedful.decode.query import Query
@@ -60,12 +61,20 @@ class BeamInSlots:
         if firsts is not None:
             self._state.last_SK[slots] = torch.tensor(firsts, device=device).unsqueeze(1)
         self._constraints.admit(slots, queries, firsts)
+        if self._constraints.sharing is not None:
+            self._state.shared_S[slots] = self._constraints.sharing.requires_B[slots]
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Rank the continuations; finish those that end, and continue with the others."""
         state, count = self._state, 2 * self.settings.beam
-        scores_RV = self._constraints.scores(logits_RV)
-        beam_step(state, *best_tokens(logits_RV, count, self._allowed_V, state.ends_R, END, scores_RV))
+        scores_RV = self._constraints.scores(logits_RV, self._allowed_V, state.ends_R)
+        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, count, self._allowed_V, state.ends_R, END, scores_RV)
+        if self._constraints.sharing is not None and scores_RV is not None:
+            best_RC, order_RC = scores_RC.topk(count, dim=1)
+            scores_RC, tokens_RC = share_in_slots(
+                scores_RV, state.log_p_SK, best_RC, tokens_RC.gather(1, order_RC), sums_R, self._constraints.sharing
+            )
+        beam_step(state, scores_RC, tokens_RC, sums_R)
         self._constraints.follow(state.rows_R, self.last_R)
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:

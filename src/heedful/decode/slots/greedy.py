@@ -72,7 +72,7 @@ class GreedyInSlots:
         self, logits_RV: Float[Tensor, "R V"], ends_R: Bool[Tensor, "R"]
     ) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
         """Return the log P and the token of each row; `</s>` only where a row may end."""
-        scores_RV = self._constraints.scores(logits_RV)
+        scores_RV = self._constraints.scores(logits_RV, self._allowed_V, ends_R)
         scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, 1, self._allowed_V, ends_R, END, scores_RV)
         score_R, best_R = scores_RC.max(1)
         return score_R - sums_R, tokens_RC.gather(1, best_R.unsqueeze(1)).squeeze(1)

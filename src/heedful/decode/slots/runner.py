@@ -36,8 +36,8 @@ class SlotRunner:
         weight, self._decoder = model.decoder.output.weight, cast(SlotDecoder, model.decoder)
         self._device, self._count = weight.device, shape.slots
         self._slots = slots = self._decoder.slots(shape)
-        constraints = ConstraintsInSlots(slots, settings, weight.shape[0], prefixed)
-        frontier = _make_frontier(slots, settings, weight.shape[0], constraints)
+        self._constraints = ConstraintsInSlots(slots, settings, weight.shape[0], prefixed)
+        frontier = _make_frontier(slots, settings, weight.shape[0], self._constraints)
         self._frontier = frontier
         decoder = self._decoder
 
@@ -51,12 +51,15 @@ class SlotRunner:
         self.bytes = slots.cache.nbytes + slots.memory.nbytes
 
     def run(
-        self, queries: Sequence[Query], memory: Packed | None, seed: int = 0
+        self, queries: Sequence[Query], memory: Packed | None, settings: SearchSettings
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """Decode all sentences, given their memories, or continue their sources where there is no memory.
 
-        Yield the indices of some and what was found for them. `seed` is that of sampling.
+        Yield the indices of some and what was found for them. The settings are equal to those that this was made
+        for, but for the seed of sampling.
         """
+        self._constraints.renew(settings)
+        seed = settings.sampling.seed if settings.sampling else 0
         if memory is not None:
             self._decoder.remember(memory, self._slots)
         waiting, free = deque(range(len(queries))), list(range(self._count))

@@ -46,7 +46,7 @@ class SamplingInSlots(GreedyInSlots):
     ) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
         scores_RV = logits_RV.float()
         greatest_R1, log_sum_R1 = normaliser(scores_RV)
-        constrained_RV = self._constraints.scores(logits_RV)
+        constrained_RV = self._constraints.scores(logits_RV, self._allowed_V, ends_R)
         scores_RV = scores_RV if constrained_RV is None else constrained_RV
         allowed_RV = self._allowed_V & (~self._end_V | ends_R.unsqueeze(1))
         scores_RV = scores_RV.masked_fill(~allowed_RV, -torch.inf)

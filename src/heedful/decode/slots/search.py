@@ -72,7 +72,7 @@ class SlotSearch:
             if memory is not None:
                 shape = replace(shape, memory=next_power_of_two(memory.layout.tokens, _SMALLEST))
             runner = self._runner(shape, settings, any(len(query.prefix) for query in wave))
-            for done, hypotheses in runner.run(wave, memory, settings.sampling.seed if settings.sampling else 0):
+            for done, hypotheses in runner.run(wave, memory, settings):
                 found.update(zip([indices[number] for number in done], hypotheses, strict=True))
                 progress(len(done))
         return [found[index] for index in range(len(queries))]

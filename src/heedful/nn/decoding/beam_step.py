@@ -31,7 +31,8 @@ def beam_step(
     """Extend every slot that is not done by one token, in place.
 
     Candidates are scores with tokens, in any order and without duplicates, and include the best 2K of each row; `sums`
-    is the log of the sum of exponentials of all scores of a row.
+    is the log of the sum of exponentials of all scores of a row. In a slot whose beam is `shared` they are those that
+    were chosen: at most K that end and K that continue.
     """
     if use_kernels(scores_RC):
         from heedful.nn.kernels.beam_step import beam_step_kernel
@@ -60,17 +61,18 @@ def beam_step_reference(
     length_S1 = (state.length_S + going_S).unsqueeze(1)
     ends_SW = last_SW == state.end
 
-    ended_SK = log_p_SW.masked_fill(~(ends_SW & going_S.unsqueeze(1)), -math.inf)[:, :beams]
-    score_SK = (ended_SK / state.penalties[length_S1.squeeze(1)].unsqueeze(1)).float()
-    score_SJ, chosen_SJ = torch.cat([state.score_SJ, score_SK], dim=1).topk(best, dim=1)
+    ranked_SW = state.shared_S.unsqueeze(1) | (torch.arange(2 * beams, device=ends_SW.device) < beams)
+    ended_SW = log_p_SW.masked_fill(~(ends_SW & ranked_SW & going_S.unsqueeze(1)), -math.inf)
+    score_SW = (ended_SW / state.penalties[length_S1.squeeze(1)].unsqueeze(1)).float()
+    score_SJ, chosen_SJ = torch.cat([state.score_SJ, score_SW], dim=1).topk(best, dim=1)
     for mine, new in (
-        (state.ended_log_p_SJ, ended_SK),
-        (state.ended_row_SJ, rows_SW[:, :beams]),
-        (state.ended_length_SJ, length_S1.expand(-1, beams)),
+        (state.ended_log_p_SJ, ended_SW),
+        (state.ended_row_SJ, rows_SW),
+        (state.ended_length_SJ, length_S1.expand(-1, 2 * beams)),
     ):
         mine.copy_(torch.cat([mine, new], dim=1).gather(1, chosen_SJ))
     state.score_SJ.copy_(score_SJ)
-    state.count_S.add_(ended_SK.isfinite().sum(1))
+    state.count_S.add_(ended_SW.isfinite().sum(1))
 
     log_p_SK, going_SK = log_p_SW.masked_fill(ends_SW, -math.inf).topk(beams, dim=1)
     parents_SK, last_SK = rows_SW.gather(1, going_SK), last_SW.gather(1, going_SK)

@@ -28,6 +28,7 @@ class BeamState:
     ended_length_SJ: Int[Tensor, "S J"]  # including `</s>`
     count_S: Int[Tensor, "S"]  # number of hypotheses that have finished
     done_S: Bool[Tensor, "S"]  # True for idle slots too
+    shared_S: Bool[Tensor, "S"]  # whether all candidates are chosen: those that end are finished, whatever their rank
     ends_R: Bool[Tensor, "R"]  # whether `</s>` is allowed
     rows_R: Int[Tensor, "R"]  # the row, among all, that each row extended in the last step of its slot
     ancestors_SKP: Int[Tensor, "S K P"]  # of the decoder's slots: see `models.transformer.slots`
@@ -72,6 +73,7 @@ class BeamState:
             whole(slots, best),
             whole(slots),
             torch.ones(slots, dtype=torch.bool, device=device),
+            torch.zeros(slots, dtype=torch.bool, device=device),
             torch.zeros(slots * beams, dtype=torch.bool, device=device),
             torch.arange(slots * beams, device=device),
             ancestors_SKP,
@@ -96,4 +98,4 @@ class BeamState:
         for scores in (self.score_SJ, self.ended_log_p_SJ):
             scores[slots] = -math.inf
         self.ends_R.view(-1, beams)[slots] = self.min_length <= 0
-        self.done_S[slots] = False
+        self.done_S[slots] = self.shared_S[slots] = False

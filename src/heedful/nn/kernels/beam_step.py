@@ -21,7 +21,7 @@ def _at(values, places, place):
 @triton.jit
 def _step(
     scores, candidates, sums, last, log_p, length, limit, ceiling, tokens, parents,
-    score, ended_log_p, ended_row, ended_length, count, done, ends, rows, ancestors, positions, penalties,
+    score, ended_log_p, ended_row, ended_length, count, done, shared, ends, rows, ancestors, positions, penalties,
     width, room, min_length, END: tl.constexpr,
     BEAMS: tl.constexpr, BEAM_ROOM: tl.constexpr, WIDE_ROOM: tl.constexpr, CANDIDATE_ROOM: tl.constexpr,
     BEST: tl.constexpr, BEST_ROOM: tl.constexpr, BLOCK: tl.constexpr,
@@ -61,8 +61,8 @@ def _step(
             now = before + 1
             ending = (name == END) & (turn < 2 * BEAMS)
 
-            # Hypotheses among the best K that end are finished; the J best finished ones are kept.
-            new_log_p = tl.where(ending & (turn < BEAMS), top, -float("inf"))
+            # Hypotheses that end are finished, if they are among the best K or were chosen; the J best are kept.
+            new_log_p = tl.where(ending & ((turn < BEAMS) | (tl.load(shared + slot) != 0)), top, -float("inf"))
             new_score = (new_log_p / tl.load(penalties + now)).to(tl.float32)
             kept_there, kept_place = kept < BEST, slot * BEST + kept
             old_score = tl.load(score + kept_place, kept_there, -float("inf"))
@@ -142,8 +142,8 @@ def beam_step_kernel(state: BeamState, scores_RC: Tensor, tokens_RC: Tensor, sum
     _step[(slots,)](
         scores_RC, tokens_RC, sums_R, state.last_SK, state.log_p_SK, state.length_S, state.limit_S, state.ceiling_S,
         state.tokens_SPK, state.parents_SPK, state.score_SJ, state.ended_log_p_SJ, state.ended_row_SJ,
-        state.ended_length_SJ, state.count_S, state.done_S, state.ends_R, state.rows_R, state.ancestors_SKP,
-        state.positions_S, state.penalties, width, state.tokens_SPK.shape[1], state.min_length,
+        state.ended_length_SJ, state.count_S, state.done_S, state.shared_S, state.ends_R, state.rows_R,
+        state.ancestors_SKP, state.positions_S, state.penalties, width, state.tokens_SPK.shape[1], state.min_length,
         END=state.end, BEAMS=beams, BEAM_ROOM=beam_room, WIDE_ROOM=next_power_of_two(2 * beams, 2),
         CANDIDATE_ROOM=candidate_room, BEST=best, BEST_ROOM=next_power_of_two(best, 2), BLOCK=_ANCESTORS,
         num_warps=warps,

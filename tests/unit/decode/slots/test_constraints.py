@@ -4,6 +4,7 @@ Where there is a GPU, the steps are recorded.
 """
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ RULES: dict[str, tuple[ConstraintFactory, ...]] = {
     "repetition": (penalise_repetition(1.8),),
     "n-grams": (no_repeat(2),),
     "forbidden words": (words(dict.fromkeys(range(99), smallest("bpe").plan((), ("ab", "b a")))),),
+    "required words": (words(dict.fromkeys(range(99), smallest("bpe").plan(("ab",), ("b a",)))),),
     "all": (no_repeat(1), TREES, penalise_repetition(1.3)),
 }
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -122,10 +124,12 @@ def test_a_rule_that_cannot_be_recorded_leaves_the_search_to_the_reference() -> 
     assert not finder.takes(SearchSettings(constraints=(TREES, at_least(3))), [])
     planner = smallest("bpe")
     one, other, required = planner.plan((), ("a",)), planner.plan((), ("b",)), planner.plan(("a",), ("ab",))
+    many = planner.plan(["".join(letters) for letters in product("ab", repeat=6)], ())
     assert words({0: one, 1: one}) == words({2: one})
     assert finder.takes(SearchSettings(constraints=(words({0: one, 1: one}),)), [])
-    assert not finder.takes(SearchSettings(constraints=(words({0: one, 1: other}),)), [])
-    assert not finder.takes(SearchSettings(constraints=(words({0: required}),)), [])
+    assert finder.takes(SearchSettings(constraints=(words({0: one, 1: other}),)), [])
+    assert finder.takes(SearchSettings(constraints=(words({0: required}),)), [])
+    assert not finder.takes(SearchSettings(constraints=(words({0: many}),)), [])
 
 
 def test_a_limit_that_no_tree_fits_is_refused_and_the_slots_serve_again() -> None:

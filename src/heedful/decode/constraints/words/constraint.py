@@ -8,9 +8,8 @@ With a beam, rows compete within banks of equal progress: see `frontiers/banks.p
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import torch
 import torch.nn.functional as F
@@ -21,10 +20,7 @@ from heedful.data.tokenize.tokenizer import END, PAD
 from heedful.decode.constraints.protocol import Sharing
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.distances import UNREACHED
-from heedful.decode.constraints.words.spelling import NOTHING, REST
-from heedful.decode.constraints.words.tables import Tables, first_states
-
-_LETTER_FIRST: Final = 2  # kind of the first pieces that begin with a letter
+from heedful.decode.constraints.words.tables import Ahead, Tables, first_states
 
 
 @dataclass(eq=False)
@@ -45,7 +41,7 @@ class Words(Sharing):
     most_B: Int[Tensor, "B"]  # maximum number of tokens, `</s>` included; without words there is always room
     state_BK: Int[Tensor, "B K"]
     met_BKC: Bool[Tensor, "B K C"]
-    limit_BK: Int[Tensor, "B K"]  # the maximum, or less where words are missing at the end
+    limit_BK: Int[Tensor, "B K"]  # the maximum, or less where words were missing at the end: see `tighten`
     used: int = 0  # tokens
     noted: _Noted = field(default_factory=_Noted)
 
@@ -72,32 +68,23 @@ class Words(Sharing):
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
         """Forbid what completes a forbidden word, or leaves too little room."""
-        rows = self._spread(scores_RV.shape[0] // len(self.most_B))
-        state_R, met_RC, limit_R = rows.state_BK.flatten(), rows.met_BKC.flatten(0, 1), rows.limit_BK.flatten()
-        missing_R = self._missing(state_R, met_RC).any(1)
-        before_R = self._left(state_R, met_RC)
+        beams = scores_RV.shape[0] // len(self.most_B)
+        rows = self._spread(beams)
+        state_R, limit_R = rows.state_BK.flatten(), rows.limit_BK.flatten()
+        ahead = self.tables.look_ahead(state_R, rows.met_BKC.flatten(0, 1))
         if self.requires:
-            at_end_R = missing_R & (scores_RV[:, END] >= scores_RV.amax(1))
-            limit_R = torch.where(at_end_R, limit_R.minimum(self.used + before_R), limit_R)
-        edges_RF = self.tables.edges_SF[state_R]
-        tokens_RF = self.tables.token_E[edges_RF]
-        after_RF = self._left_by_edge(state_R, met_RC, edges_RF)
+            most_R = self.most_B.repeat_interleave(beams)
+            limit_R = tighten(ahead, limit_R, most_R, self.used, scores_RV)
         room_R1 = (limit_R - self.used - 1).unsqueeze(1)
-        end_R = scores_RV[:, END].masked_fill(missing_R | self.tables.held_S[state_R], -math.inf)
-        given_RF = scores_RV.gather(1, tokens_RF).masked_fill(after_RF > room_R1, -math.inf)
-        self._forbid_kinds(scores_RV, self._left_by_kind(state_R, met_RC) > room_R1)
-        scores_RV.scatter_(1, tokens_RF, given_RF)
-        scores_RV[:, END] = end_R
+        forbid_after(scores_RV, ahead, room_R1, self._forbid_kinds)
         self.noted.limit_BK = limit_R.view_as(rows.limit_BK)
-        self.noted.advancing_RF = tokens_RF.masked_fill(after_RF >= before_R.unsqueeze(1), PAD)
+        self.noted.advancing_RF = advancing(ahead)
 
     def _forbid_kinds(self, scores_RV: Float[Tensor, "R V"], forbidden_RX: Bool[Tensor, "R X"]) -> None:
         """Forbid all pieces of some kinds. Most of the time there are none."""
-        if not self.tables.has_empty:
-            forbidden_RX[:, NOTHING] = False
         rows_A = forbidden_RX.any(1).nonzero().flatten()
         if len(rows_A):
-            forbidden_AV = forbidden_RX[rows_A].index_select(1, self.tables.kind_V)
+            forbidden_AV = forbidden_RX[rows_A].index_select(1, self.tables.kinds.kind_V)
             forbidden_AV = F.pad(forbidden_AV, (0, scores_RV.shape[1] - forbidden_AV.shape[1]), value=True)
             scores_RV[rows_A] = scores_RV[rows_A].masked_fill(forbidden_AV, -math.inf)
 
@@ -110,17 +97,8 @@ class Words(Sharing):
         if parents_BK is not None:
             state_BK, limit_BK = state_BK.gather(1, parents_BK), limit_BK.gather(1, parents_BK)
             met_BKC = met_BKC.gather(1, parents_BK.unsqueeze(2).expand(-1, -1, met_BKC.shape[2]))
-        state_BK, met_BKC = self._read(state_BK, met_BKC, last_BK)
-        left_BK = self._left(state_BK, met_BKC)
-        kept_BK = (self.used + 1 + left_BK <= limit_BK) & self._missing(state_BK, met_BKC).any(2)
-        return replace(
-            self,
-            state_BK=state_BK,
-            met_BKC=met_BKC,
-            limit_BK=torch.where(kept_BK, limit_BK, self.most_B.unsqueeze(1)),
-            used=self.used + 1,
-            noted=_Noted(),
-        )
+        state_BK, met_BKC = self.tables.read(state_BK, met_BKC, last_BK)
+        return replace(self, state_BK=state_BK, met_BKC=met_BKC, limit_BK=limit_BK, used=self.used + 1, noted=_Noted())
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Words":
         """Keep only these sentences."""
@@ -133,17 +111,9 @@ class Words(Sharing):
         return self.noted.advancing_RF
 
     def left(self, tokens_RC: Int[Tensor, "R C"]) -> Int[Tensor, "R C"]:
-        """Return the number of tokens of required words that are left after each of these tokens.
-
-        The shortest way to a place where a word may begin does not count.
-        """
+        """Return the number of tokens of required words that are left after each of these tokens."""
         rows = self._spread(len(tokens_RC) // len(self.most_B))
-        state_RX = rows.state_BK.flatten().unsqueeze(1).expand_as(tokens_RC)
-        met_RXC = rows.met_BKC.flatten(0, 1).unsqueeze(1).expand(-1, tokens_RC.shape[1], -1)
-        state_RX, met_RXC = self._read(state_RX, met_RXC, tokens_RC)
-        missing_RXC = self._missing(state_RX, met_RXC)
-        words_RX = (self.tables.base_SC[state_RX] * missing_RXC).sum(2)
-        return words_RX - (self.tables.begun_SC[state_RX] * missing_RXC).amax(2)
+        return left_after(self.tables, rows.state_BK.flatten(), rows.met_BKC.flatten(0, 1), tokens_RC)
 
     def _spread(self, beams: int) -> "Words":
         """Return the state with this number of rows per sentence: at the start there is one for all."""
@@ -152,58 +122,47 @@ class Words(Sharing):
         names = ("state_BK", "met_BKC", "limit_BK")
         return replace(self, **{name: getattr(self, name).repeat_interleave(beams, 1) for name in names})
 
-    def _missing(self, state_X: Tensor, met_XC: Tensor) -> Tensor:
-        """Return which words are required, and neither met nor pending."""
-        return self.tables.required_SC[state_X] & ~met_XC & ~self.tables.pending_SC[state_X]
 
-    def _left(self, state_X: Tensor, met_XC: Tensor) -> Tensor:
-        """Return the number of tokens that are enough for what must still follow."""
-        tables = self.tables
-        missing_XC = self._missing(state_X, met_XC)
-        cost_XC = tables.cost_SC[state_X]
-        pending_X = (cost_XC * (tables.pending_SC[state_X] & ~met_XC)).sum(-1)
-        kept_X, lost_X = (
-            (table_SC[state_X] - cost_XC).masked_fill(~missing_XC, UNREACHED).amin(-1)
-            for table_SC in (tables.keeping_SC, tables.to_word_SC)
-        )
-        words_X = kept_X.minimum(lost_X + pending_X) + (cost_XC * missing_XC).sum(-1) + tables.close_S[state_X]
-        return torch.where(missing_XC.any(-1), words_X, tables.to_end_S[state_X])
+# --- of rows ----------------------------------------------------------------------------------------------------------
 
-    def _left_by_kind(self, state_R: Int[Tensor, "R"], met_RC: Bool[Tensor, "R C"]) -> Int[Tensor, "R X"]:
-        """Return what is left after a piece of each kind that has no edge; more than any room if none may follow."""
-        tables = self.tables
-        other_R, letter_R = tables.roots_S2[state_R].unbind(1)
-        closed_RC = met_RC | tables.pending_SC[state_R]
-        next_RX = torch.stack([other_R, letter_R, other_R, letter_R, tables.root_S[state_R]], dim=1)
-        met_RXC = torch.stack([closed_RC, closed_RC, met_RC, met_RC, met_RC], dim=1)
-        left_RX = F.pad(self._left(next_RX, met_RXC), (0, 1), value=UNREACHED)
-        closing_X = torch.tensor([True, True, False, False, True, True], device=state_R.device)
-        return left_RX.masked_fill(tables.held_S[state_R].unsqueeze(1) & closing_X, UNREACHED)
 
-    def _left_by_edge(
-        self, state_R: Int[Tensor, "R"], met_RC: Bool[Tensor, "R C"], edges_RF: Int[Tensor, "R F"]
-    ) -> Int[Tensor, "R F"]:
-        """Return what is left after each edge; more than any room if it may not follow."""
-        tables = self.tables
-        kind_RF = tables.kind_V[tables.token_E[edges_RF]]
-        closes_RF = kind_RF < _LETTER_FIRST
-        closed_RC = met_RC | tables.pending_SC[state_R]
-        met_RFC = torch.where(closes_RF.unsqueeze(2), closed_RC.unsqueeze(1), met_RC.unsqueeze(1))
-        left_RF = self._left(tables.next_E[edges_RF], met_RFC | tables.done_EC[edges_RF])
-        stays_RF = tables.held_S[state_R].unsqueeze(1) & (closes_RF | (kind_RF == REST))
-        return left_RF.masked_fill(stays_RF | tables.banned_E[edges_RF], UNREACHED)
+def tighten(
+    ahead: Ahead,
+    limit_R: Int[Tensor, "R"],
+    most_R: Int[Tensor, "R"],
+    used: int | Int[Tensor, "R"],
+    scores_RV: Float[Tensor, "R V"],
+) -> Int[Tensor, "R"]:
+    """Return the limit of each row: what it needs where it would end without a word, until all are there."""
+    needed_R = ahead.now_R + used
+    limit_R = torch.where(ahead.missing_R & (needed_R <= limit_R), limit_R, most_R)
+    at_end_R = ahead.missing_R & (scores_RV[:, END] >= scores_RV.amax(1))
+    return torch.where(at_end_R, limit_R.minimum(needed_R), limit_R)
 
-    def _read(self, state_X: Tensor, met_XC: Tensor, last_X: Tensor) -> tuple[Tensor, Tensor]:
-        """Return states and met words after one more token per row."""
-        tables = self.tables
-        last_X = last_X.clamp(max=len(tables.kind_V) - 1)  # impossible rows may have logits that are no token's
-        kind_X = tables.kind_V[last_X]
-        closes_X = (kind_X < _LETTER_FIRST) | (last_X == END)
-        met_XC = met_XC | (tables.pending_SC[state_X] & closes_X.unsqueeze(-1))
-        key_X = state_X * len(tables.kind_V) + last_X
-        edge_X = torch.searchsorted(tables.key_E, key_X)
-        found_X = tables.key_E[edge_X] == key_X
-        root_X = tables.roots_S2[state_X].gather(-1, (kind_X % 2).unsqueeze(-1)).squeeze(-1)
-        default_X = torch.where(kind_X < REST, root_X, tables.root_S[state_X])
-        next_X = torch.where(found_X, tables.next_E[edge_X], default_X)
-        return next_X, met_XC | (tables.done_EC[edge_X] & found_X.unsqueeze(-1))
+
+def forbid_after(
+    scores_RV: Float[Tensor, "R V"],
+    ahead: Ahead,
+    room_R1: Int[Tensor, "R 1"],
+    forbid_kinds: Callable[[Tensor, Tensor], None],
+) -> None:
+    """Forbid tokens after which more is left than there is room for, given what forbids all pieces of some kinds."""
+    end_R = scores_RV[:, END].masked_fill(ahead.unended_R, -math.inf)
+    given_RF = scores_RV.gather(1, ahead.tokens_RF).masked_fill(ahead.edges_RF > room_R1, -math.inf)
+    forbid_kinds(scores_RV, ahead.kinds_RX > room_R1)
+    scores_RV.scatter_(1, ahead.tokens_RF, given_RF)
+    scores_RV[:, END] = end_R
+
+
+def advancing(ahead: Ahead) -> Int[Tensor, "R F"]:
+    """Return the tokens after which less is left than now; `<pad>` for the others."""
+    return ahead.tokens_RF.masked_fill(ahead.edges_RF >= ahead.now_R.unsqueeze(1), PAD)
+
+
+def left_after(
+    tables: Tables, state_R: Int[Tensor, "R"], met_RC: Bool[Tensor, "R C"], tokens_RX: Int[Tensor, "R X"]
+) -> Int[Tensor, "R X"]:
+    """Return the number of tokens of required words that are left to rows after each of these tokens."""
+    state_RX = state_R.unsqueeze(1).expand_as(tokens_RX)
+    met_RXC = met_RC.unsqueeze(1).expand(-1, tokens_RX.shape[1], -1)
+    return tables.unwritten(*tables.read(state_RX, met_RXC, tokens_RX))

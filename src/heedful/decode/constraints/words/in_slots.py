@@ -1,6 +1,6 @@
 """Forbidden words in slots: the automaton that all sentences share, as two tables over its states and the vocabulary.
 
-Required words are not recorded: a beam shares its rows out among them.
+Where sentences require words, or differ in those that are forbidden, each slot has tables: see `required_in_slots.py`.
 """
 
 import math
