@@ -2,10 +2,10 @@
 
     python -m benchmarks.cpu.pages
 
-Two pages of random weights, which compress worse than those of trained models: a translation of 40 words by a
-Transformer of 6 layers and 8 heads, and a text of 512 tokens read by BERT-small (4 layers, 8 heads). Chromium opens
-each from disk, `--rounds` times; `ready` is the time from navigation until the page can be used, `switch` the time to
-show another head, medians.
+Two pages of random weights, which compress worse than those of trained models, and of random states: a translation of
+40 words by a Transformer of 6 layers and 8 heads, and a text of 512 tokens read by BERT-small (4 layers, 8 heads),
+which are too many for its states to be drawn. Chromium opens each from disk, `--rounds` times; `ready` is the time from
+navigation until the page can be used, `switch` the time to show another head, medians.
 
 Records pages.json: `kb_translation`, `ready_ms`, `kb_bert`, `ready_bert_ms`, `switch_bert_ms`.
 """
@@ -31,6 +31,7 @@ from heedful.tasks.shared.explaining.explanation import (
     TokenPrediction,
     TokenSequence,
 )
+from heedful.tasks.shared.explaining.states import LayerStates
 
 NAME: Final = "pages"
 SWITCH: Final = """async () => {
@@ -55,6 +56,12 @@ def attention(kind: AttentionKind, layers: int, queries: str, keys: str, sizes: 
     return AttentionWeights(kind, random_weights(layers, 8, *sizes, kind == "decoder"), queries, keys)
 
 
+def states(part: str, layers: int, tokens: str, count: int, width: int = 512) -> LayerStates:
+    """Return random states, to each of which the next layer adds something."""
+    values = np.random.default_rng(count).standard_normal((layers + 1, count, width)).cumsum(axis=0, dtype=np.float32)
+    return LayerStates(part, tokens, values, values[-1])
+
+
 def translation(words: int = 40, layers: int = 6) -> Explanation:
     """Return an explanation of a translation of as many words."""
     names = TokenSequence.named([f"word{number}" for number in range(words)])
@@ -73,6 +80,7 @@ def translation(words: int = 40, layers: int = 6) -> Explanation:
         "output",
         tuple(TokenPrediction(index, piece, 0.9, runners_up) for index, piece in enumerate(names.pieces)),
         alignment=random_weights(1, 1, words, words)[0, 0],
+        states=(states("encoder", layers, "source", words), states("decoder", layers, "target", words)),
     )
 
 
@@ -80,13 +88,14 @@ def reading(tokens: int = 512, layers: int = 4) -> Explanation:
     """Return an explanation of a text of as many tokens, read by an encoder."""
     names = TokenSequence.named([f"word{number}" for number in range(tokens)])
     read = attention("encoder", layers, "text", "text", (tokens, tokens))
-    return Explanation("fill", "bert", " ".join(names.texts), "", {"text": names}, (read,), "text")
+    hidden = (states("encoder", layers, "text", tokens),)
+    return Explanation("fill", "bert", " ".join(names.texts), "", {"text": names}, (read,), "text", states=hidden)
 
 
 def main() -> int:
     """Measure and record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
