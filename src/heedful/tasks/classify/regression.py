@@ -17,7 +17,7 @@ from heedful.metrics.classification import class_loss, class_probabilities, deci
 _INVERSE_STRENGTHS: Final = (0.5, 2.0, 10.0, 40.0, 160.0)  # of the L2 penalty, as scikit-learn's C
 _SHARES: Final = (0.25, 0.5, 1.0)  # of the weights of n-grams of two or more tokens
 _FIRST_SHARE: Final = 0.5
-_CLOSE: Final = 0.2  # standard deviations of an accuracy: below it, accuracies are the same
+_CLOSE: Final = 0.4  # standard deviations of an accuracy: below it, accuracies are the same
 _ITERATIONS: Final = 50
 _TRIAL_ITERATIONS: Final = 20
 _TRIAL_SCORES: Final = 3_000_000  # features of texts in cross-validation x classes, about: of more, it reads a part
@@ -98,8 +98,10 @@ def choose_settings(
 ) -> tuple[float, float]:
     """Return the share of the weights of longer n-grams and the inverse strength of the penalty, by cross-validation.
 
-    The strength is the best one with the first share, and the share the best one with that strength. Topics are told
-    by single words, which longer n-grams only outweigh; other classes by the order of words.
+    The strength is the best one with the first share: of those about as accurate, the one with the lowest loss. The
+    share is the best one with that strength: of those about as accurate the largest, since longer n-grams gain more
+    from the texts that cross-validation leaves out. Topics are told by single words, which longer n-grams only
+    outweigh; other classes by the order of words.
     """
     texts = len(true_BC)
     tried_B = torch.arange(texts) % max(1, -(-len(x.value) * true_BC.shape[1] // _TRIAL_SCORES)) == 0
@@ -107,14 +109,14 @@ def choose_settings(
     if count < _FOLDS:
         return _FIRST_SHARE, _INVERSE_STRENGTHS[-1]
     known = cross_validate(tried.share(longer_J, _FIRST_SHARE), true_BC[tried_B], several, _INVERSE_STRENGTHS)
-    strength = _best(known, count, several)
+    strength = min(_close(known, count, several), key=lambda strength: known[strength].loss)
     if not bool(longer_J[tried.feature].any()):
         return _FIRST_SHARE, strength
     path, shares = [each for each in _INVERSE_STRENGTHS if each <= strength][-2:], {_FIRST_SHARE: known[strength]}
     for share in _SHARES:
         if share != _FIRST_SHARE:
             shares[share] = cross_validate(tried.share(longer_J, share), true_BC[tried_B], several, path)[strength]
-    return _best(shares, count, several), strength
+    return max(_close(shares, count, several)), strength
 
 
 def cross_validate(
@@ -141,11 +143,13 @@ def cross_validate(
     return found
 
 
-def _best(trials: Mapping[float, Trial], texts: int, several: bool) -> float:
-    """Return the setting with the highest accuracy; of those about as high, or with several labels, the lowest loss."""
+def _close(trials: Mapping[float, Trial], texts: int, several: bool) -> list[float]:
+    """Return the settings with about the highest accuracy; with several labels, the one with the lowest loss."""
+    if several:
+        return [min(trials, key=lambda setting: trials[setting].loss)]
     best = max(trial.right for trial in trials.values())
-    least = 0.0 if several else best - _CLOSE * (best * (1 - best) / texts) ** 0.5
-    return min((name for name, trial in trials.items() if trial.right >= least), key=lambda name: trials[name].loss)
+    least = best - _CLOSE * (best * (1 - best) / texts) ** 0.5
+    return [setting for setting, trial in trials.items() if trial.right >= least]
 
 
 @torch.no_grad()

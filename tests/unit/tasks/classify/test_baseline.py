@@ -14,7 +14,7 @@ from heedful.data.token_store import TokenStore
 from heedful.runs.run import RunObserver
 from heedful.tasks.classify import baseline
 from heedful.tasks.classify.baseline import Baseline, NgramRegression
-from heedful.tasks.classify.regression import Features, Trial, _best, choose_settings, cross_validate
+from heedful.tasks.classify.regression import Features, Trial, _close, choose_settings, cross_validate
 from heedful.training.checkpoints import Position
 
 GOOD, BAD, SHARED = 10, 20, 30
@@ -100,13 +100,15 @@ def test_features_that_are_new_do_not_shrink_the_others_of_a_text_in_cross_valid
 @pytest.mark.parametrize(
     ("trials", "several", "expected"),
     [
-        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, False, 2.0),
-        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.849, 0.4)}, False, 3.0),  # about as high
-        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, True, 3.0),
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, False, [2.0]),
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.849, 0.4)}, False, [2.0, 3.0]),
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, True, [3.0]),
     ],
 )
-def test_the_best_setting_has_the_highest_accuracy(trials: dict[float, Trial], several: bool, expected: float) -> None:
-    assert _best(trials, 400, several) == expected
+def test_settings_are_close_to_the_best_by_accuracy(
+    trials: dict[float, Trial], several: bool, expected: list[float]
+) -> None:
+    assert _close(trials, 400, several) == expected
 
 
 def test_pairs_of_tokens_weigh_little_where_single_tokens_tell_the_class_and_much_where_their_order_does() -> None:
@@ -114,7 +116,7 @@ def test_pairs_of_tokens_weigh_little_where_single_tokens_tell_the_class_and_muc
     topics, orders = [], []
     for number in range(120):
         others = (chance.permutation(40)[:6] + 100).tolist()
-        topics.append([*others[:3], number % 2 + 50, *others[3:]])
+        topics.append([*others[:3], number % 2 + 2 * int(chance.integers(0, 10)) + 50, *others[3:]])
         orders.append([*others[:3], *([50, 51] if number % 2 else [51, 50]), *others[3:]])
     labels, shares = [[number % 2] for number in range(120)], []
     for rows in (topics, orders):
