@@ -5,6 +5,7 @@ Shape letter of this file: J  features
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import torch
@@ -37,8 +38,12 @@ class Features:
         """Return X W."""
         if not len(self.value):
             return weights_JC.new_zeros(self.rows, weights_JC.shape[1])
-        starts = torch.searchsorted(self.text, torch.arange(self.rows))
-        return F.embedding_bag(self.feature, weights_JC, starts, mode="sum", per_sample_weights=self.value)
+        return F.embedding_bag(self.feature, weights_JC, self._starts_B, mode="sum", per_sample_weights=self.value)
+
+    @cached_property
+    def _starts_B(self) -> Int[Tensor, "B"]:
+        """Where the features of each row begin; kept, as an optimizer multiplies by the same rows again and again."""
+        return torch.searchsorted(self.text, torch.arange(self.rows))
 
     def share(self, longer_J: Bool[Tensor, "J"], share: float) -> "Features":
         """Multiply the values of some features by a share; rows then have the length 1."""
