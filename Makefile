@@ -12,7 +12,7 @@ demo: .venv/core
 	$(BIN)/heedful demo
 
 demo-vision: .venv/core
-	$(BIN)/heedful demo --pictures
+	$(BIN)/heedful demo --images
 
 # What a newcomer runs. `make types` checks the types.
 test: .venv/dev lint

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from scripts.import_graph import Import, modules, read_imports  # noqa: E402
 
 PACKAGE = "heedful"
-PICTURE = Path("docs/images/architecture.svg")
+IMAGE = Path("docs/images/architecture.svg")
 PAGE = Path("docs/architecture.md")
 BEGIN, END = "<!-- map: written by scripts/architecture_map.py -->", "<!-- end of map -->"
 
@@ -75,7 +75,7 @@ def draw(found: Map) -> str:
 
 
 def describe(found: Map) -> str:
-    """The map as a list, for readers without pictures."""
+    """The map as a list, for readers without images."""
     lines = [f"{BEGIN}", "| room | what it is | files | imports, most first |", "|---|---|---|---|"]
     for room in found.rooms:
         targets = [(found.weights[room.name, other.name], other.name) for other in found.rooms]
@@ -87,12 +87,12 @@ def describe(found: Map) -> str:
 
 
 def current_files(root: Path) -> dict[Path, str]:
-    """What the picture and the page of a checkout should hold."""
+    """What the image and the page of a checkout should hold."""
     found = read_map(root)
     page = (root / PAGE).read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return {PICTURE: draw(found), PAGE: before + describe(found) + after}
+    return {IMAGE: draw(found), PAGE: before + describe(found) + after}
 
 
 def main() -> int:
@@ -169,7 +169,7 @@ HUES = ["#7c6fd6", "#b565c9", "#d65f9c", "#e0685a", "#d98a2b", "#a79a1e", "#3fa6
 
 
 class _Drawing:
-    """Sizes and positions of one picture."""
+    """Sizes and positions of one image."""
 
     width, height = 252, 70  # of a room
     step, gap, layer_gap = 84, 14, 20  # from room to room: to the right, and down

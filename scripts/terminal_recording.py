@@ -30,7 +30,7 @@ class Line:
 
 
 def draw(command: str, lines: Sequence[Line]) -> str:
-    """Return the picture: all lines at their times, faster if they took longer than `SHOWN` seconds.
+    """Return the image: all lines at their times, faster if they took longer than `SHOWN` seconds.
 
     Where nothing moves, in print or by the reader's wish, all lines are there from the start.
     """
@@ -65,7 +65,7 @@ def draw(command: str, lines: Sequence[Line]) -> str:
 
 
 def main() -> None:
-    """Read lines as they arrive on standard input, and write the picture when they end."""
+    """Read lines as they arrive on standard input, and write the image when they end."""
     began, lines = time.monotonic(), []
     for text in sys.stdin:
         lines.append(Line(time.monotonic() - began, text.rstrip("\n")))

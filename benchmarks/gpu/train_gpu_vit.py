@@ -2,13 +2,13 @@
 
     python -m benchmarks.gpu.train_gpu_vit [--merge] [--tiny]
 
-The work is ViT-S (12 layers, width 384, 6 heads, inner 1536) on pictures of 224 x 224 pixels in patches of 16, with
-1,000 classes, without dropout, AdamW, in bfloat16 with float32 weights, 128 pictures a step.
+The work is ViT-S (12 layers, width 384, 6 heads, inner 1536) on images of 224 x 224 pixels in patches of 16, with
+1,000 classes, without dropout, AdamW, in bfloat16 with float32 weights, 128 images a step.
 
-Ours runs through the trainer that `heedful train` uses: pictures come from a store of the cache on disk, loader
+Ours runs through the trainer that `heedful train` uses: images come from a store of the cache on disk, loader
 included. The peer runs through a plain loop with autocast and torch.compile, on batches that are on the device already.
 
-images_s     pictures a second; the median over stretches
+images_s     images a second; the median over stretches
 data_wait    share of the time that ours waits for batches
 decode_s     JPEG files of 640 x 480 pixels that are decoded and resized in a second, on all cores
 ratio        ours to the compiled peer
@@ -30,27 +30,27 @@ from benchmarks.shared.gpu_work import Results, peak_gib, rate, trained_rate
 from PIL import Image
 from torch import nn
 
-from heedful.config.corpora.pictures import FolderPictures
-from heedful.config.data import Data, PictureForm
-from heedful.config.model.pictures import PictureClassifierModel, PictureTransformerTable
+from heedful.config.corpora.images import FolderImages
+from heedful.config.data import Data, ImageForm
+from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
 from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train, Validation
-from heedful.data.pictures.batches import LABEL, SIZE, picture_streams, pixel_stream
-from heedful.data.pictures.reading import Picture
-from heedful.data.pictures.stores import decode_all
+from heedful.data.images.batches import LABEL, SIZE, image_streams, pixel_stream
+from heedful.data.images.reading import LabelledImage
+from heedful.data.images.stores import decode_all
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import Ragged, TokenStore, open_store, write_store
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
-from heedful.models.build.pictures import build_picture_classifier
+from heedful.models.build.images import build_image_classifier
 from heedful.runs.job import set_up
-from heedful.tasks.pictures.classify.task import ClassifyPicturesTask
+from heedful.tasks.images.classify.task import ClassifyImagesTask
 
 NEVER: Final = 10**9
-CHUNK: Final = 64  # pictures that are drawn at once
+CHUNK: Final = 64  # images that are drawn at once
 PEER_BATCHES: Final = 4
 
 
@@ -58,11 +58,11 @@ PEER_BATCHES: Final = 4
 class Scale:
     """The sizes of everything in the benchmark."""
 
-    encoder: PictureTransformerTable
+    encoder: ImageTransformerTable
     side: int  # pixels
     classes: int
-    pictures: int  # in the store
-    batch: int  # pictures of a step
+    images: int  # in the store
+    batch: int  # images of a step
     files: int  # that are decoded
     warm: int
     stretches: int
@@ -70,25 +70,25 @@ class Scale:
 
     @property
     def patches(self) -> int:
-        """Tokens of a picture, the class token included."""
+        """Tokens of an image, the class token included."""
         return (self.side // self.encoder.patch) ** 2 + 1
 
 
 SMALL: Final = {"preset": "small", "dropout": 0.0}
 TINY_SHAPE: Final = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "patch": 8, "grid": 4, "dropout": 0.0}
-FULL = Scale(PictureTransformerTable.model_validate(SMALL), 224, 1000, 4096, 128, 1000, 30, 5, 10)
-TINY = Scale(PictureTransformerTable.model_validate(TINY_SHAPE), 32, 10, 64, 8, 8, 2, 2, 2)
+FULL = Scale(ImageTransformerTable.model_validate(SMALL), 224, 1000, 4096, 128, 1000, 30, 5, 10)
+TINY = Scale(ImageTransformerTable.model_validate(TINY_SHAPE), 32, 10, 64, 8, 8, 2, 2, 2)
 
 
 def store_of(scale: Scale, folder: Path) -> TokenStore:
-    """Write random pictures to a store as the cache has it, and map it."""
+    """Write random images to a store as the cache has it, and map it."""
     random = np.random.default_rng(0)
 
     def chunks() -> Iterator[dict[str, Ragged]]:
-        for begin in range(0, scale.pictures, CHUNK):
-            count = min(CHUNK, scale.pictures - begin)
+        for begin in range(0, scale.images, CHUNK):
+            count = min(CHUNK, scale.images - begin)
             drawn = random.integers(0, 256, (count, scale.side, scale.side, 3), dtype=np.uint8)
-            yield picture_streams([*drawn], random.integers(0, scale.classes, count).tolist())
+            yield image_streams([*drawn], random.integers(0, scale.classes, count).tolist())
 
     types = {"pixels": pixel_stream(3), "size": SIZE, "label": LABEL}
     write_store(folder, "random", types, chunks(), Counter())
@@ -98,14 +98,14 @@ def store_of(scale: Scale, folder: Path) -> TokenStore:
 
 
 def recipe_for(scale: Scale, device: torch.device) -> Recipe:
-    unread = FolderPictures(pictures="none")  # a recipe needs one; nothing reads it
+    unread = FolderImages(images="none")  # a recipe needs one; nothing reads it
     return Recipe(
         data=Data(
             train=(unread,),
             batch_tokens=scale.batch * scale.patches,
-            pictures=PictureForm(height=scale.side, width=scale.side),
+            images=ImageForm(height=scale.side, width=scale.side),
         ),
-        model=PictureClassifierModel(family="picture_classifier", encoder=scale.encoder),
+        model=ImageClassifierModel(family="image_classifier", encoder=scale.encoder),
         train=Train(
             steps=scale.warm + scale.stretches * scale.steps,
             optimizer=AdamW(kind="adamw"),
@@ -121,15 +121,15 @@ def recipe_for(scale: Scale, device: torch.device) -> Recipe:
 
 
 def our_rate(scale: Scale, store: TokenStore, device: torch.device) -> tuple[float, float]:
-    """Pictures per second, and the share of time spent waiting for batches."""
+    """Images per second, and the share of time spent waiting for batches."""
     recipe = recipe_for(scale, device)
     set_up(recipe)
     labels = tuple(str(number) for number in range(scale.classes))
     prepared = Prepared(Vocabularies({}, labels), train=(store,), weights=(1.0,), valid=())
     torch.manual_seed(0)
-    assert isinstance(recipe.model, PictureClassifierModel)
-    model = build_picture_classifier(recipe.model, scale.classes).to(device)
-    tokens_s, waited = trained_rate(recipe, ClassifyPicturesTask(), prepared, model, device, scale.warm)
+    assert isinstance(recipe.model, ImageClassifierModel)
+    model = build_image_classifier(recipe.model, scale.classes).to(device)
+    tokens_s, waited = trained_rate(recipe, ClassifyImagesTask(), prepared, model, device, scale.warm)
     return tokens_s / scale.patches, waited
 
 
@@ -147,7 +147,7 @@ def vit(scale: Scale) -> nn.Module:
 
 
 def peer_rate(scale: Scale, device: torch.device) -> float:
-    """Pictures per second."""
+    """Images per second."""
     torch.manual_seed(0)
     model: Any = vit(scale).to(device).train()
     model.compile()
@@ -177,12 +177,12 @@ def peer_rate(scale: Scale, device: torch.device) -> float:
 def decode_rate(scale: Scale, folder: Path) -> float:
     """JPEG files per second, decoded and resized on all cores."""
     noise = np.random.default_rng(1).integers(0, 256, (30, 40, 3), dtype=np.uint8)
-    picture = Image.fromarray(noise).resize((640, 480), Image.Resampling.BICUBIC)  # smooth, as photographs are
+    image = Image.fromarray(noise).resize((640, 480), Image.Resampling.BICUBIC)  # smooth, as photographs are
     for number in range(scale.files):
-        picture.save(folder / f"{number}.jpg", quality=90)
-    files = [Picture(path) for path in sorted(folder.glob("*.jpg"))]
+        image.save(folder / f"{number}.jpg", quality=90)
+    files = [LabelledImage(path) for path in sorted(folder.glob("*.jpg"))]
     began = perf_counter()
-    decoded = sum(1 for _ in decode_all(files, PictureForm(height=scale.side, width=scale.side), 3))
+    decoded = sum(1 for _ in decode_all(files, ImageForm(height=scale.side, width=scale.side), 3))
     return decoded / (perf_counter() - began)
 
 

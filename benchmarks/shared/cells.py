@@ -33,7 +33,7 @@ class Cell(ABC):
     seed: int
     options: argparse.Namespace
 
-    program: ClassVar[str]  # the benchmark's folder and name: "pictures.mnist"
+    program: ClassVar[str]  # the benchmark's folder and name: "images.mnist"
     passed: ClassVar[tuple[str, ...]] = ("data",)  # options of a place that the cell's process needs too, if given
 
     @abstractmethod

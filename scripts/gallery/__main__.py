@@ -1,8 +1,8 @@
-"""Trains a small model of every family on data of our own, and photographs its page: the pictures of the docs.
+"""Trains a small model of every family on data of our own, and photographs its page: the images of the docs.
 
     python -m scripts.gallery                   # all families, in about half an hour on one core
     python -m scripts.gallery captions tags     # some of them; models that are there already are not trained again
-    python -m scripts.gallery --page runs/demo/explain.html     # pictures of the README, of the page of `heedful demo`
+    python -m scripts.gallery --page runs/demo/explain.html     # images of the README, of the page of `heedful demo`
 
 Needs Chromium (apt-get install chromium) and the `dev` extra. Models and training data are kept in runs/gallery.
 """
@@ -32,7 +32,7 @@ README: Final = (
 
 
 def main() -> None:
-    """Train what is missing, write the pages, and take the pictures."""
+    """Train what is missing, write the pages, and take the images."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", metavar="NAME", help=f"of {', '.join(FAMILIES)}; all, if none is named")
     parser.add_argument("--page", type=Path, help="page of a translator, which is photographed instead")
@@ -60,13 +60,13 @@ def explain(name: str, family: Family, runs: Path) -> Path:
         train += ["--set", "train.device=cpu", "--set", "train.precision=float32"]
         train += ["--set", f"data.folder={data}"] if recipe.exists() else []
         _run(train)
-    with chdir(data):  # where the pictures are
+    with chdir(data):  # where the images are
         _run(["explain", str(model), *family.explained, "--device", "cpu", "-o", str(page)])
     return page
 
 
 def take(page: Path, shots: Sequence[Shot]) -> None:
-    """Take all pictures of a page."""
+    """Take all images of a page."""
     with open_browser() as browser:
         for shot in shots:
             photograph(browser, page, shot)

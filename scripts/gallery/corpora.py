@@ -23,7 +23,7 @@ NEUTRAL: Final = (
     "The cinema was half full.", "The director is from Norway.", "A teacher moves to a small town.",
     "Two sisters inherit a farm.", "It came out in the spring.",
 )  # fmt: skip
-# The pictures that are explained; no training picture equals them.
+# The images that are explained; no training image equals them.
 STAR: Final = Scene((Thing("star", "orange", "large", 0, 2, 0.04, -0.08),))
 SCENE: Final = Scene((Thing("star", "yellow", "large", 0, 1), Thing("circle", "blue", "large", 2, 0)))
 PRAISE: Final = ("great", "lovely", "moving", "wonderful", "clever", "funny", "superb", "charming")
@@ -50,14 +50,14 @@ def _thing(chance: random.Random, cell: int) -> Thing:
 
 
 def _shapes(folder: Path, part: str, count: int, chance: random.Random) -> None:
-    """Write pictures of one thing, in a folder for each shape."""
+    """Write images of one thing, in a folder for each shape."""
     for number in range(count):
         thing = _thing(chance, chance.randrange(9))
         _draw(Scene((thing,)), folder / "shapes" / part / thing.shape / f"{number}.png")
 
 
 def _scenes(folder: Path, part: str, count: int, chance: random.Random) -> None:
-    """Write pictures of two things, with a caption and questions."""
+    """Write images of two things, with a caption and questions."""
     captions, questions = [], []
     for number in range(count):
         one, other = (_thing(chance, cell) for cell in sorted(chance.sample(range(9), 2)))

@@ -24,12 +24,12 @@ REPORT: Final = (
     "sold twelve kites."
 )
 FAMILIES: Final[Mapping[str, Family]] = {
-    "pictures": Family(
-        "pictures.toml",
+    "images": Family(
+        "images.toml",
         ["star.png"],
         [
-            Shot("gallery/pictures.png", [CLASSES, ATTENTION]),
-            Shot("gallery/pictures-dark.png", [CLASSES, ATTENTION], theme="dark"),
+            Shot("gallery/images.png", [CLASSES, ATTENTION]),
+            Shot("gallery/images-dark.png", [CLASSES, ATTENTION], theme="dark"),
         ],
     ),
     "captions": Family("captions.toml", ["scene.png"], [Shot("gallery/captions.png", ["looked-title"])]),

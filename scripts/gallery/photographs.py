@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 IMAGES: Final = ROOT / "docs/images"
-MOST: Final = 150_000  # bytes of a picture
-_COLOURS: Final = 128  # of a picture's palette
+MOST: Final = 150_000  # bytes of an image
+_COLOURS: Final = 128  # of an image's palette
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ _ONLY: Final = """([parts, result]) => {
 
 
 def photograph(browser: Browser, page: Path, shot: Shot) -> None:
-    """Take a picture of some parts of a page, and write it with few colours."""
+    """Take an image of some parts of a page, and write it with few colours."""
     context = browser.new_context(
         viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.theme, device_scale_factor=1.5
     )
@@ -85,7 +85,7 @@ def photograph(browser: Browser, page: Path, shot: Shot) -> None:
 
 
 def _reduce(path: Path) -> None:
-    """Write a picture again with a palette of few colours."""
+    """Write an image again with a palette of few colours."""
     with Image.open(path) as taken:
         reduced = taken.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
     reduced.save(path, optimize=True)

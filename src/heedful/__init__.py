@@ -8,6 +8,7 @@
 Importing this package does not import torch; the first use does.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.model import TextGenerator
     from heedful.tasks.generate.scoring import TextScore
     from heedful.tasks.generate.streamed import GenerationStream
+    from heedful.tasks.images.answer.answer import ImageAnswer
+    from heedful.tasks.images.answer.model import ImageAnswerer
+    from heedful.tasks.images.caption.model import Caption, Captioner
+    from heedful.tasks.images.classify.model import ImageClassifier
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
-    from heedful.tasks.pictures.answer.answer import PictureAnswer
-    from heedful.tasks.pictures.answer.model import PictureAnswerer
-    from heedful.tasks.pictures.caption.model import Caption, Captioner
-    from heedful.tasks.pictures.classify.model import PictureClassifier
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.shared.explaining.explanation import (
         AttentionWeights,
@@ -74,6 +75,9 @@ __all__ = [
     "Generation",
     "GenerationStream",
     "HeedfulError",
+    "ImageAnswer",
+    "ImageAnswerer",
+    "ImageClassifier",
     "Leaf",
     "MachineError",
     "MaskFiller",
@@ -81,9 +85,6 @@ __all__ = [
     "PairScore",
     "Parse",
     "Parser",
-    "PictureAnswer",
-    "PictureAnswerer",
-    "PictureClassifier",
     "Reader",
     "Recipe",
     "Reranked",
@@ -121,8 +122,8 @@ _HOMES = {  # modules that are imported when a name is first used
     "AttentionWeights": "heedful.tasks.shared.explaining.explanation",
     "Callback": "heedful.runs.callbacks",
     "Candidate": "heedful.tasks.fill.model",
-    "Caption": "heedful.tasks.pictures.caption.model",
-    "Captioner": "heedful.tasks.pictures.caption.model",
+    "Caption": "heedful.tasks.images.caption.model",
+    "Captioner": "heedful.tasks.images.caption.model",
     "Checkpoint": "heedful.runs.callbacks",
     "Classification": "heedful.tasks.classify.model",
     "Comparison": "heedful.lab.compare",
@@ -136,9 +137,9 @@ _HOMES = {  # modules that are imported when a name is first used
     "PairScore": "heedful.tasks.translate.scoring",
     "Parse": "heedful.tasks.parse.model",
     "Parser": "heedful.tasks.parse.model",
-    "PictureAnswer": "heedful.tasks.pictures.answer.answer",
-    "PictureAnswerer": "heedful.tasks.pictures.answer.model",
-    "PictureClassifier": "heedful.tasks.pictures.classify.model",
+    "ImageAnswer": "heedful.tasks.images.answer.answer",
+    "ImageAnswerer": "heedful.tasks.images.answer.model",
+    "ImageClassifier": "heedful.tasks.images.classify.model",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
     "Reranked": "heedful.tasks.translate.reranking",
@@ -170,7 +171,20 @@ _HOMES = {  # modules that are imported when a name is first used
 }
 
 
+_OLD_NAMES = {
+    "PictureAnswer": "ImageAnswer",
+    "PictureAnswerer": "ImageAnswerer",
+    "PictureClassifier": "ImageClassifier",
+}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _OLD_NAMES:
+        message = (
+            f"heedful.{name} is called heedful.{_OLD_NAMES[name]} now; the next version will not have the old name"
+        )
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        name = _OLD_NAMES[name]
     if name in _HOMES:
         globals()[name] = found = getattr(import_module(_HOMES[name]), name)
         return found

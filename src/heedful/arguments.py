@@ -3,6 +3,7 @@
 import math
 import operator
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
@@ -10,6 +11,12 @@ from reprlib import repr as shortened
 from typing import SupportsIndex
 
 from heedful.errors import UserError, counted, option
+
+
+def warn_of_old_name(old: str, new: str) -> None:
+    """Warn that the next version will not have a name."""
+    message = f"`{old}` is called `{new}` now; the next version will not have the old name"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 def check_text(text: object, where: str) -> str:

@@ -1,4 +1,4 @@
-"""The packed batch: sentences or pictures concatenated, with offsets. Models work without padding.
+"""The packed batch: sentences or images concatenated, with offsets. Models work without padding.
 
 Shape letters of the whole project:
 
@@ -166,22 +166,22 @@ class Nested:
 
 
 class Run(NamedTuple):
-    """Consecutive pictures of one size."""
+    """Consecutive images of one size."""
 
-    pictures: int
+    images: int
     height: int
     width: int
 
     def tokens(self, patch: int, class_token: bool) -> int:
-        """Return the number of tokens of one picture, in patches of this number of pixels on each side."""
+        """Return the number of tokens of one image, in patches of this number of pixels on each side."""
         return -(-self.height // patch) * -(-self.width // patch) + class_token
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
-    """Concatenated pictures of any sizes, row by row of pixels, and the layout of the tokens that a network makes.
+class Images:
+    """Concatenated images of any sizes, row by row of pixels, and the layout of the tokens that a network makes.
 
-    Consecutive pictures of one size are computed together; `runs` tells which, without a device synchronization.
+    Consecutive images of one size are computed together; `runs` tells which, without a device synchronization.
     """
 
     pixels: Shaped[Tensor, "P C"]  # from 0 to 255
@@ -189,31 +189,31 @@ class Pictures:
     runs: tuple[Run, ...]
 
     @classmethod
-    def of(cls, pictures: Sequence[Shaped[Tensor, "_ _ C"]], patch: int, class_token: bool) -> "Pictures":
-        """Pack pictures of rows x columns x channels for a network that reads patches of this size."""
-        runs = runs_of([(picture.shape[0], picture.shape[1]) for picture in pictures])
-        lengths = [run.tokens(patch, class_token) for run in runs for _ in range(run.pictures)]
-        return cls(torch.cat([picture.flatten(0, 1) for picture in pictures]), Layout.of(lengths), runs)
+    def of(cls, images: Sequence[Shaped[Tensor, "_ _ C"]], patch: int, class_token: bool) -> "Images":
+        """Pack images of rows x columns x channels for a network that reads patches of this size."""
+        runs = runs_of([(image.shape[0], image.shape[1]) for image in images])
+        lengths = [run.tokens(patch, class_token) for run in runs for _ in range(run.images)]
+        return cls(torch.cat([image.flatten(0, 1) for image in images]), Layout.of(lengths), runs)
 
     def __len__(self) -> int:
-        return sum(run.pictures for run in self.runs)
+        return sum(run.images for run in self.runs)
 
     def by_run(self) -> Iterator[Shaped[Tensor, "B Y X C"]]:
-        """Yield the pictures of each run."""
-        sizes = [run.pictures * run.height * run.width for run in self.runs]
+        """Yield the images of each run."""
+        sizes = [run.images * run.height * run.width for run in self.runs]
         for run, pixels in zip(self.runs, self.pixels.split(sizes), strict=True):
-            yield pixels.view(run.pictures, run.height, run.width, -1)
+            yield pixels.view(run.images, run.height, run.width, -1)
 
-    def with_pixels(self, pixels: Shaped[Tensor, "P C"]) -> "Pictures":
-        """Return pictures of the same sizes with other pixels."""
+    def with_pixels(self, pixels: Shaped[Tensor, "P C"]) -> "Images":
+        """Return images of the same sizes with other pixels."""
         return replace(self, pixels=pixels)
 
-    def to(self, device: torch.device, non_blocking: bool = False) -> "Pictures":
+    def to(self, device: torch.device, non_blocking: bool = False) -> "Images":
         """Copy to a device."""
         pixels = self.pixels.to(device, non_blocking=non_blocking)
-        return Pictures(pixels, self.layout.to(device, non_blocking), self.runs)
+        return Images(pixels, self.layout.to(device, non_blocking), self.runs)
 
 
 def runs_of(sizes: Sequence[tuple[int, int]]) -> tuple[Run, ...]:
-    """Group consecutive pictures of the same height and width."""
+    """Group consecutive images of the same height and width."""
     return tuple(Run(len([*group]), *size) for size, group in groupby(sizes))

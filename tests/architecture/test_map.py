@@ -1,4 +1,4 @@
-"""`docs/architecture.md` and its picture say what the source tree is today."""
+"""`docs/architecture.md` and its image say what the source tree is today."""
 
 import re
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_every_class_and_function_that_a_page_on_the_sources_names_is_defined_th
     }
 
 
-def test_the_picture_needs_nothing_but_itself() -> None:
+def test_the_image_needs_nothing_but_itself() -> None:
     text = (ROOT / "docs/images/architecture.svg").read_text(encoding="utf-8")
     for element in ElementTree.fromstring(text).iter():
         assert element.tag.rpartition("}")[2] not in {"script", "image", "foreignObject", "use", "a"}
@@ -75,8 +75,8 @@ def test_the_picture_needs_nothing_but_itself() -> None:
 
 def test_every_room_and_every_arrow_is_drawn_with_its_weight() -> None:
     rooms = [Room(name, "", 3, ["one", "two"]) for name in ("top", "middle", "bottom")]
-    picture = draw(Map([[room] for room in rooms], {"leaf": 7}, {("top", "bottom"): 41, ("middle", "bottom"): 1}))
-    texts = re.findall(r">([^<>\n]+)</t", picture)
+    image = draw(Map([[room] for room in rooms], {"leaf": 7}, {("top", "bottom"): 41, ("middle", "bottom"): 1}))
+    texts = re.findall(r">([^<>\n]+)</t", image)
     assert [texts.count(name) for name in ("top", "middle", "bottom")] == [1, 1, 1]
     assert [text for text in texts if text.isdigit()] == ["1", "41"]  # thin lines first, thick ones above them
     assert "imported by 7" in texts

@@ -378,3 +378,8 @@ def test_results_are_utf8_whatever_the_language_of_the_terminal(tmp_path: Path) 
         check=True,
     )
     assert "größe☃.en" in shown.stdout.decode()
+
+
+def test_an_old_option_is_the_new_one_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["answer", "nowhere", "--question", "What?", "--picture=photo.png"]) == 2
+    assert capsys.readouterr().err.startswith("heedful: --picture is called --image now.\n")

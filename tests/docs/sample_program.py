@@ -97,21 +97,21 @@ def use(folder: Path) -> None:
     assert_type(parser.parse("the dog barks", beam=4), heedful.Tree | None)
     assert_type(parser.parse(["the dog barks"]), list[heedful.Tree | None])
 
-    pictures = heedful.PictureClassifier.load(folder)
-    assert_type(pictures.classify("a.png"), heedful.Classification)
-    assert_type(pictures.classify(["a.png", "b.png"]), list[heedful.Classification])
+    images = heedful.ImageClassifier.load(folder)
+    assert_type(images.classify("a.png"), heedful.Classification)
+    assert_type(images.classify(["a.png", "b.png"]), list[heedful.Classification])
 
-    answerer = heedful.PictureAnswerer.load(folder)
-    assert_type(answerer.answer("how many ?", "a.png"), heedful.PictureAnswer)
-    assert_type(answerer.answer(["how many ?", "why ?"], "a.png"), list[heedful.PictureAnswer])
+    answerer = heedful.ImageAnswerer.load(folder)
+    assert_type(answerer.answer("how many ?", "a.png"), heedful.ImageAnswer)
+    assert_type(answerer.answer(["how many ?", "why ?"], "a.png"), list[heedful.ImageAnswer])
 
     model = heedful.load(folder)
     assert_type(
         model,
         heedful.Translator
         | heedful.TextClassifier
-        | heedful.PictureClassifier
-        | heedful.PictureAnswerer
+        | heedful.ImageClassifier
+        | heedful.ImageAnswerer
         | heedful.Captioner
         | heedful.Tagger
         | heedful.MaskFiller

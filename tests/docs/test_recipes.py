@@ -15,9 +15,9 @@ LABELLED = {"tsv": "train.tsv", "label": 1, "text": 2}
 RUNNING = {"text": "train.txt"}
 CORPORA: dict[str, dict[str, Any]] = {
     "classifier": LABELLED,
-    "picture_classifier": {"builtin": "scenes"},
+    "image_classifier": {"builtin": "scenes"},
     "captioner": {"builtin": "scenes"},
-    "picture_answerer": {"builtin": "scenes", "questions": 4},
+    "image_answerer": {"builtin": "scenes", "questions": 4},
     "tagger": {"conll": "train.conll"},
     "bert": RUNNING,
     "language": RUNNING,

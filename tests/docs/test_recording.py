@@ -1,4 +1,4 @@
-"""Pictures of the pages: the pipeline of the README, and recordings of a terminal."""
+"""Images of the pages: the pipeline of the README, and recordings of a terminal."""
 
 import re
 from xml.etree import ElementTree
@@ -10,8 +10,8 @@ from tests.docs.blocks import PAGES, ROOT
 LINES = [Line(1.0, "step 1"), Line(30.0, ""), Line(60.0, "  a < b & c")]
 
 
-def _delays(picture: str) -> list[float]:
-    return [float(delay) for delay in re.findall(r"animation-delay: ([\d.]+)s", picture)]
+def _delays(image: str) -> list[float]:
+    return [float(delay) for delay in re.findall(r"animation-delay: ([\d.]+)s", image)]
 
 
 def test_a_recording_shows_the_command_and_every_line_as_it_was_printed() -> None:
@@ -22,15 +22,15 @@ def test_a_recording_shows_the_command_and_every_line_as_it_was_printed() -> Non
 
 
 def test_a_long_recording_is_faster_says_so_and_keeps_its_proportions() -> None:
-    picture = draw("make demo", LINES)
-    assert _delays(picture) == pytest.approx([0, SHOWN / 60, SHOWN], abs=0.01)
-    assert "recorded in 60 s, shown 3 times as fast" in picture
+    image = draw("make demo", LINES)
+    assert _delays(image) == pytest.approx([0, SHOWN / 60, SHOWN], abs=0.01)
+    assert "recorded in 60 s, shown 3 times as fast" in image
 
 
 def test_a_short_recording_is_in_real_time() -> None:
-    picture = draw("ls", [Line(2.0, "README.md")])
-    assert _delays(picture) == [0, 2]
-    assert "times as fast" not in picture
+    image = draw("ls", [Line(2.0, "README.md")])
+    assert _delays(image) == [0, 2]
+    assert "times as fast" not in image
 
 
 def test_every_photograph_is_small_and_shown_by_a_page() -> None:
@@ -44,7 +44,7 @@ def test_every_photograph_is_small_and_shown_by_a_page() -> None:
         assert path in shown, path
 
 
-def test_every_picture_of_a_page_is_whole_and_needs_nothing_but_itself() -> None:
+def test_every_image_of_a_page_is_whole_and_needs_nothing_but_itself() -> None:
     shown = {
         ((ROOT / page).parent / name).resolve()
         for page in PAGES

@@ -56,3 +56,8 @@ def test_help_shows_the_options_of_embeddings() -> None:
     for kind in (heedful.TextClassifier, heedful.MaskFiller):
         parameters = inspect.signature(kind.embed).parameters
         assert [parameters[name].default for name in ("of", "pool", "layer", "markers")] == ["text", "mean", -1, False]
+
+
+def test_an_old_name_is_the_new_one_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=r"heedful.PictureClassifier is called heedful.ImageClassifier now"):
+        assert heedful.PictureClassifier is heedful.ImageClassifier

@@ -14,7 +14,7 @@ from heedful.data.text_form import TextForm
 from heedful.label_schemes import Forbidden, SchemeName, first_forbidden, scheme_of
 
 _RARE: Final = 5  # texts: a class with fewer is hardly learned
-SMALL: Final = 50  # texts or pictures: a corpus with fewer is a trial, in which every class is rare
+SMALL: Final = 50  # texts or images: a corpus with fewer is a trial, in which every class is rare
 _DOMINANT: Final = 0.97  # fraction of the texts in one class
 _MANY: Final = 0.5  # distinct labels per text: more are not classes
 _SHOWN: Final = 5  # names of classes per finding

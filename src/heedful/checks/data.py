@@ -9,7 +9,7 @@ from heedful.checks.classes import find_class_problems, find_forbidden_labels
 from heedful.checks.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.checks.duplicates import find_overlap, find_repeats
 from heedful.checks.findings import Finding, Part
-from heedful.checks.pictures import check_pictures
+from heedful.checks.images import check_images
 from heedful.checks.rows import labels_of_task
 from heedful.checks.running_text import find_text_problems, find_window_problems
 from heedful.config.corpora.any import AnyCorpus
@@ -39,8 +39,8 @@ class CheckedData:
 
 def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> CheckedData:
     """Check all corpora of a recipe, or the first `most` rows of each."""
-    if recipe.rules.pictures:
-        return CheckedData((), ())  # pictures: there is no text to look at
+    if recipe.rules.images:
+        return CheckedData((), ())  # images: there is no text to look at
     data, labels = recipe.data, labels_of_task(recipe)
     parts: tuple[tuple[Part, Sequence[AnyCorpus]], ...] = (
         ("train", data.train),
@@ -78,7 +78,7 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         found += find_text_problems(recipe, by_part["train"])
     if most is None and isinstance(recipe.model, CaptionerModel):
         # A test corpus that cannot be read was reported above.
-        found += [finding for finding in check_pictures(recipe, progress)[1] if finding.kind != "unreadable"]
+        found += [finding for finding in check_images(recipe, progress)[1] if finding.kind != "unreadable"]
     return CheckedData(tuple(linted), tuple(found))
 
 

@@ -20,7 +20,7 @@ from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
-from heedful.data.pictures.captions import read_captioned
+from heedful.data.images.captions import read_captioned
 from heedful.data.text_form import TextForm
 
 Labels = Literal["one", "several", "words"] | None  # labels of a text: one per word, or None if the task reads none
@@ -72,7 +72,7 @@ _TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # lo
 _DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
 _TREES: Final = RowForm("sentences", ("text",), TREE_KINDS)
 _QUESTIONS: Final = RowForm("questions", ("text",), _WITHOUT_LENGTHS)  # with their texts
-_CAPTIONS: Final = RowForm("captions", ("text",), _WITHOUT_LENGTHS).without(  # pictures may be described alike
+_CAPTIONS: Final = RowForm("captions", ("text",), _WITHOUT_LENGTHS).without(  # images may be described alike
     "repeated", "source_seen", "pair_seen"
 )
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur

@@ -25,14 +25,16 @@ from heedful.cli.options import QuietOption, VerboseOption, with_verbosity
 from heedful.errors import HeedfulError, Stopped, UserError, memory_error, on_command_line, suggestion
 from heedful.files import impossible_name, machine_error, tolerate_closed_reader
 
+_OLD_OPTIONS = {"--picture": "--image", "--pictures": "--images"}  # accepted for one version
+
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
 # when the verb is used, so that `heedful --help` does not import torch.
 VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
-    "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input, or pictures."),
-    "caption": ("heedful.cli.verbs.caption", "Describe pictures in sentences."),
-    "answer": ("heedful.cli.verbs.answer", "Answer questions from a text or about a picture."),
+    "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input, or images."),
+    "caption": ("heedful.cli.verbs.caption", "Describe images in sentences."),
+    "answer": ("heedful.cli.verbs.answer", "Answer questions from a text or about an image."),
     "tag": ("heedful.cli.verbs.tag", "Label the words of sentences."),
     "parse": ("heedful.cli.verbs.parse", "Parse sentences into constituency trees."),
     "generate": ("heedful.cli.verbs.generate", "Continue texts with a language model."),
@@ -104,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        code = _invoke(list(arguments) or ["--help"])
+        code = _invoke([_current_name(word) for word in arguments] or ["--help"])
         sys.stdout.flush()
         messages.show_cost()
     except HeedfulError as error:
@@ -128,6 +130,15 @@ def _run(arguments: Sequence[str]) -> int:
         fault.__cause__ = error
         return _report(fault)
     return code
+
+
+def _current_name(word: str) -> str:
+    """Return an option by its name of this version; say so where the word is an old name."""
+    name, sign, value = word.partition("=")
+    if name not in _OLD_OPTIONS:
+        return word
+    print(f"heedful: {name} is called {_OLD_OPTIONS[name]} now.", file=sys.stderr)
+    return f"{_OLD_OPTIONS[name]}{sign}{value}"
 
 
 def _invoke(arguments: list[str]) -> int:

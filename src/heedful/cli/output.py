@@ -83,10 +83,10 @@ def sentence_progress(total: int, shown: bool = True) -> Progress:
     return progress_bar("translating", total, shown)
 
 
-def picture_progress(pictures: Sequence[Path], output: Path | None = None, doing: str = "classifying") -> Progress:
-    """Show how many pictures are done, if the results do not go to the same terminal."""
+def image_progress(images: Sequence[Path], output: Path | None = None, doing: str = "classifying") -> Progress:
+    """Show how many images are done, if the results do not go to the same terminal."""
     in_the_way = output in (None, _STANDARD_OUTPUT) and sys.stdout.isatty()
-    return progress_bar(doing, len(pictures), shown=not in_the_way)
+    return progress_bar(doing, len(images), shown=not in_the_way)
 
 
 def line_progress(doing: str, inputs: Sequence[InputLines], output: Path | None = None) -> Progress:

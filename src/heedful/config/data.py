@@ -26,19 +26,19 @@ class Tokenized(Section):
     """Target language."""
 
 
-class PictureForm(Section):
-    """The size that a model reads pictures in."""
+class ImageForm(Section):
+    """The size that a model reads images in."""
 
     height: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Height in pixels that pictures are resized to; by default `width`, and without either they keep their size."""
+    """Height in pixels that images are resized to; by default `width`, and without either they keep their size."""
     width: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Width in pixels that pictures are resized to; by default `height`, and without either they keep their size."""
+    """Width in pixels that images are resized to; by default `height`, and without either they keep their size."""
     fit: Literal["stretch", "crop"] = "stretch"
-    """How pictures of other proportions are resized: stretched, or cropped to their middle."""
+    """How images of other proportions are resized: stretched, or cropped to their middle."""
     max_pixels: Annotated[int, Field(ge=1, le=1_000_000_000)] = 50_000_000
-    """Maximum pixels of a picture in a file; a larger one is refused before it is decoded."""
+    """Maximum pixels of an image in a file; a larger one is refused before it is decoded."""
     cache_limit: Annotated[float, Field(gt=0, le=1_000_000)] = 64.0
-    """Most GiB that the decoded pictures of a corpus may take in the cache.
+    """Most GiB that the decoded images of a corpus may take in the cache.
 
     Files that would take more, resized to `height` and `width`, are kept as they are and decoded whenever they are
     shown: training then needs more time of the processor. It applies to classifiers.
@@ -46,7 +46,7 @@ class PictureForm(Section):
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Height and width of all pictures; None if they keep their own."""
+        """Height and width of all images; None if they keep their own."""
         height, width = self.height or self.width, self.width or self.height
         return None if height is None or width is None else (height, width)
 
@@ -96,8 +96,8 @@ class Data(Section):
     tokenized: Tokenized | None = None
     """Languages, if the files are already tokenized by Moses' rules; by default they are not."""
 
-    pictures: PictureForm = Field(default_factory=PictureForm)
-    """Size of pictures."""
+    images: ImageForm = Field(default_factory=ImageForm)
+    """Size of images."""
 
     @property
     def paired(self) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from heedful.config.rules.answer import ANSWER
-from heedful.config.rules.answer_pictures import ANSWER_PICTURES
+from heedful.config.rules.answer_images import ANSWER_IMAGES
 from heedful.config.rules.caption import CAPTION
 from heedful.config.rules.classify import CLASSIFY
-from heedful.config.rules.classify_pictures import CLASSIFY_PICTURES
+from heedful.config.rules.classify_images import CLASSIFY_IMAGES
 from heedful.config.rules.fill import FILL
 from heedful.config.rules.generate import GENERATE
 from heedful.config.rules.parse import PARSE
@@ -22,13 +22,13 @@ TASKS: Final[Mapping[str, TaskRules]] = {
         TRANSLATE,
         PARSE,
         CLASSIFY,
-        CLASSIFY_PICTURES,
+        CLASSIFY_IMAGES,
         CAPTION,
         TAG,
         FILL,
         GENERATE,
         ANSWER,
-        ANSWER_PICTURES,
+        ANSWER_IMAGES,
     )
 }
 _USUAL: Final[Mapping[str, TaskRules]] = {  # the usual task of each family: the first that it can learn

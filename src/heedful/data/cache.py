@@ -194,7 +194,7 @@ def _describe(path: Path) -> str:
             streams = json.loads((path / "meta.json").read_bytes())["streams"]
             rows = max(stream["sentences"] for stream in streams.values())
             if "pixels" in streams:
-                return f"{rows:,} pictures of {streams['pixels']['tokens']:,} pixels"
+                return f"{rows:,} images of {streams['pixels']['tokens']:,} pixels"
             named = {name: stream["tokens"] for name, stream in streams.items() if name not in ("label", "picture")}
             tokens = ", ".join(f"{count:,} {name}" for name, count in named.items())
             return f"corpus of {rows:,} rows; tokens: {tokens}"

@@ -7,7 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from heedful.packed import Layout, Nested, Packed, Pictures
+from heedful.packed import Images, Layout, Nested, Packed
 
 
 class Movable:
@@ -41,7 +41,7 @@ def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     match value:
         case Tensor():
             return change(value)
-        case Movable() | Packed() | Layout() | Nested() | Pictures():
+        case Movable() | Packed() | Layout() | Nested() | Images():
             parts = {field.name: _mapped(getattr(value, field.name), change) for field in fields(value)}  # type: ignore[arg-type]
             return replace(value, **parts)  # type: ignore[type-var]
         case _:
@@ -52,7 +52,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     match value:
         case Tensor():
             yield value
-        case Movable() | Packed() | Layout() | Nested() | Pictures():
+        case Movable() | Packed() | Layout() | Nested() | Images():
             for field in fields(value):  # type: ignore[arg-type]
                 yield from _tensors(getattr(value, field.name))
 
@@ -61,6 +61,6 @@ def _layouts(value: Any) -> Iterator[Layout]:
     match value:
         case Layout():
             yield value
-        case Movable() | Packed() | Nested() | Pictures():
+        case Movable() | Packed() | Nested() | Images():
             for field in fields(value):  # type: ignore[arg-type]
                 yield from _layouts(getattr(value, field.name))

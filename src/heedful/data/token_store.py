@@ -1,7 +1,7 @@
-"""A prepared corpus: ragged streams of token ids, or of other numbers such as pictures, mapped from files.
+"""A prepared corpus: ragged streams of token ids, or of other numbers such as images, mapped from files.
 
 A stream has a type: the dtype of its numbers, and the shape of an item, which is () for token ids. A row is a sentence
-of any number of tokens; a picture is a row of one item of its shape, a sequence of vectors a row of several.
+of any number of tokens; an image is a row of one item of its shape, a sequence of vectors a row of several.
 """
 
 from collections import Counter

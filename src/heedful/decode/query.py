@@ -31,7 +31,7 @@ class Query:
     An encoder reads the source; a decoder without memory continues it.
     """
 
-    source: Source  # token ids with all their markers, or one vector per row, such as the patches of a picture
+    source: Source  # token ids with all their markers, or one vector per row, such as the patches of an image
     limit: int  # maximum number of target tokens, `</s>` included
     prefix: Sequence[int] = ()  # tokens that the target starts with; they are part of what is found
     number: int = 0  # index of the sentence among all that the user gave: messages name it

@@ -1,1 +1,1 @@
-"""Explanations as pages and pictures: the explorer."""
+"""Explanations as pages and images: the explorer."""

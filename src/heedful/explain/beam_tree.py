@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import escape, label, number, picture, text_width
+from heedful.pages.charts.drawing import escape, image, label, number, text_width
 from heedful.tasks.shared.explaining.explanation import SearchNode
 
 _ROW: Final = 26
@@ -53,7 +53,7 @@ def beam_svg(nodes: Sequence[SearchNode], title: str) -> str:
             place = x + _width(node.piece) + 6
             parts.append(label(place, y, end, role="doubt" if node.fate == "died" else "soft", size=11))
     width = lefts[-1] + 70
-    return picture(width, _TOP + _ROW * (max(rows.values(), default=0) + 1), title, parts)
+    return image(width, _TOP + _ROW * (max(rows.values(), default=0) + 1), title, parts)
 
 
 def _width(piece: str) -> float:

@@ -27,9 +27,9 @@ _TITLES: Final = {
     "tag": "How words were tagged",
     "parse": "How a sentence was parsed",
     "answer": "How an answer was found",
-    "classify_pictures": "How a picture was classified",
-    "caption": "How a picture was described",
-    "answer_pictures": "How a question about a picture was answered",
+    "classify_images": "How an image was classified",
+    "caption": "How an image was described",
+    "answer_images": "How a question about an image was answered",
 }
 _MOST_UNITS: Final = 64  # of a layer whose gates are drawn
 _MOST_STACKS: Final = 24  # layers and directions whose gates are drawn
@@ -45,9 +45,7 @@ def explorer_page(explanations: Sequence[Explanation], model: str, gates: bool =
             f"The page would have {weights:,} weights, but at most {_MOST:,} fit: explain fewer or shorter texts."
         )
     first = explanations[0]
-    lead = (
-        f"{model}: {first.family}, task {first.task}. Point at words, choose layers and heads, download every picture."
-    )
+    lead = f"{model}: {first.family}, task {first.task}. Point at words, choose layers and heads, download every image."
     title = _TITLES.get(first.task, "What a model attended to")
     return write_page(title, lead, "explorer.js", {"items": [_item(one, gates) for one in explanations]})
 
@@ -57,8 +55,8 @@ def _item(found: Explanation, gates: bool) -> dict[str, Any]:
     described = found.to_json(weights=False)
     for one, written in zip(found.attentions, described["attentions"], strict=True):
         written.update(pack(one.weights))
-    if found.picture is not None:
-        described["picture"]["png"] = f"data:image/png;base64,{base64.b64encode(_png(found.picture.pixels)).decode()}"
+    if found.image is not None:
+        described["image"]["png"] = f"data:image/png;base64,{base64.b64encode(_png(found.image.pixels)).decode()}"
     if found.before is not None:
         described["before"]["classes"] = dict(found.before.classes)
     return described | {
@@ -122,7 +120,7 @@ def _drawings(found: Explanation) -> Iterator[dict[str, str]]:
 
 
 def _png(pixels: NDArray[np.uint8]) -> bytes:
-    """Return a picture as a file."""
+    """Return an image as a file."""
     written = BytesIO()
     Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(written, "PNG", optimize=True)
     return written.getvalue()

@@ -3,7 +3,7 @@
 from typing import Final
 
 from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import label, number, picture, text_width
+from heedful.pages.charts.drawing import image, label, number, text_width
 from heedful.trees import Leaf, Tree
 
 _ROW: Final = 44  # from a constituent to its parts
@@ -15,7 +15,7 @@ def parse_svg(tree: Tree) -> str:
     """Return the drawing of a tree. Words are in one row at the bottom, each under its tag."""
     drawing = _Drawing(_depth(tree))
     drawing.place(tree, 0)
-    return picture(drawing.right, drawing.bottom + 30, f"Parse of {' '.join(tree.words)}", drawing.parts, str(tree))
+    return image(drawing.right, drawing.bottom + 30, f"Parse of {' '.join(tree.words)}", drawing.parts, str(tree))
 
 
 class _Drawing:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import UserError
 from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import escape, heading, label, number, picture, text_width
+from heedful.pages.charts.drawing import escape, heading, image, label, number, text_width
 from heedful.pages.html import write_page
 
 _SIDE, _EDGE, _LONGEST = 560, 48, 40  # pixels, pixels, letters
@@ -60,7 +60,7 @@ def map_svg(found: VectorMap, texts: Sequence[str]) -> str:
         )
     first, second = (f"{100 * share:.0f}% of the variance" for share in found.shares)
     parts.append(label(_EDGE, 2 * _EDGE + _SIDE + 26, f"across: {first}; up: {second}", role="soft", size=12))
-    return picture(width, 3 * _EDGE + _SIDE, f"Map of {len(texts)} texts", parts)
+    return image(width, 3 * _EDGE + _SIDE, f"Map of {len(texts)} texts", parts)
 
 
 def map_page(found: VectorMap, texts: Sequence[str], model: str) -> str:

@@ -180,7 +180,7 @@ class Comparison:
     frequencies_of: str  # which text the words were counted in
     better_a: tuple[Example, ...]  # largest difference first
     better_b: tuple[Example, ...]
-    unit: str = "sentence"  # what the tests draw: a sentence, a document, a text, a question or a picture
+    unit: str = "sentence"  # what the tests draw: a sentence, a document, a text, a question or an image
     lengths_of: str = "reference"  # what the lengths are those of
     numbered: str = "line"  # what the numbers of the examples count
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from heedful.checks.data import check_data
 from heedful.checks.findings import SEVERITIES, Finding, Part
-from heedful.checks.pictures import check_pictures
+from heedful.checks.images import check_images
 from heedful.checks.schedule import find_schedule_problems
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -96,8 +96,8 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe)
-    if recipe.rules.pictures:
-        raise UserError("This recipe reads pictures: call `examine_pictures`.")
+    if recipe.rules.images:
+        raise UserError("This recipe reads images: call `examine_images`.")
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     device = choose_device(recipe.train.device)
@@ -138,25 +138,25 @@ def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = la
 
 
 @dataclass(frozen=True)
-class PictureReport:
-    """What was found in the pictures of a recipe, with the most severe findings first."""
+class ImageReport:
+    """What was found in the images of a recipe, with the most severe findings first."""
 
     findings: tuple[Finding, ...]
     corpora: tuple[Corpus, ...]
-    classes: Mapping[str, Mapping[Part, int]]  # the number of pictures of each class in each part
-    sizes: Mapping[str, int]  # "height x width", and the number of pictures of that size, the most frequent first
+    classes: Mapping[str, Mapping[Part, int]]  # the number of images of each class in each part
+    sizes: Mapping[str, int]  # "height x width", and the number of images of that size, the most frequent first
 
 
-def examine_pictures(recipe: Recipe | str | Path, progress: Say = lambda message: None) -> PictureReport:
-    """Examine a recipe for pictures, and all its pictures: each is decoded once.
+def examine_images(recipe: Recipe | str | Path, progress: Say = lambda message: None) -> ImageReport:
+    """Examine a recipe for images, and all its images: each is decoded once.
 
-    A recipe whose data cannot be found raises a UserError; pictures that cannot be decoded are findings.
+    A recipe whose data cannot be found raises a UserError; images that cannot be decoded are findings.
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe)
-    if not recipe.rules.pictures:
-        raise UserError("This recipe does not read pictures: call `examine`.")
-    checked, found = check_pictures(recipe, progress)
+    if not recipe.rules.images:
+        raise UserError("This recipe does not read images: call `examine`.")
+    checked, found = check_images(recipe, progress)
     found += [*find_schedule_problems(recipe), *_without_validation(recipe)]
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     classes = {label: dict[Part, int]() for label in sorted({label for one in checked for label in one.labels})}
@@ -164,8 +164,8 @@ def examine_pictures(recipe: Recipe | str | Path, progress: Say = lambda message
         for label, count in one.labels.items():
             classes[label][one.part] = classes[label].get(one.part, 0) + count
     sizes = Counter(" x ".join(map(str, seen.size)) for one in checked for seen in one.seen)
-    corpora = tuple(Corpus(one.part, one.name, len(one), "pictures") for one in checked)
-    return PictureReport(tuple(found), corpora, classes, dict(sizes.most_common()))
+    corpora = tuple(Corpus(one.part, one.name, len(one), "images") for one in checked)
+    return ImageReport(tuple(found), corpora, classes, dict(sizes.most_common()))
 
 
 # --- the run --------------------------------------------------------------------------------------------------------

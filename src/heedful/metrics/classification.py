@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.batches.texts import TextBatch
-from heedful.data.pictures.batches import PictureBatch
-from heedful.data.pictures.questions.batches import PictureQuestionBatch
+from heedful.data.images.batches import ImageBatch
+from heedful.data.images.questions.batches import ImageQuestionBatch
+from heedful.models.images import ImageAnswerer
 from heedful.models.networks import Classifier
-from heedful.models.pictures import PictureAnswerer
 
 Counts = NDArray[np.int64]
 _Z: Final = 1.959963984540054  # 95% of a normal distribution lie within this many standard deviations
@@ -30,9 +30,9 @@ _Z: Final = 1.959963984540054  # 95% of a normal distribution lie within this ma
 
 @torch.inference_mode()
 def class_scores(
-    model: Classifier | PictureAnswerer, batches: Iterable[TextBatch | PictureBatch | PictureQuestionBatch]
+    model: Classifier | ImageAnswerer, batches: Iterable[TextBatch | ImageBatch | ImageQuestionBatch]
 ) -> Iterator[Float[Tensor, "B C"]]:
-    """Yield the scores of all classes for the real texts, pictures or questions of each batch.
+    """Yield the scores of all classes for the real texts, images or questions of each batch.
 
     The model must be in `eval` mode.
     """

@@ -10,11 +10,11 @@ from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.windows import WindowBatch
-from heedful.data.pictures.caption_batches import CaptionBatch
+from heedful.data.images.caption_batches import CaptionBatch
 from heedful.data.tokenize.tokenizer import END
 from heedful.models.heads import Hidden, MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
-from heedful.models.pictures import PictureAnswerer
+from heedful.models.images import ImageAnswerer
 from heedful.models.protocols import Decoder, Encoder, Generator, HasPrecision
 from heedful.nn.crf import LinearChain
 from heedful.nn.layers.dropout import Dropout
@@ -23,7 +23,7 @@ from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import FirstPool
 from heedful.nn.per_sentence import ends_of_sentences
-from heedful.packed import Nested, Packed, Pictures
+from heedful.packed import Images, Nested, Packed
 
 
 class EncoderDecoder(Generator):
@@ -53,12 +53,12 @@ class EncoderDecoder(Generator):
         return self.states(batch.source, batch.target)
 
 
-class PictureCaptioner(EncoderDecoder):
-    """An encoder of pictures with any decoder over the vectors of their patches."""
+class ImageCaptioner(EncoderDecoder):
+    """An encoder of images with any decoder over the vectors of their patches."""
 
     def next_token_states(self, batch: CaptionBatch) -> Float[Tensor, "N E"]:  # type: ignore[override]
         """Return one vector for each token of the captions, to predict it by."""
-        return self.decoder.states(batch.target, self.encoder(batch.pictures))  # type: ignore[arg-type]
+        return self.decoder.states(batch.target, self.encoder(batch.images))  # type: ignore[arg-type]
 
 
 class MemoryReader(Generator):
@@ -119,7 +119,7 @@ class LanguageEncoder(nn.Module):
 
 
 class Classifier(nn.Module):
-    """scores = W D(pool(encoder(x))) + b: any encoder, any pool, of a text, of the two of a pair, or of a picture.
+    """scores = W D(pool(encoder(x))) + b: any encoder, any pool, of a text, of the two of a pair, or of an image.
 
     A pooler, and then a hidden layer, may follow the pool.
     """
@@ -133,11 +133,11 @@ class Classifier(nn.Module):
 
     @property
     def encoder(self) -> nn.Module:
-        """The part that reads the text or the picture."""
+        """The part that reads the text or the image."""
         return self.pooled.encoder
 
-    def forward(self, inputs: Packed | Nested | Pictures) -> Float[Tensor, "B C"]:
-        """Score every class of each text or picture."""
+    def forward(self, inputs: Packed | Nested | Images) -> Float[Tensor, "B C"]:
+        """Score every class of each text or image."""
         return self.scores(self.encoder(inputs))
 
     def scores(self, encoded: Packed) -> Float[Tensor, "B C"]:
@@ -225,7 +225,7 @@ class MaskedModel(nn.Module):
         return scores_B2
 
 
-Network = EncoderDecoder | Classifier | PictureAnswerer | WordClassifier | SpanReader | MaskedModel | LanguageModel
+Network = EncoderDecoder | Classifier | ImageAnswerer | WordClassifier | SpanReader | MaskedModel | LanguageModel
 
 
 def reader_of(network: nn.Module) -> nn.Module | None:

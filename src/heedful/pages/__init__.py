@@ -1,1 +1,1 @@
-"""Pages and pictures without torch: one HTML file that needs nothing but itself, and SVG."""
+"""Pages and images without torch: one HTML file that needs nothing but itself, and SVG."""

@@ -85,7 +85,7 @@ def _frame(
 
 
 def themed(svg: str) -> str:
-    """Return a picture for a file of its own, in the colours of the pages: light or dark, as its reader prefers."""
+    """Return an image for a file of its own, in the colours of the pages: light or dark, as its reader prefers."""
     colours = _asset("style.css").partition("* { ")[0].strip()
     assert colours.startswith(":root"), "the style begins with the colours"
     opened, close, rest = svg.partition(">")

@@ -1,1 +1,1 @@
-"""Pictures as the papers draw them, made by the same code that models run: `heedful plot`."""
+"""Images as the papers draw them, made by the same code that models run: `heedful plot`."""

@@ -1,7 +1,7 @@
 """The alignment matrix of a translation: Bahdanau et al. 2015, figure 3."""
 
 from heedful.errors import UserError
-from heedful.explain.pictures import by_words
+from heedful.explain.images import by_words
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.tasks.shared.explaining.explanation import Explanation
 

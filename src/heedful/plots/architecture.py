@@ -19,7 +19,7 @@ from heedful.nn.layers.residual import Residual
 from heedful.nn.recurrent.attention import RecurrentAttention
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import heading, label, number, picture
+from heedful.pages.charts.drawing import heading, image, label, number
 from heedful.plots.diagram import Box, arrow
 
 _WIDTH: Final = 270
@@ -109,7 +109,7 @@ def draw_architecture(network: nn.Module, title: str) -> str:
     total = sum(parameter.numel() for parameter in network.parameters())
     parts.append(label(16, 46, f"{total:,} parameters", role="soft", size=12))
     said = "; ".join(f"{column.name}: " + ", ".join(map(_said, column.groups + column.besides)) for column in columns)
-    return picture(x - 50, base + 40, title, parts, said)
+    return image(x - 50, base + 40, title, parts, said)
 
 
 def _draw_column(column: Column, x: float, base: float) -> tuple[list[str], tuple[float, float], list[float]]:

@@ -7,7 +7,7 @@ from typing import Final
 from heedful.config.recipe import Recipe
 from heedful.errors import UserError, suggestion
 from heedful.nn.recurrent.stack import KINDS
-from heedful.pages.charts.drawing import heading, label, picture
+from heedful.pages.charts.drawing import heading, image, label
 from heedful.plots.diagram import Box, arrow, dot
 from heedful.plots.unrolled import graph_of
 
@@ -104,7 +104,7 @@ def draw_cell(name: str) -> str:
     for number, line in enumerate(equations):
         parts.append(label(16, _HEIGHT + 34 + 17 * number, line, size=12, more=written))
     wide = max(_WIDTH, 40 + 7.3 * max(map(len, equations), default=0))
-    return picture(wide, _HEIGHT + 40 + 17 * len(equations), title, parts, " ".join(equations))
+    return image(wide, _HEIGHT + 40 + 17 * len(equations), title, parts, " ".join(equations))
 
 
 def cell_of(recipe: Recipe) -> str:

@@ -1,4 +1,4 @@
-"""Pictures as files: SVG, a page of HTML, or PNG, by the ending of the file's name."""
+"""Images as files: SVG, a page of HTML, or PNG, by the ending of the file's name."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ def check_ending(output: Path) -> None:
     """Refuse, before anything is drawn, a file that cannot be written."""
     ending = output.suffix.lower()
     if ending not in ENDINGS:
-        raise UserError(f"{output}: a picture is a file that ends in {', '.join(ENDINGS)}: choose another name.")
+        raise UserError(f"{output}: an image is a file that ends in {', '.join(ENDINGS)}: choose another name.")
     if ending == ".png" and shutil.which(_CONVERTER) is None:
         raise UserError(
             f"{output}: PNG needs the program {_CONVERTER}: install it (Debian: `apt-get install librsvg2-bin`, macOS: "
@@ -25,8 +25,8 @@ def check_ending(output: Path) -> None:
         )
 
 
-def write_picture(svg: str, output: Path, title: str, lead: str) -> None:
-    """Write a picture in the form that the name of the file asks for; a page has its title and a sentence about it."""
+def write_image(svg: str, output: Path, title: str, lead: str) -> None:
+    """Write an image in the form that the name of the file asks for; a page has its title and a sentence about it."""
     match output.suffix.lower():
         case ".html":
             made = static_page(title, lead, f"<section><figure class='figure'>{svg}</figure></section>").encode()
@@ -38,13 +38,13 @@ def write_picture(svg: str, output: Path, title: str, lead: str) -> None:
 
 
 def _as_png(svg: str, output: Path) -> bytes:
-    """Return a PNG with two pixels for each of the picture's."""
+    """Return a PNG with two pixels for each of the image's."""
     done = subprocess.run(
         [_CONVERTER, "--zoom", "2", "--unlimited"], input=svg.encode(), capture_output=True, check=False
     )
     if done.returncode:
         said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise UserError(
-            f"{output}: {_CONVERTER} could not draw the picture ({said}): write {output.with_suffix('.svg')}."
+            f"{output}: {_CONVERTER} could not draw the image ({said}): write {output.with_suffix('.svg')}."
         )
     return done.stdout

@@ -10,7 +10,7 @@ from heedful.config.model.language import RecurrentDecoderTable
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.recipe import Recipe
 from heedful.errors import UserError, counted
-from heedful.pages.charts.drawing import heading, label, picture
+from heedful.pages.charts.drawing import heading, image, label
 from heedful.plots.diagram import Box, Point, arrow, dot
 from heedful.plots.recipes import tables_of
 
@@ -77,7 +77,7 @@ def draw_unrolled(graph: Graph, source: Sequence[str], target: Sequence[str], ti
     both = ", in both directions" if graph.bidirectional else ""
     decoder = f", decoder as in {graph.wiring.capitalize()}" if graph.wiring else ""
     said = f"{graph.cell} cells, {counted(graph.layers, 'layer')}{both}{decoder}."
-    return picture(width + 20, base + 54, title, parts, said)
+    return image(width + 20, base + 54, title, parts, said)
 
 
 def _draw_encoder(graph: Graph, words: Sequence[str], base: float, parts: list[str]) -> tuple[list[Point], Box]:

@@ -12,10 +12,10 @@ from heedful.tasks.answer.model import Reader
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
+from heedful.tasks.images.answer.model import ImageAnswerer
+from heedful.tasks.images.caption.model import Captioner
+from heedful.tasks.images.classify.model import ImageClassifier
 from heedful.tasks.parse.model import Parser
-from heedful.tasks.pictures.answer.model import PictureAnswerer
-from heedful.tasks.pictures.caption.model import Captioner
-from heedful.tasks.pictures.classify.model import PictureClassifier
 from heedful.tasks.protocol import Task
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.table import find_task
@@ -25,8 +25,8 @@ from heedful.tasks.translate.model import Translator
 AnyLoadedModel = (
     Translator
     | TextClassifier
-    | PictureClassifier
-    | PictureAnswerer
+    | ImageClassifier
+    | ImageAnswerer
     | Captioner
     | Tagger
     | MaskFiller
@@ -68,8 +68,8 @@ def load(
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
 ) -> Any:
-    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, a `PictureClassifier`,
-    a `PictureAnswerer`, a `Captioner`, a `Tagger`, a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
+    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, an `ImageClassifier`,
+    an `ImageAnswerer`, a `Captioner`, a `Tagger`, a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are models that translate or parse together

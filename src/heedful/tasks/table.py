@@ -8,10 +8,10 @@ from heedful.tasks.answer.task import AnswerTask
 from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.task import FillTask
 from heedful.tasks.generate.task import GenerateTask
+from heedful.tasks.images.answer.task import AnswerImagesTask
+from heedful.tasks.images.caption.task import CaptionTask
+from heedful.tasks.images.classify.task import ClassifyImagesTask
 from heedful.tasks.parse.task import ParseTask
-from heedful.tasks.pictures.answer.task import AnswerPicturesTask
-from heedful.tasks.pictures.caption.task import CaptionTask
-from heedful.tasks.pictures.classify.task import ClassifyPicturesTask
 from heedful.tasks.protocol import Task
 from heedful.tasks.tag.task import TagTask
 from heedful.tasks.translate.task import TranslateTask
@@ -20,13 +20,13 @@ _ALL: Final[tuple[Task, ...]] = (
     TranslateTask(),
     ParseTask(),
     ClassifyTask(),
-    ClassifyPicturesTask(),
+    ClassifyImagesTask(),
     CaptionTask(),
     TagTask(),
     FillTask(),
     GenerateTask(),
     AnswerTask(),
-    AnswerPicturesTask(),
+    AnswerImagesTask(),
 )
 TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
 

@@ -14,11 +14,11 @@ from heedful.data.batches.masked import MaskedBatch
 from heedful.data.batches.questions import QuestionBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.texts import TextBatch
-from heedful.data.pictures.batches import PictureBatch
+from heedful.data.images.batches import ImageBatch
 from heedful.models.networks import Classifier, MaskedModel, SpanReader, WordClassifier
 from heedful.models.protocols import NextTokenModel
 from heedful.nn.decoding.spans import log_ends, possible_of_rows
-from heedful.nn.layers.pictures.augmentation import Augmentation
+from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.losses.predictions import (
     ClassPrediction,
@@ -222,8 +222,8 @@ class SeveralLabels(OneLabel):
         return Sums(loss, likelihood)
 
 
-class PictureClasses(PredictiveObjective[PictureBatch, ClassPrediction | PresencePrediction]):
-    """Label-smoothed cross-entropy of the class of each picture, or of several, after random changes of the pictures.
+class ImageClasses(PredictiveObjective[ImageBatch, ClassPrediction | PresencePrediction]):
+    """Label-smoothed cross-entropy of the class of each image, or of several, after random changes of the images.
 
     With `several`, each class is present or absent: see `SeveralLabels`.
     """
@@ -239,42 +239,42 @@ class PictureClasses(PredictiveObjective[PictureBatch, ClassPrediction | Presenc
         self.of_classes = (SeveralLabels if several else OneLabel)(smoothing, weights_C)
         self.augmentation, self.classes, self.several = augmentation, classes, several
 
-    def draw(self, batch: PictureBatch) -> PictureBatch:
-        """Change the pictures, and their labels where pictures are mixed."""
-        pictures, labels = self.augmentation(batch.pictures, batch.labels, self.classes)
-        return replace(batch, pictures=pictures, labels=labels)
+    def draw(self, batch: ImageBatch) -> ImageBatch:
+        """Change the images, and their labels where images are mixed."""
+        images, labels = self.augmentation(batch.images, batch.labels, self.classes)
+        return replace(batch, images=images, labels=labels)
 
-    def predict(self, model: Classifier, batch: PictureBatch) -> ClassPrediction | PresencePrediction:
-        """Predict the classes of each picture."""
+    def predict(self, model: Classifier, batch: ImageBatch) -> ClassPrediction | PresencePrediction:
+        """Predict the classes of each image."""
         labels = batch.labels
         if self.several:
-            return self.of_classes.of_classes(model(batch.pictures), labels)
-        real_B = labels != IGNORED if labels.ndim == 1 else labels.sum(1) > 0  # shares of classes, of mixed pictures
-        return ClassPrediction(model(batch.pictures), real_B)
+            return self.of_classes.of_classes(model(batch.images), labels)
+        real_B = labels != IGNORED if labels.ndim == 1 else labels.sum(1) > 0  # shares of classes, of mixed images
+        return ClassPrediction(model(batch.images), real_B)
 
-    def score(self, predicted: ClassPrediction | PresencePrediction, batch: PictureBatch) -> Sums:
-        """Sum the loss over the pictures of a micro-batch."""
+    def score(self, predicted: ClassPrediction | PresencePrediction, batch: ImageBatch) -> Sums:
+        """Sum the loss over the images of a micro-batch."""
         return self.of_classes.of_scores(predicted.scores_BC, batch.labels)
 
-    def units(self, batch: PictureBatch) -> int:
-        """Return the number of pictures."""
+    def units(self, batch: ImageBatch) -> int:
+        """Return the number of images."""
         return batch.sentences
 
-    def tokens(self, batch: PictureBatch) -> int:
+    def tokens(self, batch: ImageBatch) -> int:
         """Return the number of patches, including class tokens."""
         return batch.tokens
 
 
 class Captions(NextToken):
-    """Label-smoothed cross-entropy of each token of a caption, after random changes of the pictures."""
+    """Label-smoothed cross-entropy of each token of a caption, after random changes of the images."""
 
     def __init__(self, smoothing: float, augmentation: Augmentation) -> None:
         super().__init__(smoothing)
         self.augmentation = augmentation
 
     def draw(self, batch: Any) -> Any:
-        """Change the pictures."""
-        return replace(batch, pictures=self.augmentation.move(batch.pictures))
+        """Change the images."""
+        return replace(batch, images=self.augmentation.move(batch.images))
 
 
 class WordLabels(PredictiveObjective[TaggedBatch, ClassPrediction]):

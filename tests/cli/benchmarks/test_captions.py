@@ -1,9 +1,9 @@
 """The benchmark of captions: when a word points at the thing that it names."""
 
-from benchmarks.pictures.captions import pointed
+from benchmarks.images.captions import pointed
 
 from heedful.data.builtin.scenes import Scene, Thing
-from heedful.tasks.pictures.caption.caption import Caption
+from heedful.tasks.images.caption.caption import Caption
 
 SCENE = Scene((Thing("circle", "red", "small", 0, 0), Thing("star", "blue", "large", 2, 2)))
 

@@ -1,4 +1,4 @@
-"""`heedful caption`: files and folders in, a sentence for each picture out."""
+"""`heedful caption`: files and folders in, a sentence for each image out."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from heedful.models.bundle import write_description, write_weights
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model that was never trained, and two pictures."""
+    """A tiny model that was never trained, and two images."""
     folder = tmp_path_factory.mktemp("model")
     recipe = recipe_from_json(
         {
@@ -50,7 +50,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_files_and_folders_give_one_line_per_picture(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_files_and_folders_give_one_line_per_image(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     photos = model / "photos"
     cut = ["--beam", "1", "--min-length", "7"]  # this model would write "star" without an end
     assert run(["caption", str(model), str(photos / "1.png"), str(photos), "--device", "cpu", *cut]) == 0
@@ -62,22 +62,22 @@ def test_files_and_folders_give_one_line_per_picture(model: Path, capfd: pytest.
 
 
 def test_several_captions_objects_and_a_file(model: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    picture, out = str(model / "photos" / "0.png"), tmp_path / "out.txt"
-    common = ["caption", str(model), picture, "--device", "cpu"]
+    image, out = str(model / "photos" / "0.png"), tmp_path / "out.txt"
+    common = ["caption", str(model), image, "--device", "cpu"]
     assert run([*common, "-n", "2", "-o", str(out)]) == 0
     lines = [line.split("\t") for line in out.read_text().splitlines()]
     assert [len(line) for line in lines] == [3, 3]
     assert float(lines[0][1]) >= float(lines[1][1])
     assert run([*common, "--json", "--patches", "-n", "2"]) == 0
     found = json.loads(capfd.readouterr().out)
-    assert found["picture"] == picture
+    assert found["image"] == image
     assert len(found["patches"]) == len(found["tokens"]) == len(found["pieces"])
     assert found["nbest"][0]["text"] == found["text"] == lines[0][2]
     assert run([*common, "--sample", "-n", "3", "--seed", "4", "--beam", "1"]) == 0
     assert len(capfd.readouterr().out.splitlines()) == 3
 
 
-def test_a_damaged_picture_does_not_stop_the_others(
+def test_a_damaged_image_does_not_stop_the_others(
     model: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     whole, out = (model / "photos" / "0.png").read_bytes(), tmp_path / "out.txt"
@@ -95,23 +95,23 @@ def test_a_damaged_picture_does_not_stop_the_others(
         assert paths == [str(tmp_path / "a.png")] * each + [""] + [str(tmp_path / "c.png")] * each
     assert run([*common, "--json", "--max-source", "3"]) == 2
     shown = capfd.readouterr()
-    assert [[*json.loads(line)] for line in shown.out.splitlines()] == [["picture", "error"]] * 3
+    assert [[*json.loads(line)] for line in shown.out.splitlines()] == [["image", "error"]] * 3
     first, *errors = shown.err.splitlines()
     assert first == "heedful: 3 errors:"
-    assert errors[0].startswith(f"  {tmp_path}/a.png: Picture 1 has ")
-    assert errors[2].startswith(f"  {tmp_path}/c.png: Picture 3 has ")
+    assert errors[0].startswith(f"  {tmp_path}/a.png: Image 1 has ")
+    assert errors[2].startswith(f"  {tmp_path}/c.png: Image 3 has ")
 
 
-def test_a_captioner_is_evaluated_on_its_test_pictures(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_captioner_is_evaluated_on_its_test_images(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", str(model), "--device", "cpu", "--beam", "1"]) == 0
     shown = capfd.readouterr().out
-    assert all(word in shown for word in ("exact", "BLEU", "chrF", "perplexity", "3 pictures in "))
+    assert all(word in shown for word in ("exact", "BLEU", "chrF", "perplexity", "3 images in "))
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ([], "This model reads pictures: give their files, or folders of them."),
+        ([], "This model reads images: give their files, or folders of them."),
         (["none.png"], "none.png: no such file."),
         (["PHOTO", "--patches"], "--patches adds to the objects of --json: add --json."),
         (["PHOTO", "-n", "3"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
@@ -147,7 +147,7 @@ def test_a_model_without_answers_is_refused_before_standard_input_is_read(
 ) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert run(["answer", str(model), "-Q", "what is it ?", "-p", str(model / "photos" / "0.png")]) == 2
-    assert "is a model that describes pictures: use `heedful caption`." in capsys.readouterr().err
+    assert "is a model that describes images: use `heedful caption`." in capsys.readouterr().err
 
 
 def test_the_doctor_counts_patches_and_tokens_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

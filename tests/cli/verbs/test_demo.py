@@ -61,14 +61,14 @@ def test_the_demo_keeps_its_sentences(capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
-PICTURES = """
+IMAGES = """
 [data]
 train = { builtin = "scenes", label = "number", count = 40 }
 test = { builtin = "scenes", label = "number", part = "test", count = 8 }
-pictures = { height = 64 }
+images = { height = 64 }
 batch_tokens = 640
 [model]
-family = "picture_classifier"
+family = "image_classifier"
 encoder = { family = "convolutional", width = 8, stages = 3, depth = 1 }
 [train]
 steps = 2
@@ -78,19 +78,19 @@ precision = "float32"
 
 
 @pytest.mark.parametrize("coloured", [True, False])
-def test_the_demo_of_pictures_shows_pictures_and_what_the_model_says_of_them(
+def test_the_demo_of_images_shows_images_and_what_the_model_says_of_them(
     coloured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "tiny.toml").write_text(PICTURES)
-    monkeypatch.setattr("heedful.cli.picture_demo.RECIPE", str(tmp_path / "tiny.toml"))
-    monkeypatch.setattr("heedful.cli.picture_demo._in_colour", lambda: coloured)
-    assert run(["demo", "--pictures", "--out", str(tmp_path / "run")]) == 0
+    (tmp_path / "tiny.toml").write_text(IMAGES)
+    monkeypatch.setattr("heedful.cli.image_demo.RECIPE", str(tmp_path / "tiny.toml"))
+    monkeypatch.setattr("heedful.cli.image_demo._in_colour", lambda: coloured)
+    assert run(["demo", "--images", "--out", str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
     assert " of 8 right (" in shown
     assert shown.count(" is right") == 6
     assert ("▀" in shown) == coloured
     assert (" left of a " in shown or " above a " in shown) != coloured
-    picture = tmp_path / "run" / "scene.png"
-    assert f"heedful classify {tmp_path / 'run'} {picture}" in shown
-    assert picture.is_file()
+    image = tmp_path / "run" / "scene.png"
+    assert f"heedful classify {tmp_path / 'run'} {image}" in shown
+    assert image.is_file()

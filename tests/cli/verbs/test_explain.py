@@ -105,7 +105,7 @@ def test_a_text_is_also_explained_with_another_word(reversing_folder: Path, tmp_
     for arguments, message in refused:
         assert explain(reversing_folder, "--text", "ant bee cat", *arguments) == 2
         assert message in capsys.readouterr().err
-    assert explain(BUNDLES / "pictures-vit", "some.png", "--swap", "a=b") == 2
+    assert explain(BUNDLES / "images-vit", "some.png", "--swap", "a=b") == 2
     assert "some.png: no such file" in capsys.readouterr().err
 
 
@@ -124,7 +124,7 @@ def test_texts_are_mapped(tmp_path: Path, capsys: Capture) -> None:
     assert "--map needs vectors of texts, which models of the task `parse` do not have" in capsys.readouterr().err
 
 
-def test_svg_is_a_picture(reversing_folder: Path, capsys: Capture) -> None:
+def test_svg_is_an_image(reversing_folder: Path, capsys: Capture) -> None:
     assert explain(reversing_folder, "--svg", "--text", "ant bee") == 0
     assert ElementTree.fromstring(capsys.readouterr().out).tag.endswith("svg")
 
@@ -166,25 +166,25 @@ def test_what_is_for_translators_alone_is_refused_elsewhere(capsys: Capture) -> 
         assert expected in capsys.readouterr().err
 
 
-def test_pictures_and_questions_are_explained(tmp_path: Path, capsys: Capture) -> None:
+def test_images_and_questions_are_explained(tmp_path: Path, capsys: Capture) -> None:
     pixels = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
     Image.fromarray(pixels).save(tmp_path / "some.png")
-    assert explain(BUNDLES / "pictures-vit", tmp_path / "some.png", "-o", tmp_path / "page.html") == 0
+    assert explain(BUNDLES / "images-vit", tmp_path / "some.png", "-o", tmp_path / "page.html") == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     (held,) = re.findall(r'"png":"data:image/png;base64,([^"]+)"', page)
     assert np.array_equal(np.asarray(Image.open(BytesIO(base64.b64decode(held)))), pixels)
     question = ("--question", "is there a red circle ?")
-    assert explain(BUNDLES / "answers-about-pictures", tmp_path / "some.png", "--json", *question) == 0
+    assert explain(BUNDLES / "answers-about-images", tmp_path / "some.png", "--json", *question) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["question"], found["picture"]["rows"], found["picture"]["columns"]) == (question[1], 3, 5)
+    assert (found["question"], found["image"]["rows"], found["image"]["columns"]) == (question[1], 3, 5)
     assert explain(BUNDLES / "reader", "-t", "Clara Dale found 17 keys.", "--json", "-Q", "Who found keys?") == 0
     assert json.loads(capsys.readouterr().out)["sequences"]["ends"]["texts"] == ["start", "end"]
     refused: list[tuple[tuple[str | Path, ...], str]] = [
-        (("pictures-vit", "-t", "a dog"), "--text gives texts, but this model reads pictures: leave it out."),
-        (("pictures-vit",), "This model reads pictures: give their files, or folders of them."),
-        (("pictures-vit", *[tmp_path / "some.png"] * 101), "There are 101 pictures, but a page holds at most 100"),
+        (("images-vit", "-t", "a dog"), "--text gives texts, but this model reads images: leave it out."),
+        (("images-vit",), "This model reads images: give their files, or folders of them."),
+        (("images-vit", *[tmp_path / "some.png"] * 101), "There are 101 images, but a page holds at most 100"),
         (
-            ("answers-about-pictures", tmp_path / "some.png"),
+            ("answers-about-images", tmp_path / "some.png"),
             'This model answers questions: add one, as in --question "',
         ),
         (("bert", "-t", "a [MASK]", *question), "--question is for models that answer, but the task of this model is"),

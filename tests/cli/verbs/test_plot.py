@@ -24,7 +24,7 @@ Capture = pytest.CaptureFixture[str]
     ["layer-cost", "--width", "16", "--tokens", "32"],
     ["gradients", "--width", "8", "--steps", "10"],
 ], ids=" ".join)  # fmt: skip
-def test_every_plot_is_a_picture(arguments: list[str], capsys: Capture) -> None:
+def test_every_plot_is_an_image(arguments: list[str], capsys: Capture) -> None:
     assert run(["plot", *arguments, "-o", "-"]) == 0
     assert ElementTree.fromstring(capsys.readouterr().out).tag.endswith("svg")
 
@@ -46,7 +46,7 @@ def test_an_alignment_is_drawn(reversing_folder: Path, tmp_path: Path, capsys: C
     (["architecture", "tests/golden/bundles/transformer", "--set", "model.layers=2"], "--set changes recipes only"),
     (["alignment", "tests/golden/bundles/bert", "some text"], "does not translate (its task is `fill`)"),
     (["alignment", "tests/golden/bundles/recurrent-cho", "the dog"], "has no attention over a source"),
-    (["cell", "gru", "-o", "cell.jpg"], "cell.jpg: a picture is a file that ends in .svg, .png, .html"),
+    (["cell", "gru", "-o", "cell.jpg"], "cell.jpg: an image is a file that ends in .svg, .png, .html"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")  # fmt: skip
 def test_wrong_input_is_one_line(arguments: list[str], message: str, capsys: Capture) -> None:
     assert run(["plot", *arguments]) == 2

@@ -20,8 +20,8 @@ def trace(name: str, *arguments: str, of: str = TEXT) -> int:
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> str:
-    path = tmp_path / "picture.png"
+def image(tmp_path: Path) -> str:
+    path = tmp_path / "image.png"
     Image.fromarray(np.arange(40 * 72 * 3, dtype=np.uint8).reshape(40, 72, 3)).save(path)
     return str(path)
 
@@ -51,15 +51,15 @@ def test_a_page_is_written_for_a_head_and_for_a_cell(tmp_path: Path, capsys: Cap
 
 
 @pytest.mark.parametrize(("name", "arguments", "start"), [
-    ("pictures-vit", [], "encoder, layer 1, head 1: query 1 of 16, `class`"),
-    ("pictures-vit", ["--query", "3"], "encoder, layer 1, head 1: query 3 of 16, `1,2`"),
+    ("images-vit", [], "encoder, layer 1, head 1: query 1 of 16, `class`"),
+    ("images-vit", ["--query", "3"], "encoder, layer 1, head 1: query 3 of 16, `1,2`"),
     ("captions-recurrent", [], "cross, layer 1, head 1: query "),
-    ("answers-about-pictures", ["-Q", "is there a star ?", "--kind", "question"], "question, layer 1, head 1: query 7"),
+    ("answers-about-images", ["-Q", "is there a star ?", "--kind", "question"], "question, layer 1, head 1: query 7"),
 ])  # fmt: skip
-def test_what_is_done_with_a_picture_is_traced(
-    name: str, arguments: list[str], start: str, picture: str, capsys: Capture
+def test_what_is_done_with_an_image_is_traced(
+    name: str, arguments: list[str], start: str, image: str, capsys: Capture
 ) -> None:
-    assert trace(name, *arguments, of=picture) == 0
+    assert trace(name, *arguments, of=image) == 0
     assert capsys.readouterr().out.startswith(start)
 
 
@@ -70,12 +70,12 @@ def test_a_reader_and_a_classifier_of_pairs_are_traced(capsys: Capture) -> None:
     assert " cell, layer 1, forward: " in capsys.readouterr().out
 
 
-def test_one_picture_is_traced(picture: str, capsys: Capture) -> None:
-    Path(picture).with_name("other.png").write_bytes(Path(picture).read_bytes())
-    folder = str(Path(picture).parent)
-    assert trace("pictures-vit", of=folder) == 2
-    assert f"{folder} has 2 pictures, but one is traced: name its file." in capsys.readouterr().err
-    assert trace("pictures-convolutional", of=picture) == 2
+def test_one_image_is_traced(image: str, capsys: Capture) -> None:
+    Path(image).with_name("other.png").write_bytes(Path(image).read_bytes())
+    folder = str(Path(image).parent)
+    assert trace("images-vit", of=folder) == 2
+    assert f"{folder} has 2 images, but one is traced: name its file." in capsys.readouterr().err
+    assert trace("images-convolutional", of=image) == 2
     assert "This model has neither heads of attention nor recurrent cells" in capsys.readouterr().err
 
 
@@ -88,7 +88,7 @@ def test_one_picture_is_traced(picture: str, capsys: Capture) -> None:
     ("language-recurrent", ["--direction", "backward"], "This network reads in one direction"),
     ("language-recurrent", ["--target", "x"], "--target is for translators, but the task of this model is `generate`"),
     ("classifier-bag", [], "This model has neither heads of attention nor recurrent cells"),
-    ("pictures-vit", [], "the tree.: no such file. This model reads pictures"),
+    ("images-vit", [], "the tree.: no such file. This model reads images"),
     ("reader", [], "This model answers questions: add one"),
     ("transformer", ["--question", "Who?"], "--question is for models that answer, but the task of this model is"),
     ("classifier-recurrent-pairs", [], "the text has 1 column, but this model reads pairs"),

@@ -43,7 +43,7 @@ _ABOUT: Final = {
 }
 
 PICTURES: Final[Mapping[str, Golden]] = {
-    "pictures-vit": Golden(
+    "images-vit": Golden(
         _DATA,
         """
 [model]
@@ -54,7 +54,7 @@ encoder = { family = "vit", width = 12, heads = 2, layers = 2, inner = 24, patch
         steps=200,
         lr=0.01,
     ),
-    "pictures-convolutional": Golden(
+    "images-convolutional": Golden(
         _DATA,
         """
 [model]
@@ -91,7 +91,7 @@ tie = "decoder"
         steps=60,
         lr=0.01,
     ),
-    "answers-about-pictures": Golden(
+    "answers-about-images": Golden(
         _QUESTIONS,
         """
 [model]

@@ -7,9 +7,9 @@ import pytest
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.corpus import Corpus
+from heedful.config.corpora.image_questions import BuiltinImageQuestions, ImageQuestionCorpus
+from heedful.config.corpora.images import FolderImages, IdxImages, ImageCorpus
 from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus, CsvCorpus, TextCorpus, TsvCorpus
-from heedful.config.corpora.picture_questions import BuiltinPictureQuestions, PictureQuestionCorpus
-from heedful.config.corpora.pictures import FolderPictures, IdxPictures, PictureCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
 from heedful.config.corpora.texts import TEXTS, ConllTexts, CsvTexts, JsonlTexts, PlainTexts
 from heedful.config.corpora.trees import TreeCorpus
@@ -27,9 +27,9 @@ CORPORA: list[tuple[Corpus, tuple[str, ...], str]] = [
     (JsonlQuestions(jsonl="a.jsonl", question="q"), ("a.jsonl",), "a.jsonl"),
     (SquadQuestions(squad="a.json"), ("a.json",), "a.json"),
     (BuiltinQuestions(builtin="reports", part="test"), (), "reports test"),
-    (IdxPictures(idx="x.gz", labels="y.gz"), ("x.gz", "y.gz"), "x.gz + y.gz"),
-    (FolderPictures(pictures="photos"), (), "photos"),
-    (BuiltinPictureQuestions(builtin="scenes", questions=4), (), "scenes train"),
+    (IdxImages(idx="x.gz", labels="y.gz"), ("x.gz", "y.gz"), "x.gz + y.gz"),
+    (FolderImages(images="photos"), (), "photos"),
+    (BuiltinImageQuestions(builtin="scenes", questions=4), (), "scenes train"),
 ]
 
 
@@ -40,9 +40,9 @@ def test_a_corpus_knows_its_files_and_its_title(corpus: Corpus, files: tuple[str
     assert corpus.model_copy(update={"name": "mine"}).title == "mine"
 
 
-PICTURES: tuple[type[Corpus], ...] = (
-    *get_args(PictureCorpus),
-    *get_args(PictureQuestionCorpus),
+IMAGES: tuple[type[Corpus], ...] = (
+    *get_args(ImageCorpus),
+    *get_args(ImageQuestionCorpus),
     TsvCaptions,
     CsvCaptions,
     JsonlCaptions,
@@ -50,7 +50,7 @@ PICTURES: tuple[type[Corpus], ...] = (
 
 
 def test_every_form_has_a_frozen_kind_of_its_own() -> None:
-    forms = (*PAIRS, *TEXTS, ConllTexts, TreeCorpus, *get_args(QuestionCorpus), *PICTURES)
+    forms = (*PAIRS, *TEXTS, ConllTexts, TreeCorpus, *get_args(QuestionCorpus), *IMAGES)
     kinds = [form.frozen_kind for form in forms]
     assert len(kinds) == len(set(kinds)) == len(get_args(get_args(AnyCorpus)[0]))
 

@@ -139,33 +139,33 @@ def test_a_folder_that_is_not_there_is_none(folder: Path) -> None:
 
 # --- items that are no ids --------------------------------------------------------------------------------------------
 
-PICTURE = StreamType(np.dtype(np.uint8), (28, 28))
+IMAGE = StreamType(np.dtype(np.uint8), (28, 28))
 VECTOR = StreamType(np.dtype(np.float32), (64,))
 RANDOM = np.random.default_rng(5)
-PICTURES = [RANDOM.integers(0, 256, (1, 28, 28), np.uint8) for _ in range(4)]  # one item per row
+IMAGES = [RANDOM.integers(0, 256, (1, 28, 28), np.uint8) for _ in range(4)]  # one item per row
 VECTORS = [RANDOM.random((length, 64), np.float32) for length in (3, 0, 5, 1)]
 
 
 def seen(folder: Path) -> TokenStore:
-    """Pictures, sequences of vectors, and their ids, in two chunks."""
+    """Images, sequences of vectors, and their ids, in two chunks."""
     chunks = [
         {
-            "picture": Ragged.of_arrays(PICTURES[part], PICTURE),
+            "image": Ragged.of_arrays(IMAGES[part], IMAGE),
             "vectors": Ragged.of_arrays(VECTORS[part], VECTOR),
             "target": Ragged.of(TARGET[part]),
         }
         for part in (slice(0, 3), slice(3, 4))
     ]
-    types = {"picture": PICTURE, "vectors": VECTOR, "target": id_stream(100)}
+    types = {"image": IMAGE, "vectors": VECTOR, "target": id_stream(100)}
     write_store(folder, "key", types, chunks, Counter())
     store = open_store(folder, "key")
     assert store is not None
     return store
 
 
-def test_pictures_and_vectors_come_back_with_their_types(folder: Path) -> None:
+def test_images_and_vectors_come_back_with_their_types(folder: Path) -> None:
     store = seen(folder)
-    for stream, rows, kind in (("picture", PICTURES, PICTURE), ("vectors", VECTORS, VECTOR)):
+    for stream, rows, kind in (("image", IMAGES, IMAGE), ("vectors", VECTORS, VECTOR)):
         assert store.streams[stream].values.dtype == kind.dtype
         for number, row in enumerate(rows):
             assert np.array_equal(store.sentence(stream, number), row)
@@ -173,26 +173,26 @@ def test_pictures_and_vectors_come_back_with_their_types(folder: Path) -> None:
     assert [store.sentence("target", i).tolist() for i in range(4)] == TARGET
 
 
-def test_pictures_and_vectors_are_gathered_like_ids(folder: Path) -> None:
+def test_images_and_vectors_are_gathered_like_ids(folder: Path) -> None:
     store, rows = seen(folder), np.array([2, 0, 1, 2])
     values, lengths = store.gather("vectors", rows)
     assert lengths.tolist() == [5, 3, 0, 5]
     assert np.array_equal(values, np.concatenate([VECTORS[row] for row in rows]))
-    assert store.gather("picture", rows)[0].shape == (4, 28, 28)
+    assert store.gather("image", rows)[0].shape == (4, 28, 28)
 
 
 def test_only_items_with_a_shape_say_it(folder: Path) -> None:
     seen(folder)
     streams = json.loads((folder / "meta.json").read_text())["streams"]
-    assert streams["picture"] == {"dtype": "uint8", "shape": [28, 28], "sentences": 4, "tokens": 4}
+    assert streams["image"] == {"dtype": "uint8", "shape": [28, 28], "sentences": 4, "tokens": 4}
     assert streams["target"] == {"dtype": "uint16", "sentences": 4, "tokens": 7}
 
 
 def test_a_stream_without_rows_keeps_its_shape(folder: Path) -> None:
-    write_store(folder, "key", {"picture": PICTURE}, [{"picture": Ragged.of_arrays([], PICTURE)}], Counter())
+    write_store(folder, "key", {"image": IMAGE}, [{"image": Ragged.of_arrays([], IMAGE)}], Counter())
     store = open_store(folder, "key")
     assert store is not None
-    assert store.streams["picture"].values.shape == (0, 28, 28)
+    assert store.streams["image"].values.shape == (0, 28, 28)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_type_that_no_store_holds_is_refused(dtype: type, shape: tuple[int, ..
 
 def test_items_of_another_shape_or_kind_are_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match=r"^items of shape \(28, 28\) in a stream of shape \(64,\)$"):
-        write_store(folder, "key", {"x": VECTOR}, [{"x": Ragged.of_arrays(PICTURES, PICTURE)}], Counter())
+        write_store(folder, "key", {"x": VECTOR}, [{"x": Ragged.of_arrays(IMAGES, IMAGE)}], Counter())
     with pytest.raises(TypeError, match="Cannot cast"):
         write_store(
             folder,

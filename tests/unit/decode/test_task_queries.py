@@ -100,7 +100,7 @@ class Patches(nn.Module):
         return source.with_values(self.linear(source.values).tanh())
 
 
-def pictures() -> list[Tensor]:
+def images() -> list[Tensor]:
     torch.manual_seed(5)
     return [torch.randn(rows, 6) for rows in (4, 1, 3)]
 
@@ -109,7 +109,7 @@ def pictures() -> list[Tensor]:
 def test_vectors_are_sources_like_others(kind: str) -> None:
     model = EncoderDecoder(Patches(), model_of().decoder).eval()  # type: ignore[arg-type]
     settings = SearchSettings(**SEARCHES[kind], coverage=0.1, aligned=True)  # type: ignore[arg-type]
-    queries = [Query(picture, limit=7, number=number) for number, picture in enumerate(pictures())]
+    queries = [Query(image, limit=7, number=number) for number, image in enumerate(images())]
     together = search(model, queries, settings, 4096)
     for query, found in zip(queries, together, strict=True):
         (alone,) = search(model, [query], settings, 4096)
@@ -121,8 +121,8 @@ def test_vectors_are_sources_like_others(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [Tensor.numpy, lambda rows: rows], ids=["arrays", "tensors"])
 def test_sources_are_joined_row_by_row(kind: Any) -> None:
-    joined = pack_sources([Query(kind(picture), 7) for picture in pictures()])
-    assert torch.equal(joined.values, torch.cat(pictures()))
+    joined = pack_sources([Query(kind(image), 7) for image in images()])
+    assert torch.equal(joined.values, torch.cat(images()))
     assert joined.layout.lengths.tolist() == [4, 1, 3]
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from heedful.explain.pictures import by_words
+from heedful.explain.images import by_words
 from heedful.tasks.shared.explaining.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def test_tokens_show_their_runners_up_and_texts_can_be_chosen(opened: Opened, ex
 
 
 @pytest.mark.wide
-def test_every_picture_downloads_as_svg(opened: Opened) -> None:
+def test_every_image_downloads_as_svg(opened: Opened) -> None:
     buttons = opened.page.locator("[data-save]").all()
     assert len(buttons) == 4  # two of the alignment, attention, states
     for button in buttons:

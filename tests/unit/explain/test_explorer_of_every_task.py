@@ -1,4 +1,4 @@
-"""The explorer's pages of pictures, beams and gates in a browser: what they show is what the model computed."""
+"""The explorer's pages of images, beams and gates in a browser: what they show is what the model computed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 BUNDLES = Path(__file__).parents[2] / "golden/bundles"
-PICTURE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+IMAGE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
 pytestmark = pytest.mark.wide
 
 
@@ -31,8 +31,8 @@ def _open(browser: "Browser", folder: Path, found: heedful.Explanation) -> tuple
 
 
 def test_pointing_at_a_patch_shows_what_it_attends_to(browser: "Browser", tmp_path: Path) -> None:
-    model: Any = heedful.load(BUNDLES / "pictures-vit", device="cpu")
-    found = model.explain(PICTURE)
+    model: Any = heedful.load(BUNDLES / "images-vit", device="cpu")
+    found = model.explain(IMAGE)
     page, wrong = _open(browser, tmp_path, found)
     weights = found.attention("encoder").head_means()[-1]
 
@@ -41,17 +41,15 @@ def test_pointing_at_a_patch_shows_what_it_attends_to(browser: "Browser", tmp_pa
 
     np.testing.assert_allclose(seen(), weights[0, 1:], atol=1e-4)  # of the class token
     scale = page.evaluate("explorer.view.seen.scale")
-    page.locator(".picture canvas").hover(
-        position={"x": 24 * scale, "y": 8 * scale}
-    )  # the second patch of the first row
+    page.locator(".image canvas").hover(position={"x": 24 * scale, "y": 8 * scale})  # the second patch of the first row
     np.testing.assert_allclose(seen(), weights[2, 1:], atol=1e-4)
     assert not wrong
     page.close()
 
 
-def test_each_word_of_a_caption_has_its_picture(browser: "Browser", tmp_path: Path) -> None:
+def test_each_word_of_a_caption_has_its_image(browser: "Browser", tmp_path: Path) -> None:
     model: Any = heedful.load(BUNDLES / "captions-transformer", device="cpu")
-    found = model.explain(PICTURE, max_extra=4, search=True)
+    found = model.explain(IMAGE, max_extra=4, search=True)
     page, wrong = _open(browser, tmp_path, found)
     assert page.locator("#beam g").count() == sum(node.fate != "dropped" for node in found.search) > 0
     assert page.locator("#looked figcaption span").all_inner_texts() == found.output.split()
@@ -59,11 +57,9 @@ def test_each_word_of_a_caption_has_its_picture(browser: "Browser", tmp_path: Pa
     page.close()
 
 
-def test_a_page_of_answers_shows_the_picture_and_nothing_to_choose_from_alone(
-    browser: "Browser", tmp_path: Path
-) -> None:
-    model: Any = heedful.load(BUNDLES / "answers-about-pictures", device="cpu")
-    found = model.explain(PICTURE, "is it red ?")
+def test_a_page_of_answers_shows_the_image_and_nothing_to_choose_from_alone(browser: "Browser", tmp_path: Path) -> None:
+    model: Any = heedful.load(BUNDLES / "answers-about-images", device="cpu")
+    found = model.explain(IMAGE, "is it red ?")
     page, wrong = _open(browser, tmp_path, found)
     weights = found.attention("patches").head_means()[-1]
     assert page.locator("#classes-title").inner_text() == "Answers"

@@ -13,7 +13,7 @@ from transformers import ViTForImageClassification
 
 from heedful.errors import UserError
 from heedful.interop.importing import import_model
-from heedful.tasks.pictures.classify.model import PictureClassifier
+from heedful.tasks.images.classify.model import ImageClassifier
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_an_imported_model_says_what_it_said_before(
     theirs: ViTForImageClassification, folder: Path, tmp_path: Path
 ) -> None:
     assert import_model(folder, tmp_path / "ours").model_type == "vit"
-    ours = PictureClassifier.load(tmp_path / "ours", device="cpu")
+    ours = ImageClassifier.load(tmp_path / "ours", device="cpu")
     assert ours.labels == LABELS
     pixels = np.random.default_rng(0).integers(0, 256, (4, 8, 8, 3), dtype=np.uint8)
     values = (torch.from_numpy(pixels) / 255 - torch.tensor(MEAN)) / torch.tensor(DEVIATION)

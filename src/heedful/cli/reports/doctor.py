@@ -12,7 +12,7 @@ from heedful.checks.findings import Finding
 from heedful.cli.messages import warn
 from heedful.columns import align_columns, one_column
 from heedful.config.recipe import Recipe
-from heedful.lab.doctor import Corpus, PictureReport, Report, RunPlan, Time
+from heedful.lab.doctor import Corpus, ImageReport, Report, RunPlan, Time
 from heedful.lab.memory import Memory
 from heedful.lab.token_statistics import Histogram, TokenStatistics
 from heedful.runs.progress import duration
@@ -21,11 +21,11 @@ _COLUMNS: Final = 80
 _LABEL: Final = 14  # columns of the labels on the left
 _CLASSES: Final = 50  # rows of classes
 _SIZES: Final = 5  # rows of sizes
-_PATCHES: Final = "patches"  # the side of pictures
+_PATCHES: Final = "patches"  # the side of images
 _BAR: Final = 22  # columns of the longest bar of a histogram
 
 
-def json_of(report: Report | PictureReport) -> str:
+def json_of(report: Report | ImageReport) -> str:
     """Return the report as one JSON object."""
     return json.dumps(asdict(report), ensure_ascii=False)
 
@@ -43,8 +43,8 @@ def text_of(report: Report) -> str:
     return "\n".join(lines)
 
 
-def text_of_pictures(report: PictureReport) -> str:
-    """Return the report on pictures as text of at most 80 columns, findings first."""
+def text_of_images(report: ImageReport) -> str:
+    """Return the report on images as text of at most 80 columns, findings first."""
     lines = [] if report.findings else ["Nothing unusual was found."]
     for finding in report.findings:
         lines += _finding(finding)
@@ -58,7 +58,7 @@ def text_of_pictures(report: PictureReport) -> str:
         lines += ["", f"Classes: {len(report.classes):,}", *align_columns([["class", *parts], *rows])]
         lines += ["…"] if len(report.classes) > _CLASSES else []
     lines += ["", f"Sizes: {len(report.sizes):,}, height x width"]
-    lines += [f"{count:>11,} pictures  {size}" for size, count in islice(report.sizes.items(), _SIZES)]
+    lines += [f"{count:>11,} images  {size}" for size, count in islice(report.sizes.items(), _SIZES)]
     lines += ["…"] if len(report.sizes) > _SIZES else []
     return "\n".join(lines)
 

@@ -1,6 +1,6 @@
 """`heedful answer MODEL --question Q --text FILE`: the span of a text that answers a question.
 
-With a model that reads pictures, `--picture FILE` takes the place of the text.
+With a model that reads images, `--image FILE` takes the place of the text.
 """
 
 import json
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from heedful.cli import messages
+from heedful.cli.image_questions import answer_about_images
+from heedful.cli.images import family_of
 from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.cli.picture_questions import answer_about_pictures
-from heedful.cli.pictures import family_of
 from heedful.columns import one_column
 from heedful.config.corpora.questions import JsonlQuestions
 from heedful.data.corpora.formats.json_rows import json_object
@@ -38,20 +38,20 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="FILE",
-            help=f"Files of questions and their texts, or pictures, {_JSON_LINES}; `-`: standard input.",
+            help=f"Files of questions and their texts, or images, {_JSON_LINES}; `-`: standard input.",
         ),
     ] = None,
     question: Annotated[
         list[str] | None,
-        typer.Option("--question", "-Q", metavar="QUESTION", help="A question about --text or --picture; repeatable."),
+        typer.Option("--question", "-Q", metavar="QUESTION", help="A question about --text or --image; repeatable."),
     ] = None,
     text: Annotated[
         str | None,
         typer.Option("--text", "-t", metavar="FILE|TEXT", help="The text: a file, or the text itself; `-`: stdin."),
     ] = None,
-    picture: Annotated[
+    image: Annotated[
         str | None,
-        typer.Option("--picture", "-p", metavar="FILE", help="The picture, for a model that reads pictures."),
+        typer.Option("--image", "-p", metavar="FILE", help="The image, for a model that reads images."),
     ] = None,
     n_best: Annotated[int, typer.Option("--n-best", metavar="K", min=1, help="Write the K most likely answers.")] = 1,
     max_answer: Annotated[
@@ -68,7 +68,7 @@ def command(
         bool,
         typer.Option(
             "--json",
-            help="Write one JSON object per line: answer, position, probability and spans; of a picture's answer, all "
+            help="Write one JSON object per line: answer, position, probability and spans; of an image's answer, all "
             "probabilities.",
         ),
     ] = False,
@@ -76,24 +76,24 @@ def command(
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
 ) -> None:
-    """Answer questions about a text with spans of the text, copied exactly, or questions about a picture.
+    """Answer questions about a text with spans of the text, copied exactly, or questions about an image.
 
     Each line of output is an answer and its probability, separated by a tab; the answer is empty if the model decides
     that the text has none. With --text alone, questions are read from standard input, one per line; with --question
     alone, the text is. With neither, each line is a JSON object with a question and its text. A blank line stays blank.
 
-    A model that reads pictures needs --picture instead of --text, and answers with one of the answers that it was
+    A model that reads images needs --image instead of --text, and answers with one of the answers that it was
     trained with.
     """
     family = family_of(model)
-    if family == "picture_answerer":
+    if family == "image_answerer":
         _refuse_options_of_texts(text, max_answer, threshold)
         check_output(output)
-        answer_about_pictures(
+        answer_about_images(
             model,
             inputs,
             question,
-            picture,
+            image,
             n_best=n_best,
             as_json=as_json,
             output=output,
@@ -101,8 +101,8 @@ def command(
             precision=precision,
         )
         return
-    if picture is not None and family == "reader":
-        raise UserError("--picture gives a picture, but this model answers questions about texts: give --text instead.")
+    if image is not None and family == "reader":
+        raise UserError("--image gives an image, but this model answers questions about texts: give --text instead.")
     if inputs and (question or text is not None):
         raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
     check_output(output)
@@ -133,9 +133,9 @@ def _load(model: str, device: str, precision: str) -> "Reader":
 
 def _refuse_options_of_texts(text: str | None, max_answer: int, threshold: float) -> None:
     if text is not None:
-        raise UserError("--text gives a text, but this model answers questions about pictures: give --picture instead.")
+        raise UserError("--text gives a text, but this model answers questions about images: give --image instead.")
     if max_answer != MAX_ANSWER or threshold:
-        raise UserError("--max-answer and --threshold apply to answers in a text, not to pictures: leave them out.")
+        raise UserError("--max-answer and --threshold apply to answers in a text, not to images: leave them out.")
 
 
 def _entries(

@@ -1,4 +1,4 @@
-"""`heedful caption MODEL FILE...`: a sentence about every picture."""
+"""`heedful caption MODEL FILE...`: a sentence about every image."""
 
 import json
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli import messages
+from heedful.cli.images import Unread, image_inputs
 from heedful.cli.options import (
     DecodingOptions,
     DeviceOption,
@@ -17,13 +18,12 @@ from heedful.cli.options import (
     SamplingOptions,
     with_option_groups,
 )
-from heedful.cli.output import check_output, line_writer, picture_progress
-from heedful.cli.pictures import Unread, picture_inputs
+from heedful.cli.output import check_output, image_progress, line_writer
 from heedful.columns import one_column
 from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.tasks.pictures.caption.model import Caption
+    from heedful.tasks.images.caption.model import Caption
 
 
 @with_option_groups
@@ -31,11 +31,11 @@ def command(
     model: ModelArgument,
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Picture files (PNG, JPEG, WebP), and folders of them."),
+        typer.Argument(metavar="FILE", help="Image files (PNG, JPEG, WebP), and folders of them."),
     ] = None,
     nbest: Annotated[
         int | None,
-        typer.Option("--n-best", "-n", metavar="N", min=1, help="Write N captions per picture: path, score, caption."),
+        typer.Option("--n-best", "-n", metavar="N", min=1, help="Write N captions per image: path, score, caption."),
     ] = None,
     patches: Annotated[
         bool,
@@ -44,7 +44,7 @@ def command(
         ),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per picture: path, text, score, token ids and more.")
+        bool, typer.Option("--json", help="Write one JSON object per image: path, text, score, token ids and more.")
     ] = False,
     output: OutputOption = None,
     device: DeviceOption = "auto",
@@ -53,19 +53,19 @@ def command(
     decoding: DecodingOptions,
     sampling: SamplingOptions,
 ) -> None:
-    """Describe pictures in sentences: for each, its path, a tab and the caption, in order.
+    """Describe images in sentences: for each, its path, a tab and the caption, in order.
 
-    Of a folder, all pictures in it and in its folders are described. The maximum length of a caption is --max-extra.
-    The line of a picture that cannot be read is blank; the others are described, and the command fails.
+    Of a folder, all images in it and in its folders are described. The maximum length of a caption is --max-extra.
+    The line of an image that cannot be read is blank; the others are described, and the command fails.
     """
     check_output(output)
     sampling.check(decoding.beam, decoding.mbr)
     if patches and not as_json:
         raise UserError("--patches adds to the objects of --json: add --json.")
-    paths = picture_inputs(inputs)
+    paths = image_inputs(inputs)
     with messages.busy(f"loading {model}"):
         samples = sampling.settings(nbest or 1)
-        from heedful.tasks.pictures.caption.model import Captioner  # after the quick checks: torch takes seconds
+        from heedful.tasks.images.caption.model import Captioner  # after the quick checks: torch takes seconds
 
         captioner = Captioner.load(model, device, precision)
     decode = captioner.recipe.decode
@@ -74,7 +74,7 @@ def command(
     if samples is None and nbest is not None and nbest > beam:
         raise UserError(f"--n-best is {nbest}, but a beam of {beam} finds at most {beam}: add --beam {nbest}.")
     cut, unread = 0, Unread()
-    with line_writer(output) as write, picture_progress(paths, output, "describing") as progress:
+    with line_writer(output) as write, image_progress(paths, output, "describing") as progress:
         found = captioner.stream_detailed(
             paths,
             nbest=1 if samples else nbest or 1,
@@ -108,7 +108,7 @@ def _lines(path: str, captions: "Sequence[Caption]", nbest: int | None) -> str:
 def _object(path: str, captions: "Sequence[Caption]", nbest: int | None) -> str:
     best = _fields(captions[0])
     more = {"nbest": [_fields(one) for one in captions]} if nbest else {}
-    return json.dumps({"picture": path, **best, **more}, ensure_ascii=False)
+    return json.dumps({"image": path, **best, **more}, ensure_ascii=False)
 
 
 def _fields(caption: "Caption") -> dict[str, object]:

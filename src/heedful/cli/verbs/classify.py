@@ -1,4 +1,4 @@
-"""`heedful classify MODEL [FILES...]`: one line out for every line in, or for every picture."""
+"""`heedful classify MODEL [FILES...]`: one line out for every line in, or for every image."""
 
 import json
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli import messages
+from heedful.cli.images import Unread, image_inputs, reads_images
 from heedful.cli.input import open_inputs
 from heedful.cli.options import (
     DeviceOption,
@@ -16,8 +17,7 @@ from heedful.cli.options import (
     PrecisionOption,
     TextOption,
 )
-from heedful.cli.output import check_output, line_progress, line_writer, picture_progress
-from heedful.cli.pictures import Unread, picture_inputs, reads_pictures
+from heedful.cli.output import check_output, image_progress, line_progress, line_writer
 from heedful.columns import one_column
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
@@ -44,20 +44,20 @@ def command(
 
     Each line of output is a label and its probability, separated by a tab. A model with several labels writes
     `a,b` and `0.98,0.71`, or two empty columns if none applies. A model of text pairs reads two texts per line,
-    separated by a tab. A model of pictures reads picture files, and folders of them, and writes the path of each before
-    its label. The line of a picture that cannot be read is blank; the others are classified, and the command fails.
+    separated by a tab. A model of images reads image files, and folders of them, and writes the path of each before
+    its label. The line of an image that cannot be read is blank; the others are classified, and the command fails.
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")
     check_output(output)
     layout = _layout(every_class, as_json)
-    if reads_pictures(model):
-        paths = picture_inputs(inputs, text)
+    if reads_images(model):
+        paths = image_inputs(inputs, text)
         with messages.busy(f"loading {model}"):
-            from heedful.tasks.pictures.classify.model import PictureClassifier  # after the quick checks
+            from heedful.tasks.images.classify.model import ImageClassifier  # after the quick checks
 
-            reader = PictureClassifier.load(model, device, precision)
-        with line_writer(output) as write, picture_progress(paths, output) as progress:
+            reader = ImageClassifier.load(model, device, precision)
+        with line_writer(output) as write, image_progress(paths, output) as progress:
             unread = Unread()
             for path, found in zip(paths, reader.stream(paths, refused=unread.add), strict=True):
                 answered = bool(found.probabilities)
@@ -84,7 +84,7 @@ def command(
 def _layout(every_class: bool, as_json: bool) -> "Callable[[Classification, bool, str | None], str]":
     """Choose how to write an answer: columns separated by tabs, or a JSON object.
 
-    It gets the answer, whether a text may have several labels, and the path of a picture, None for a text.
+    It gets the answer, whether a text may have several labels, and the path of an image, None for a text.
     """
     if as_json:
         return _object
@@ -110,6 +110,6 @@ def _after_path(path: str | None, columns: str) -> str:
 
 
 def _object(found: "Classification", several: bool, path: str | None) -> str:
-    picture: dict[str, object] = {} if path is None else {"picture": path}
+    image: dict[str, object] = {} if path is None else {"image": path}
     labels: dict[str, object] = {"labels": found.labels} if several else {"label": found.label or None}
-    return json.dumps({**picture, **labels, "probabilities": found.probabilities}, ensure_ascii=False)
+    return json.dumps({**image, **labels, "probabilities": found.probabilities}, ensure_ascii=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from heedful.cli import messages, picture_demo
+from heedful.cli import image_demo, messages
 from heedful.cli.options import SetOption
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
@@ -39,32 +39,32 @@ Next, with your own files, one sentence per line, the same number of lines in bo
 def command(
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Run folder; by default runs/demo, or runs/demo-pictures."),
+        typer.Option("--out", "-o", metavar="FOLDER", help="Run folder; by default runs/demo, or runs/demo-images."),
     ] = None,
-    pictures: Annotated[
-        bool, typer.Option("--pictures", help="Train a classifier of pictures instead, and show what it says of some.")
+    images: Annotated[
+        bool, typer.Option("--images", help="Train a classifier of images instead, and show what it says of some.")
     ] = False,
     set_: SetOption = None,
 ) -> None:
     """Train a small English-Spanish translator, evaluate it on unseen combinations of words, and try it out."""
     if any(override.startswith(("data", "task", "model.family")) for override in set_ or ()):
         raise UserError("--set: the demo has data and a task of its own: use `heedful train` for others.")
-    out = out or Path("runs/demo-pictures" if pictures else "runs/demo")
-    recipe = load_recipe(picture_demo.RECIPE if pictures else RECIPE, set_ or ())
+    out = out or Path("runs/demo-images" if images else "runs/demo")
+    recipe = load_recipe(image_demo.RECIPE if images else RECIPE, set_ or ())
     with messages.busy("loading PyTorch"):
         from heedful.runs.run import CHECKPOINTS
         from heedful.runs.training_run import train
         from heedful.tasks.translate.model import load
 
-    print(picture_demo.INTRODUCTION if pictures else INTRODUCTION, flush=True)
+    print(image_demo.INTRODUCTION if images else INTRODUCTION, flush=True)
     try:
         train(recipe, out, resume=(output_folder(out) / CHECKPOINTS).exists())
     except Stopped as stopped:
         raise Stopped(
             "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128
         ) from stopped
-    if pictures:
-        picture_demo.show_pictures(recipe, out)
+    if images:
+        image_demo.show_images(recipe, out)
         return
     model = load(out)
     _evaluate(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin

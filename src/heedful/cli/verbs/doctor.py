@@ -32,19 +32,19 @@ def command(
 ) -> None:
     """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time.
 
-    For models of pictures: classes and sizes, pictures that cannot be decoded, repeats, and odd pictures.
+    For models of images: classes and sizes, images that cannot be decoded, repeats, and odd images.
     """
     check_output(output)
     resolved = with_followed_defaults(
         load_recipe(recipe, set_ or ())
     )  # before torch is imported, so that mistakes show at once
-    from heedful.cli.reports.doctor import json_of, text_of, text_of_pictures
-    from heedful.lab.doctor import examine, examine_pictures
+    from heedful.cli.reports.doctor import json_of, text_of, text_of_images
+    from heedful.lab.doctor import examine, examine_images
 
-    if resolved.rules.pictures:
-        pictures = examine_pictures(resolved, _say)
-        write_result(json_of(pictures) if json_ else text_of_pictures(pictures), output)
-        _refuse(recipe, pictures.findings, strict)
+    if resolved.rules.images:
+        images = examine_images(resolved, _say)
+        write_result(json_of(images) if json_ else text_of_images(images), output)
+        _refuse(recipe, images.findings, strict)
         return
     report = examine(resolved, quick, _say)
     write_result(json_of(report) if json_ else text_of(report), output)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from heedful.cli import messages
+from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.input import open_inputs
 from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption
 from heedful.cli.output import check_output, line_writer, write_result
-from heedful.cli.pictures import picture_inputs, sees_pictures
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 PAGE: Final = Path("explain.html")
 KINDS: Final = ("encoder", "question", "decoder", "cross")
-_QUESTIONED: Final = ("answer", "answer_pictures")  # tasks
+_QUESTIONED: Final = ("answer", "answer_images")  # tasks
 _MOST: Final = 100  # texts of a page
 
 QuestionOption = Annotated[
     str | None,
     typer.Option(
-        "--question", "-Q", metavar="QUESTION", help="Question about the text or picture, for models that answer."
+        "--question", "-Q", metavar="QUESTION", help="Question about the text or image, for models that answer."
     ),
 ]
 
@@ -89,7 +89,7 @@ def command(
         bool, typer.Option("--json", help="Write one JSON object per text instead of a page: all weights, exactly.")
     ] = False,
     as_svg: Annotated[
-        bool, typer.Option("--svg", help="Write one picture of a single text instead of a page: every layer and head.")
+        bool, typer.Option("--svg", help="Write one image of a single text instead of a page: every layer and head.")
     ] = False,
     output: Annotated[
         Path | None,
@@ -102,8 +102,8 @@ def command(
     """Show how a model read a text: the weights of every layer and head, token probabilities, the alignment.
 
     The page is one file that needs no network: open it in a browser. Models of all tasks are explained. A classifier of
-    pairs reads two texts per line, separated by a tab; models that read pictures take their files, and show attention
-    over the picture; those that answer need --question.
+    pairs reads two texts per line, separated by a tab; models that read images take their files, and show attention
+    over the image; those that answer need --question.
     """
     if as_json and as_svg:
         raise UserError("--json and --svg are two forms of the same: leave out one of them.")
@@ -114,21 +114,21 @@ def command(
         output = PAGE
     check_output(output)
     heads = [_head(one) for one in silence or ()]
-    pictured = sees_pictures(model)
-    lines = _pictures(inputs, text) if pictured else _lines(inputs, text)
+    imaged = sees_images(model)
+    lines = _images(inputs, text) if imaged else _lines(inputs, text)
     swapped = dict(_swap(one) for one in swap or ())
     if as_svg and (heads or swapped):
         name = "--silence" if heads else "--swap"
         raise UserError(f"--svg draws one explanation, and {name} adds another: leave out one of them.")
-    if pictured and swapped:
-        raise UserError("--swap changes words of a text, but this model reads pictures: leave it out.")
+    if imaged and swapped:
+        raise UserError("--swap changes words of a text, but this model reads images: leave it out.")
     if target is not None and swapped:
         raise UserError("--swap shows what else the model would write, and --target fixes it: leave out one of them.")
     if as_svg and len(lines) > 1 and not as_map:
         raise UserError(f"--svg draws one text, but there are {len(lines):,}: give one, or leave out --svg.")
     if as_map:
-        if pictured:
-            raise UserError("--map is of texts, but this model reads pictures: leave it out.")
+        if imaged:
+            raise UserError("--map is of texts, but this model reads images: leave it out.")
         _write_map(model, device, [line for line, _ in lines], as_json, as_svg, output)
         return
     if target is not None and len(lines) > 1:
@@ -151,8 +151,8 @@ def command(
             for one in found:
                 write(json.dumps(one.to_json(gates=bool(gates), states=states), ensure_ascii=False))
         return
+    from heedful.explain.images import attention_svg
     from heedful.explain.page import explorer_page
-    from heedful.explain.pictures import attention_svg
 
     write_result(
         (
@@ -185,7 +185,7 @@ def _head(given: str) -> Any:
 
 
 def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
-    """Write the map of texts: as a page, as a picture, or as one JSON object per text."""
+    """Write the map of texts: as a page, as an image, or as one JSON object per text."""
     with messages.busy(f"loading {model}"):
         from heedful.explain.vector_map import map_page, map_svg, map_vectors
         from heedful.tasks.loading import load
@@ -235,11 +235,11 @@ def _lines(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, 
     return found
 
 
-def _pictures(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, str]]:
-    """Return the paths of pictures, each with its name in messages."""
-    found = [(str(path), str(path)) for path in picture_inputs(inputs, text)]
+def _images(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, str]]:
+    """Return the paths of images, each with its name in messages."""
+    found = [(str(path), str(path)) for path in image_inputs(inputs, text)]
     if len(found) > _MOST:
-        raise UserError(f"There are {len(found):,} pictures, but a page holds at most {_MOST}: give fewer.")
+        raise UserError(f"There are {len(found):,} images, but a page holds at most {_MOST}: give fewer.")
     return found
 
 
@@ -265,7 +265,7 @@ class Asked:
         check_question(task, self.question)
 
     def explain(self, line: str, where: str, swapped: Mapping[str, str]) -> "list[Explanation]":
-        """Explain one text or picture, and again with other words if there are any."""
+        """Explain one text or image, and again with other words if there are any."""
         if not swapped:
             return [self._explain(line, where)]
         after = self._explain(line, where, swapped=swapped)
@@ -285,9 +285,9 @@ class Asked:
                 found = model.explain(line, self.question, top=self.top, gradients=self.gradients, **options)
             case "parse" | "caption":
                 found = model.explain(line, top=self.top, gradients=self.gradients, search=self.search, **options)
-            case "classify_pictures":
+            case "classify_images":
                 found = model.explain(line, gradients=self.gradients)
-            case "answer_pictures":
+            case "answer_images":
                 found = model.explain(line, self.question, gradients=self.gradients)
             case _:
                 found = model.explain(line, top=self.top, gradients=self.gradients, **options)

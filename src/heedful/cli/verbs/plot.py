@@ -1,4 +1,4 @@
-"""`heedful plot`: pictures as the papers draw them, from recipes, options and models."""
+"""`heedful plot`: images as the papers draw them, from recipes, options and models."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -271,7 +271,7 @@ def gradients(
 
 
 def _checked(output: Path | None, name: str) -> Path:
-    """Return the file of a picture, before it is drawn; by default it is named after the plot."""
+    """Return the file of an image, before it is drawn; by default it is named after the plot."""
     path = output or Path(f"{name}.svg")
     check_output(path)
     if path != Path("-"):
@@ -285,9 +285,9 @@ def _write(svg: str, path: Path, title: str) -> None:
     if path == Path("-"):
         write_result(svg.rstrip(), path)
         return
-    from heedful.plots.formats import write_picture
+    from heedful.plots.formats import write_image
 
-    write_picture(svg, path, title, "Drawn by `heedful plot`, with the code that models run.")
+    write_image(svg, path, title, "Drawn by `heedful plot`, with the code that models run.")
     messages.note(f"{path} ({path.stat().st_size / 1000:,.0f} kB): open it in a browser.")
 
 

@@ -85,8 +85,8 @@ def _described(model: str, recipe: "Recipe | None") -> "tuple[Recipe, Vocabulari
 
 
 def _refuse_without_tokens(recipe: "Recipe", model: str) -> None:
-    if recipe.rules.pictures:
-        raise UserError(f"{model} reads pictures, which have no tokens: `heedful tokens` is for texts.")
+    if recipe.rules.images:
+        raise UserError(f"{model} reads images, which have no tokens: `heedful tokens` is for texts.")
 
 
 def _choose(vocabularies: "Vocabularies", side: str | None, model: str) -> Any:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from heedful.cli import messages
+from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.options import ModelArgument
 from heedful.cli.output import check_output, write_result
-from heedful.cli.pictures import picture_inputs, sees_pictures
 from heedful.cli.verbs.explain import QuestionOption, check_question
 from heedful.data.corpora.texts import text_of_line
 from heedful.errors import UserError
@@ -25,7 +25,7 @@ _HEADS: Final = ("encoder", "question", "decoder", "cross")
 
 def command(
     model: ModelArgument,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text that the model reads, or the file of a picture.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text that the model reads, or the file of an image.")],
     question: QuestionOption = None,
     layer: Annotated[int, typer.Option("--layer", metavar="N", min=1, help="Layer, counted from 1.")] = 1,
     head: Annotated[int, typer.Option("--head", metavar="N", min=1, help="Head, counted from 1.")] = 1,
@@ -39,7 +39,7 @@ def command(
             "--query",
             metavar="N",
             min=1,
-            help="Token that attends, counted from 1 (default: the class token of a picture, or the last).",
+            help="Token that attends, counted from 1 (default: the class token of an image, or the last).",
         ),
     ] = None,
     direction: Annotated[
@@ -62,7 +62,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Work through what a head of attention computes for a text or a picture, with the model's own numbers.
+    """Work through what a head of attention computes for a text or an image, with the model's own numbers.
 
     It shows the products of query and keys, the scaling, the mask, the softmax and the weighted sum; for a recurrent
     cell, each gate. The numbers are printed, or with -o page.html written to a page of their own. A model that answers
@@ -71,8 +71,8 @@ def command(
     check_output(output)
     if output is not None and not as_json and output.suffix != ".html":
         raise UserError(f"{output}: a page is a file that ends in .html: choose another name, or add --json.")
-    if sees_pictures(model):
-        text = _picture(text)
+    if sees_images(model):
+        text = _image(text)
     with messages.busy(f"loading {model}"):
         from heedful.explain.trace.attention import trace_attention
         from heedful.explain.trace.cells import trace_cell
@@ -100,16 +100,16 @@ def command(
         messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
 
 
-def _picture(given: str) -> str:
-    """Return the path of the one picture that is traced."""
-    found = picture_inputs([given])
+def _image(given: str) -> str:
+    """Return the path of the one image that is traced."""
+    found = image_inputs([given])
     if len(found) > 1:
-        raise UserError(f"{given} has {len(found):,} pictures, but one is traced: name its file.")
+        raise UserError(f"{given} has {len(found):,} images, but one is traced: name its file.")
     return str(found[0])
 
 
 def _explainer(loaded: Any, text: str, question: str | None, target: str | None) -> "Callable[[], Explanation]":
-    """Return what explains the text or picture; of a classifier of pairs, both texts of the line."""
+    """Return what explains the text or image; of a classifier of pairs, both texts of the line."""
     task = loaded.recipe.rules.name
     check_question(task, question)
     if target is not None and task != "translate":
@@ -149,7 +149,7 @@ def _first_kind(network: Any) -> Any:
 
 
 def _row(trace: "AttentionTrace", query: int | None) -> int:
-    from heedful.tasks.shared.explaining.pictures import CLASS
+    from heedful.tasks.shared.explaining.images import CLASS
 
     count = len(trace.queries)
     if query is not None and query > count:

@@ -5,30 +5,30 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
+from heedful.config.corpora.image_questions import (
+    BuiltinImageQuestions,
+    CsvImageQuestions,
+    JsonlImageQuestions,
+    TsvImageQuestions,
+)
+from heedful.config.corpora.images import (
+    BuiltinImages,
+    CsvImages,
+    FolderImages,
+    IdxImages,
+    JsonlImages,
+    NpzImages,
+    TsvImages,
+)
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, JsonlCorpus, TextCorpus, TsvCorpus
-from heedful.config.corpora.picture_questions import (
-    BuiltinPictureQuestions,
-    CsvPictureQuestions,
-    JsonlPictureQuestions,
-    TsvPictureQuestions,
-)
-from heedful.config.corpora.pictures import (
-    BuiltinPictures,
-    CsvPictures,
-    FolderPictures,
-    IdxPictures,
-    JsonlPictures,
-    NpzPictures,
-    TsvPictures,
-)
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.section import as_tuple
 
 # The key that a corpus has decides its form; without one, it is two files.
-FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad", "pictures", "idx", "npz")
-_GENERATED: Final = {"reports": "builtin_questions", "scenes": "builtin_pictures"}
+FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad", "images", "idx", "npz")
+_GENERATED: Final = {"reports": "builtin_questions", "scenes": "builtin_images"}
 
 
 def _corpus_form(value: Any) -> str:
@@ -39,12 +39,12 @@ def _corpus_form(value: Any) -> str:
     if form == "builtin":
         name = value["builtin"] if isinstance(value, dict) else value.builtin
         if name == "scenes" and has("questions"):
-            return "builtin_picture_questions"
+            return "builtin_image_questions"
         return _GENERATED.get(str(name), form)
-    if form in ("tsv", "csv", "jsonl") and has("picture"):
+    if form in ("tsv", "csv", "jsonl") and has("image"):
         if any(map(has, ("question", "answer"))):
-            return f"{form}_picture_questions"
-        return f"{form}_captions" if has("caption") else f"{form}_pictures"
+            return f"{form}_image_questions"
+        return f"{form}_captions" if has("caption") else f"{form}_images"
     if form == "jsonl" and any(map(has, ("question", "answer"))):
         return "jsonl_questions"
     if form in ("tsv", "csv", "jsonl"):
@@ -70,20 +70,20 @@ AnyCorpus = Annotated[
     | Annotated[JsonlQuestions, Tag("jsonl_questions")]
     | Annotated[SquadQuestions, Tag("squad")]
     | Annotated[BuiltinQuestions, Tag("builtin_questions")]
-    | Annotated[FolderPictures, Tag("pictures")]
-    | Annotated[TsvPictures, Tag("tsv_pictures")]
-    | Annotated[CsvPictures, Tag("csv_pictures")]
-    | Annotated[JsonlPictures, Tag("jsonl_pictures")]
+    | Annotated[FolderImages, Tag("images")]
+    | Annotated[TsvImages, Tag("tsv_images")]
+    | Annotated[CsvImages, Tag("csv_images")]
+    | Annotated[JsonlImages, Tag("jsonl_images")]
     | Annotated[TsvCaptions, Tag("tsv_captions")]
     | Annotated[CsvCaptions, Tag("csv_captions")]
     | Annotated[JsonlCaptions, Tag("jsonl_captions")]
-    | Annotated[IdxPictures, Tag("idx")]
-    | Annotated[NpzPictures, Tag("npz")]
-    | Annotated[BuiltinPictures, Tag("builtin_pictures")]
-    | Annotated[TsvPictureQuestions, Tag("tsv_picture_questions")]
-    | Annotated[CsvPictureQuestions, Tag("csv_picture_questions")]
-    | Annotated[JsonlPictureQuestions, Tag("jsonl_picture_questions")]
-    | Annotated[BuiltinPictureQuestions, Tag("builtin_picture_questions")],
+    | Annotated[IdxImages, Tag("idx")]
+    | Annotated[NpzImages, Tag("npz")]
+    | Annotated[BuiltinImages, Tag("builtin_images")]
+    | Annotated[TsvImageQuestions, Tag("tsv_image_questions")]
+    | Annotated[CsvImageQuestions, Tag("csv_image_questions")]
+    | Annotated[JsonlImageQuestions, Tag("jsonl_image_questions")]
+    | Annotated[BuiltinImageQuestions, Tag("builtin_image_questions")],
     Discriminator(_corpus_form),
 ]
 Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(as_tuple)]  # one table, or a list of them

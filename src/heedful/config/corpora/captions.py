@@ -1,26 +1,26 @@
-"""Corpora of pictures with captions: tables of paths and sentences."""
+"""Corpora of images with captions: tables of paths and sentences."""
 
 from typing import Self
 
 from pydantic import model_validator
 
 from heedful.config.corpora.corpus import Column, Separator
-from heedful.config.corpora.pictures import BuiltinPictures, PicturesCorpus
+from heedful.config.corpora.images import BuiltinImages, ImagesCorpus
 
 
-class CaptionsCorpus(PicturesCorpus):
-    """Keys of every corpus of captions in files. All captions of a picture are chosen together."""
+class CaptionsCorpus(ImagesCorpus):
+    """Keys of every corpus of captions in files. All captions of an image are chosen together."""
 
     @model_validator(mode="after")
     def _captions_differ(self) -> Self:
-        picture, caption = getattr(self, "picture", None), getattr(self, "caption", None)
-        if picture is not None and picture == caption:
-            raise ValueError(f"`picture` and `caption` are both {picture!r}, but must be different")
+        image, caption = getattr(self, "image", None), getattr(self, "caption", None)
+        if image is not None and image == caption:
+            raise ValueError(f"`image` and `caption` are both {image!r}, but must be different")
         return self
 
 
 class TsvCaptions(CaptionsCorpus):
-    """Paths of pictures and their captions in columns of a tab-separated file; a picture may have several rows.
+    """Paths of images and their captions in columns of a tab-separated file; an image may have several rows.
 
     Columns are given by their numbers from 1 on, or by their names in the first line.
     """
@@ -30,7 +30,7 @@ class TsvCaptions(CaptionsCorpus):
 
     tsv: str
     """File of tab-separated columns."""
-    picture: Column
+    image: Column
     """Column of the paths, relative to the folder of the file, by number or name."""
     caption: Column
     """Column of the captions, by number or name."""
@@ -39,7 +39,7 @@ class TsvCaptions(CaptionsCorpus):
 
 
 class CsvCaptions(CaptionsCorpus):
-    """Paths of pictures and their captions in columns of a CSV file; a picture may have several rows.
+    """Paths of images and their captions in columns of a CSV file; an image may have several rows.
 
     Columns are given by their numbers from 1 on, or by their names in the first line.
     """
@@ -49,7 +49,7 @@ class CsvCaptions(CaptionsCorpus):
 
     csv: str
     """File of columns separated by commas; texts with commas, quotes or line breaks are in quotes."""
-    picture: Column
+    image: Column
     """Column of the paths, relative to the folder of the file, by number or name."""
     caption: Column
     """Column of the captions, by number or name."""
@@ -60,18 +60,18 @@ class CsvCaptions(CaptionsCorpus):
 
 
 class JsonlCaptions(CaptionsCorpus):
-    """Paths of pictures and their captions in fields of one JSON object per line; a picture may have several lines."""
+    """Paths of images and their captions in fields of one JSON object per line; an image may have several lines."""
 
     frozen_kind = "JsonlCaptions"
     file_keys = ("jsonl",)
 
     jsonl: str
     """File with one JSON object per line."""
-    picture: str
+    image: str
     """Field of the paths, relative to the folder of the file."""
     caption: str
     """Field of the caption, or of a list of captions."""
 
 
 FiledCaptions = TsvCaptions | CsvCaptions | JsonlCaptions
-CaptionCorpus = FiledCaptions | BuiltinPictures
+CaptionCorpus = FiledCaptions | BuiltinImages

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from heedful.config.corpora.old_names import with_first_names
 from heedful.config.section import Section
 
 # The description completes the loader's message about a value that does not match: "... but must be <description>".
@@ -14,7 +15,7 @@ Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a languag
 Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
 Separator = Literal[",", ";", "|", "\t"]
 # Keys that name columns.
-_COLUMNS = ("source", "target", "text", "second", "picture", "caption", "label", "question", "answer", "group")
+_COLUMNS = ("source", "target", "text", "second", "image", "caption", "label", "question", "answer", "group")
 
 
 class Corpus(Section):
@@ -70,7 +71,7 @@ class Corpus(Section):
         A key that was added later is included only where it differs from its default, so that old caches stay valid.
         """
         unset = {key for key in self.later_keys if getattr(self, key) == type(self).model_fields[key].default}
-        return self.model_dump(exclude={"name", "weight", *self.file_keys, *self.folder_keys, *unset})
+        return with_first_names(self.model_dump(exclude={"name", "weight", *self.file_keys, *self.folder_keys, *unset}))
 
     def _untitled(self) -> str:
         return " + ".join(self.files())
@@ -90,7 +91,7 @@ class GeneratedCorpus(Corpus):
     part: Literal["train", "valid", "test"] = "train"
     """Part of what is generated; parts have nothing in common."""
     count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
-    """Number of sentence pairs, of questions, or of pictures."""
+    """Number of sentence pairs, of questions, or of images."""
 
     def _untitled(self) -> str:
         return f"{self.builtin} {self.part}"

@@ -88,7 +88,7 @@ class BuiltinCorpus(GeneratedCorpus):
     # A name that is none of any generator's is refused here, in the words of the description.
     builtin: Annotated[
         Literal["english-spanish", "dates"],
-        Field(description='"english-spanish" or "dates" for pairs, "reports" for questions, "scenes" for pictures'),
+        Field(description='"english-spanish" or "dates" for pairs, "reports" for questions, "scenes" for images'),
     ]
 
 

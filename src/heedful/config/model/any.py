@@ -12,15 +12,15 @@ from heedful.config.model.encoders import (
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
+from heedful.config.model.images import (
+    AnyImageEncoder,
+    ImageAnswererModel,
+    ImageClassifierModel,
+    ImageConvolutionsTable,
+    ImageTransformerTable,
+)
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel
-from heedful.config.model.pictures import (
-    AnyPictureEncoder,
-    PictureAnswererModel,
-    PictureClassifierModel,
-    PictureConvolutionsTable,
-    PictureTransformerTable,
-)
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
@@ -30,9 +30,9 @@ AnyModel = Annotated[
     | RecurrentModel
     | MixedModel
     | ClassifierModel
-    | PictureClassifierModel
+    | ImageClassifierModel
     | CaptionerModel
-    | PictureAnswererModel
+    | ImageAnswererModel
     | TaggerModel
     | ReaderModel
     | BertModel
@@ -59,7 +59,7 @@ def text_encoder(model: AnyModel) -> AnyEncoder | None:
             return model
         case TransformerModel() | RecurrentModel() | MixedModel() | CaptionerModel():
             return None
-        case PictureClassifierModel() | PictureAnswererModel():
+        case ImageClassifierModel() | ImageAnswererModel():
             return None
         case _:
             assert_never(model)
@@ -78,7 +78,7 @@ def check_size(model: AnyModel) -> None:
 def least_parameters(
     model: AnyModel
     | AnyEncoder
-    | AnyPictureEncoder
+    | AnyImageEncoder
     | RecurrentDecoderTable
     | ConvolutionalDecoderTable
     | TransformerStack,
@@ -89,9 +89,9 @@ def least_parameters(
             return _blocks(model, model.layers + (model.decoder_layers or model.layers))
         case TransformerStack():  # BERT, and an encoder on its own
             return _blocks(model, model.layers)
-        case PictureTransformerTable():
+        case ImageTransformerTable():
             return model.layers * model.width * (2 * model.inner + _read_width(model)) + model.grid**2 * model.width
-        case PictureConvolutionsTable():
+        case ImageConvolutionsTable():
             return model.depth * model.width**2
         case RecurrentModel():
             encoder = model.layers * (model.encoder_width or model.width) ** 2
@@ -112,9 +112,9 @@ def least_parameters(
             return least_parameters(model.encoder) + layers * model.decoder.width**2
         case LanguageModelTable():
             return least_parameters(model.decoder)
-        case ClassifierModel() | TaggerModel() | ReaderModel() | PictureClassifierModel():
+        case ClassifierModel() | TaggerModel() | ReaderModel() | ImageClassifierModel():
             return least_parameters(model.encoder)
-        case PictureAnswererModel():
+        case ImageAnswererModel():
             return least_parameters(model.encoder) + least_parameters(model.question)
         case _:
             assert_never(model)

@@ -1,11 +1,11 @@
-"""The [model] tables of an encoder of one family with a decoder of another: of texts, and of pictures to texts."""
+"""The [model] tables of an encoder of one family with a decoder of another: of texts, and of images to texts."""
 
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_serializer, model_validator
 
 from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES, Tie
-from heedful.config.model.pictures import AnyPictureEncoder, PictureTransformerTable
+from heedful.config.model.images import AnyImageEncoder, ImageTransformerTable
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.section import Section
@@ -66,14 +66,14 @@ _OF_AN_ENCODER: Final = ("encoder_width", "bidirectional", "reverse_source")  # 
 
 
 class CaptionerModel(Section):
-    """An encoder of pictures with a decoder of texts, which attends to the patches, or starts from their mean.
+    """An encoder of images with a decoder of texts, which attends to the patches, or starts from their mean.
 
-    A recurrent decoder of the wiring "sutskever" or "cho" knows a picture by one vector, the mean of its patches.
+    A recurrent decoder of the wiring "sutskever" or "cho" knows an image by one vector, the mean of its patches.
     """
 
     family: Literal["captioner"]
-    encoder: Annotated[AnyPictureEncoder, Field(discriminator="family")] = PictureTransformerTable()
-    """Family and shape of the encoder of pictures."""
+    encoder: Annotated[AnyImageEncoder, Field(discriminator="family")] = ImageTransformerTable()
+    """Family and shape of the encoder of images."""
     decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
     """Model table of the decoder."""
     tie: Literal["decoder", "none"] = "none"
@@ -101,7 +101,7 @@ class CaptionerModel(Section):
         return end and (end[0], f"decoder.{end[1]}")
 
     @model_validator(mode="after")
-    def _decoder_fits_pictures(self) -> Self:
+    def _decoder_fits_images(self) -> Self:
         decoder = self.decoder
         _check_part("decoder", decoder)
         if isinstance(decoder, RecurrentModel):
@@ -109,7 +109,7 @@ class CaptionerModel(Section):
             for key, default in defaults.items():
                 if getattr(decoder, key) != default:
                     raise ValueError(
-                        f"`decoder.{key}` applies to a recurrent encoder, but this one reads pictures: leave it out"
+                        f"`decoder.{key}` applies to a recurrent encoder, but this one reads images: leave it out"
                     )
             if decoder.window != "global":
                 raise ValueError(

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from heedful.config.corpora.any import FORMS
+from heedful.config.corpora.old_names import with_current_names
 from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
 from heedful.config.reading.recipe_file import MOST_LEVELS
 from heedful.config.recipe import Recipe
@@ -74,6 +75,7 @@ class Draft:
 
 def draft_of(label: str, values: Table, base: tuple[str, Table] | None = None) -> Draft:
     """Lay a recipe's values over those of the file it extends."""
+    values, base = with_current_names(values), base and (base[0], with_current_names(base[1]))
     files = [(label, values), *([base] if base else [])]
     merged = overlaid(with_kinds(base[1]), with_tables(values)) if base else values
     return Draft(with_kinds(merged), files)
@@ -259,7 +261,7 @@ def _mark(table: Table) -> str | None:
     for key in MARKS:
         if key in table:
             return str(table[key])
-    return next((form for form in FORMS if form in table), None)
+    return next((form for form in FORMS if isinstance(table.get(form), str)), None)  # [data.images] is not a corpus
 
 
 def _same(left: KeyPath, right: KeyPath) -> bool:

@@ -4,9 +4,9 @@ from typing import Final
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.captions import CaptionCorpus
-from heedful.config.corpora.pictures import BuiltinPictures
+from heedful.config.corpora.images import BuiltinImages
 from heedful.config.model.mixed import CaptionerModel
-from heedful.config.rules.classify_pictures import check_patches
+from heedful.config.rules.classify_images import check_patches
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.rules.texts import check_texts
 from heedful.config.tables import Tables
@@ -14,7 +14,7 @@ from heedful.config.tables import Tables
 
 def captioner_model(recipe: Tables) -> CaptionerModel:
     """Return the [model] table of a captioner."""
-    assert isinstance(recipe.model, CaptionerModel), f"{recipe.model.family} does not describe pictures"
+    assert isinstance(recipe.model, CaptionerModel), f"{recipe.model.family} does not describe images"
     return recipe.model
 
 
@@ -42,7 +42,7 @@ def _check(recipe: Tables) -> None:
         raise ValueError("`decode.mbr` applies to translators only: leave it out")
     for split in SPLITS:
         for corpus in getattr(data, split):
-            if isinstance(corpus, BuiltinPictures) and corpus.label != type(corpus).model_fields["label"].default:
+            if isinstance(corpus, BuiltinImages) and corpus.label != type(corpus).model_fields["label"].default:
                 raise ValueError(
                     f"`data.{split}.label` is for classifiers; a captioner learns the sentence of a scene: leave it out"
                 )
@@ -50,20 +50,20 @@ def _check(recipe: Tables) -> None:
 
 CAPTION: Final = TaskRules(
     name="caption",
-    does="describes pictures",
+    does="describes images",
     verb="caption",
     learner="a captioner",
     families=("captioner",),
     metrics={"loss": "lower", "perplexity": "lower", "bleu": "higher", "chrf": "higher", "exact_match": "higher"},
     takes=lambda corpus: isinstance(corpus, CaptionCorpus),
-    needs="a captioner learns from pictures with captions: give a table with `picture` and `caption`, or "
+    needs="a captioner learns from images with captions: give a table with `image` and `caption`, or "
     '`builtin = "scenes"`',
     vocabularies=("text",),
     more_sides=("patches",),
     own_tokenizers=False,
     searches=True,
-    start_keys=("pictures",),
-    own_keys=("data.pictures", "train.augmentation"),
+    start_keys=("images",),
+    own_keys=("data.images", "train.augmentation"),
     unread_keys=("decode", "evaluate"),
     tokens="target tokens",
     evaluation_options=("metric",),

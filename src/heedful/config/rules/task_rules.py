@@ -35,7 +35,7 @@ class TaskRules:
     scored: Literal["texts", "pairs"] | None = None  # what its models score and are compared by; None: neither
     compared_by: tuple[str, ...] = ()  # metrics of comparisons, if these draw items of evaluations; two are the default
     labels: bool = False  # whether its models have named classes
-    pictures: bool = False  # whether it reads pictures, at which checks of texts do not look
+    images: bool = False  # whether it reads images, at which checks of texts do not look
     words: bool = False  # whether every word of a text has a label of its own
     searches: bool = False  # whether its models generate by a search, with the settings of [decode]
     start_keys: tuple[str, ...] = ()  # keys of [data] that a recipe takes from its start, besides the text's form

@@ -82,18 +82,18 @@ class Masking(Section):
 
 
 class Augmentation(Section):
-    """Random changes of the pictures of a batch in training; by default there are none."""
+    """Random changes of the images of a batch in training; by default there are none."""
 
     shift: Annotated[int, Field(ge=0, le=10_000)] = 0
-    """Maximum number of pixels that a picture is shifted by, in each direction."""
+    """Maximum number of pixels that an image is shifted by, in each direction."""
     rotation: Annotated[float, Field(ge=0, le=180)] = 0.0
-    """Maximum angle that a picture is rotated by, in degrees, in each direction."""
+    """Maximum angle that an image is rotated by, in degrees, in each direction."""
     crop: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Minimum fraction of the area that a random crop keeps; it is enlarged to the size of the picture."""
+    """Minimum fraction of the area that a random crop keeps; it is enlarged to the size of the image."""
     flip: bool = False
-    """Whether half of the pictures are mirrored: left and right exchanged."""
+    """Whether half of the images are mirrored: left and right exchanged."""
     mixup: Annotated[float, Field(ge=0, le=100)] = 0.0
-    """Parameter a of Beta(a, a), the weights of two pictures that are mixed (Zhang et al. 2018); 0 mixes none."""
+    """Parameter a of Beta(a, a), the weights of two images that are mixed (Zhang et al. 2018); 0 mixes none."""
 
 
 class Distillation(Section):
@@ -155,7 +155,7 @@ class Train(Section):
     masking: Masking = Field(default_factory=Masking)
     """Tokens that a masked language model predicts."""
     augmentation: Augmentation = Field(default_factory=Augmentation)
-    """Random changes of training pictures."""
+    """Random changes of training images."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Learning rate of a layer relative to the layer above it."""
     freeze: Literal["encoder"] | Annotated[int, Field(ge=0)] | None = None

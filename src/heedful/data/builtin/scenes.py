@@ -1,8 +1,8 @@
-"""A built-in corpus: scenes of simple shapes, each with a picture, a sentence, and questions with answers.
+"""A built-in corpus: scenes of simple shapes, each with an image, a sentence, and questions with answers.
 
 A scene has three to five things on a grid of three by three cells. A thing has one of six shapes, eight colours and
 three sizes; no two things of a scene have both shape and colour in common. The sentence names all things in reading
-order, and says how each relates to the next, so that a picture has exactly one right sentence. Questions ask for a
+order, and says how each relates to the next, so that an image has exactly one right sentence. Questions ask for a
 colour, a shape, a size or a number, or are answered by yes or no.
 
 The parts are split by combination. Five of the 48 pairs of shape and colour are held out: they never occur in "train"

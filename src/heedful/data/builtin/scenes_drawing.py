@@ -1,4 +1,4 @@
-"""Pictures of scenes, drawn with NumPy: every shape is a circle or a polygon, with smooth edges.
+"""Images of scenes, drawn with NumPy: every shape is a circle or a polygon, with smooth edges.
 
 The coverage of a pixel is 1/2 - d, clipped to [0, 1], where d is the distance of its centre from the edge of the shape
 in pixels, negative inside.
@@ -54,14 +54,14 @@ CORNERS: Final[Mapping[str, Points]] = {
 
 
 def draw_scene(scene: Scene, size: int = 64) -> NDArray[np.uint8]:
-    """Return the picture of a scene: size x size x 3."""
-    picture = np.full((size, size, 3), BACKGROUND, np.float64)
+    """Return the image of a scene: size x size x 3."""
+    image = np.full((size, size, 3), BACKGROUND, np.float64)
     for thing in scene.things:
         rows, columns = _window(thing, size)
         cover = _coverage(thing, size, rows, columns)[..., None]
-        part = picture[rows.start : rows.stop, columns.start : columns.stop]
+        part = image[rows.start : rows.stop, columns.start : columns.stop]
         part += cover * (np.array(PAINT[thing.colour], np.float64) - part)
-    return np.floor(picture + 0.5).astype(np.uint8)
+    return np.floor(image + 0.5).astype(np.uint8)
 
 
 def coverage(thing: Thing, size: int) -> Plane:

@@ -88,10 +88,10 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
         )
     if rules.more_sides:
         raise UserError(f"`{name}` is given in memory, but {rules.needs}.")
-    if rules.pictures:
+    if rules.images:
         raise UserError(
             f"`{name}` is given in memory, but {rules.learner} learns from files: name them in the recipe, such as a "
-            "folder (`pictures`) or arrays (`npz`)."
+            "folder (`images`) or arrays (`npz`)."
         )
     folder = cache_folder() / _FOLDER
     with machine_faults(folder), user_faults(folder, WRITING_FAULTS):

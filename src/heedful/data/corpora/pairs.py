@@ -6,22 +6,22 @@ from typing import Final, assert_never
 
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
+from heedful.config.corpora.image_questions import (
+    BuiltinImageQuestions,
+    CsvImageQuestions,
+    JsonlImageQuestions,
+    TsvImageQuestions,
+)
+from heedful.config.corpora.images import (
+    BuiltinImages,
+    CsvImages,
+    FolderImages,
+    IdxImages,
+    JsonlImages,
+    NpzImages,
+    TsvImages,
+)
 from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, FiledPairs, JsonlCorpus, TextCorpus, TsvCorpus
-from heedful.config.corpora.picture_questions import (
-    BuiltinPictureQuestions,
-    CsvPictureQuestions,
-    JsonlPictureQuestions,
-    TsvPictureQuestions,
-)
-from heedful.config.corpora.pictures import (
-    BuiltinPictures,
-    CsvPictures,
-    FolderPictures,
-    IdxPictures,
-    JsonlPictures,
-    NpzPictures,
-    TsvPictures,
-)
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.corpora.trees import TreeCorpus
@@ -103,21 +103,21 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
             raise TypeError(f"{corpus.title} has texts, not pairs")
         case JsonlQuestions() | SquadQuestions() | BuiltinQuestions():
             raise TypeError(f"{corpus.title} has questions, not pairs")
-        case TsvPictureQuestions() | CsvPictureQuestions() | JsonlPictureQuestions() | BuiltinPictureQuestions():
-            raise TypeError(f"{corpus.title} has questions about pictures, not pairs")
+        case TsvImageQuestions() | CsvImageQuestions() | JsonlImageQuestions() | BuiltinImageQuestions():
+            raise TypeError(f"{corpus.title} has questions about images, not pairs")
         case (
-            FolderPictures()
-            | TsvPictures()
-            | CsvPictures()
-            | JsonlPictures()
+            FolderImages()
+            | TsvImages()
+            | CsvImages()
+            | JsonlImages()
             | TsvCaptions()
             | CsvCaptions()
             | JsonlCaptions()
-            | IdxPictures()
-            | NpzPictures()
-            | BuiltinPictures()
+            | IdxImages()
+            | NpzImages()
+            | BuiltinImages()
         ):
-            raise TypeError(f"{corpus.title} has pictures, not pairs")
+            raise TypeError(f"{corpus.title} has images, not pairs")
         case _:
             assert_never(corpus)
 

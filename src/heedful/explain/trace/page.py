@@ -11,7 +11,7 @@ from heedful.pages.charts.drawing import escape
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.html import static_page
 
-_MOST_TABLES: Final = 100  # of more queries, as of the patches of a large picture, one is worked through
+_MOST_TABLES: Final = 100  # of more queries, as of the patches of a large image, one is worked through
 _STYLE: Final = """
 table { border-collapse: collapse; font-size: .875rem; margin: .6rem 0 1rem; }
 th, td { text-align: right; padding: .2rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }

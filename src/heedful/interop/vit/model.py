@@ -1,4 +1,4 @@
-"""Vision Transformers: a pre-norm Transformer encoder over the patches of a picture, with a class token
+"""Vision Transformers: a pre-norm Transformer encoder over the patches of an image, with a class token
 
 Dosovitskiy et al. 2021
 """
@@ -6,15 +6,15 @@ Dosovitskiy et al. 2021
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.config.model.pictures import PictureTransformerTable
+from heedful.config.model.images import ImageTransformerTable
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.rules.classify_pictures import picture_model
+from heedful.config.rules.classify_images import image_model
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.errors import UserError
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
 from heedful.interop.vit.weights import vit_weights
-from heedful.models.build.pictures import build_picture_classifier
+from heedful.models.build.images import build_image_classifier
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.models.weights import set_weights
@@ -32,18 +32,18 @@ _USUAL: Final = 0.5  # mean and deviation of pixels, where the folder does not s
 
 
 def read_vit(folder: ModelFolder) -> Bundle[Classifier]:
-    """Read a classifier of pictures, or raise a UserError that says why it cannot be read."""
-    config, pictures = folder.config, folder.read_config(_PREPROCESSOR)
+    """Read a classifier of images, or raise a UserError that says why it cannot be read."""
+    config, images = folder.config, folder.read_config(_PREPROCESSOR)
     labels, table, size = _labels(config), _table(config), config.number("image_size", 224)
-    pictures.must_be("do_normalize", True, "Heedful's model reads pixels from -1 to 1")
+    images.must_be("do_normalize", True, "Heedful's model reads pixels from -1 to 1")
     channels: int = table["channels"]
-    mean, deviation = _pixels(pictures, "image_mean", channels), _pixels(pictures, "image_std", channels)
+    mean, deviation = _pixels(images, "image_mean", channels), _pixels(images, "image_std", channels)
     recipe = recipe_from_json(_recipe(folder, table, size), str(config.where))
-    encoder, tensors = picture_model(recipe).encoder, folder.weights()
-    assert isinstance(encoder, PictureTransformerTable)
+    encoder, tensors = image_model(recipe).encoder, folder.weights()
+    assert isinstance(encoder, ImageTransformerTable)
     weights = vit_weights(tensors, encoder, len(labels), mean, deviation, config.flag("qkv_bias", True))
     tensors.refuse_rest()
-    network = build_picture_classifier(picture_model(recipe), len(labels))
+    network = build_image_classifier(image_model(recipe), len(labels))
     set_weights(network, weights)
     return Bundle(recipe, Vocabularies({}, labels), network)
 
@@ -53,11 +53,11 @@ def _recipe(folder: ModelFolder, encoder: Mapping[str, Any], size: int) -> dict[
     patches = (size // encoder["patch"]) ** 2 + 1
     return {
         "data": {
-            "train": [{"name": "imported", "pictures": str(folder.path)}],
-            "pictures": {"height": size, "width": size},
+            "train": [{"name": "imported", "images": str(folder.path)}],
+            "images": {"height": size, "width": size},
             "batch_tokens": max(4096, patches),
         },
-        "model": {"family": "picture_classifier", "encoder": dict(encoder)},
+        "model": {"family": "image_classifier", "encoder": dict(encoder)},
     }
 
 

@@ -1,4 +1,4 @@
-"""Maps ViT's tensors, by their Hugging Face names, to the parameters of our classifier of pictures."""
+"""Maps ViT's tensors, by their Hugging Face names, to the parameters of our classifier of images."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
@@ -6,7 +6,7 @@ from typing import Final, Protocol
 import torch
 from torch import Tensor
 
-from heedful.config.model.pictures import PictureTransformerTable
+from heedful.config.model.images import ImageTransformerTable
 
 # Our modules of a block, and their modules whose tensors are concatenated into ours, each with its older name first.
 _IN_BLOCK: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -39,7 +39,7 @@ class Tensors(Protocol):
 
 def vit_weights(
     tensors: Tensors,
-    table: PictureTransformerTable,
+    table: ImageTransformerTable,
     classes: int,
     mean: Sequence[float],
     deviation: Sequence[float],
@@ -77,7 +77,7 @@ def vit_weights(
 
 
 def _embedding(
-    tensors: Tensors, table: PictureTransformerTable, mean: Sequence[float], deviation: Sequence[float]
+    tensors: Tensors, table: ImageTransformerTable, mean: Sequence[float], deviation: Sequence[float]
 ) -> dict[str, Tensor]:
     width, side = table.width, table.patch
     projection = "vit.embeddings.patch_embeddings.projection"

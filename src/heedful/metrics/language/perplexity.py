@@ -13,7 +13,7 @@ import torch
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.windows import WindowBatch
-from heedful.data.pictures.caption_batches import CaptionBatch
+from heedful.data.images.caption_batches import CaptionBatch
 from heedful.models.protocols import NextTokenModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy

@@ -15,8 +15,8 @@ from heedful.config.model.encoders import (
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
+from heedful.config.model.images import ImageClassifierModel
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.model.pictures import PictureClassifierModel
 from heedful.config.model.pools import AnyPool
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.label_schemes import allowed_transitions, scheme_of
@@ -83,7 +83,7 @@ def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:
 
 
 def build_head(
-    config: ClassifierModel | PictureClassifierModel | TaggerModel | ReaderModel, width: int, scores: int
+    config: ClassifierModel | ImageClassifierModel | TaggerModel | ReaderModel, width: int, scores: int
 ) -> tuple[Linear, Hidden | None]:
     """Make the linear map from vectors of this width to scores, and the hidden layer before it, if there is one."""
     inner = config.head_hidden

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from heedful.config.model.any import AnyModel
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel, PairModel
-from heedful.config.model.pictures import PictureAnswererModel, PictureClassifierModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerModel
@@ -19,17 +19,17 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.build.depth import scale_embeddings, scale_initial_weights
 from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
-from heedful.models.build.language import build_language_model
-from heedful.models.build.pictures import (
-    build_picture_answerer,
-    build_picture_classifier,
-    init_pictures,
-    picture_encoder,
+from heedful.models.build.images import (
+    build_image_answerer,
+    build_image_classifier,
+    image_encoder,
+    init_images,
 )
+from heedful.models.build.language import build_language_model
 from heedful.models.build.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.build.transformer import transformer_decoder, transformer_encoder
 from heedful.models.build.word_ends import WordEnds, word_ends
-from heedful.models.networks import EncoderDecoder, Network, PictureCaptioner
+from heedful.models.networks import EncoderDecoder, ImageCaptioner, Network
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import make_table
 
@@ -39,12 +39,12 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
     match config:
         case ClassifierModel():
             return build_classifier(config, vocabularies["text"].size, len(vocabularies.labels))
-        case PictureClassifierModel():
-            return build_picture_classifier(config, len(vocabularies.labels))
+        case ImageClassifierModel():
+            return build_image_classifier(config, len(vocabularies.labels))
         case CaptionerModel():
             return build_captioner(config, vocabularies["text"])
-        case PictureAnswererModel():
-            return build_picture_answerer(config, vocabularies["text"].size, len(vocabularies.labels))
+        case ImageAnswererModel():
+            return build_image_answerer(config, vocabularies["text"].size, len(vocabularies.labels))
         case TaggerModel():
             return build_tagger(config, vocabularies["text"].size, vocabularies.labels)
         case ReaderModel():
@@ -81,16 +81,16 @@ def build_model(config: PairModel, source_size: int, target_size: int, ends: Wor
     return model
 
 
-def build_captioner(config: CaptionerModel, vocabulary: Tokenizer) -> PictureCaptioner:
+def build_captioner(config: CaptionerModel, vocabulary: Tokenizer) -> ImageCaptioner:
     """Make a captioner with new weights, drawn from torch's global generator."""
     table = config.decoder
     words = make_table(vocabulary.size, table.embedding_width)
     output = make_table(vocabulary.size, table.width) if config.tie == "none" else words
     decoder = _decoder(table, words, output, config.memory_width, word_ends(vocabulary), table.dropout_words)
     init_xavier(decoder)
-    encoder = picture_encoder(config.encoder)
-    init_pictures(encoder, config.encoder)
-    model = PictureCaptioner(encoder, decoder)
+    encoder = image_encoder(config.encoder)
+    init_images(encoder, config.encoder)
+    model = ImageCaptioner(encoder, decoder)
     scale_initial_weights(model)
     return model
 

@@ -11,7 +11,7 @@ from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
 from heedful.models.build.attention import build_alignment, build_distance, build_distribution
 from heedful.models.build.depth import Scales, decoder_scales, encoder_scales
-from heedful.models.pictures import QuestionBlock
+from heedful.models.images import QuestionBlock
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder

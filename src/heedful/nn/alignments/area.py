@@ -1,6 +1,6 @@
 """Attention to areas: groups of adjacent keys, of all sizes up to a maximum.
 
-Li et al. 2019. Here areas are spans of a sequence (in the paper also rectangles of a picture), ordered by size and then
+Li et al. 2019. Here areas are spans of a sequence (in the paper also rectangles of an image), ordered by size and then
 by position: L areas of one key, L - 1 of two, and so on.
 """
 

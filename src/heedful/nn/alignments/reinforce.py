@@ -22,7 +22,7 @@ class Reinforced(Hard):
 
     In training each draw is remembered with its log probability and the entropy of the weights, of which an objective
     makes the gradient of the weights. `begin` forgets the draws of the batch before, and chooses sentences that read
-    the weighted mean of all values instead, as the paper does for half of the pictures. Otherwise it is the key with
+    the weighted mean of all values instead, as the paper does for half of the images. Otherwise it is the key with
     the largest weight.
     """
 

@@ -1,4 +1,4 @@
-"""Co-attention: two sequences, such as a question and a picture, each attended to in view of the other.
+"""Co-attention: two sequences, such as a question and an image, each attended to in view of the other.
 
 Shape letters of this file: L, A  length and width of the first sequence    M, C  of the second    F  inner width
 """

@@ -29,7 +29,7 @@ COATTENTIONS: Final[Mapping[str, Callable[[int, int], AnyCoAttention]]] = {  # b
 class PairPool(Pool):
     """y = [a; b; |a - b|; a * b], a and b the vectors that co-attention pools from two texts
 
-    Lu et al. 2016 add the two vectors, as nothing relates the features of a picture to those of a question. Two texts
+    Lu et al. 2016 add the two vectors, as nothing relates the features of an image to those of a question. Two texts
     have one encoder: differences and products compare them feature by feature (Mou et al. 2016, 3.3).
     """
 

@@ -2,17 +2,17 @@
 
 import { cssColour, inkOn } from "./colours.js";
 import { choices, element, saveButton, shown, styled } from "./elements.js";
-import { PictureView } from "./picture.js";
+import { ImageView } from "./image.js";
 import { cellAt, drawHeatmap, heatmapSvg, layOut, paintPixels } from "./heatmap.js";
 import { greatest, ofPieces, ofWords } from "./weights.js";
 
 const NAMES = {
-  encoder: ["Encoder", "Each token of the text, or patch of the picture, reads the others."],
+  encoder: ["Encoder", "Each token of the text, or patch of the image, reads the others."],
   question: ["Question", "Each token of the question reads the others."],
   decoder: ["Decoder", "Each token reads those before it, and itself."],
-  cross: ["Source", "Each token of the output, or of a question, reads the source or the picture."],
+  cross: ["Source", "Each token of the output, or of a question, reads the source or the image."],
   words: ["Words", "Each sentence, or question, is a weighted sum of its words."],
-  patches: ["Picture", "What is seen of the picture is a weighted sum of its patches."],
+  patches: ["Image", "What is seen of the image is a weighted sum of its patches."],
   pool: ["Pool", "The vector that is classified is a weighted sum of these."],
   gradient: ["Gradients", "Not attention: how much each token would change the prediction, |gradient · embedding| as shares. Compare it with the weights."],
   span: ["Answer", "Not attention: the probability that an answer starts or ends at each token; at the first token, that there is none."],
@@ -20,9 +20,9 @@ const NAMES = {
 
 /** The part of the page about attention: its state, and what is drawn from it. */
 export class AttentionView {
-  constructor(attentions, note, picture = null) {
+  constructor(attentions, note, image = null) {
     this.attentions = attentions;
-    this.seen = picture && new PictureView(picture, Math.min(420, Math.max(288, picture.width)), "Picture");
+    this.seen = image && new ImageView(image, Math.min(420, Math.max(288, image.width)), "Image");
     this.note = note; // called with a text for screen readers
     this.state = { kind: 0, layer: 0, head: "mean", unit: "words", selected: new Set(), pointed: null, cell: null };
     this.controls = element("div", { class: "controls" });
@@ -40,7 +40,7 @@ export class AttentionView {
     this.root = element("section", { "aria-labelledby": "attention-title" },
       element("div", { class: "head" }, element("h2", { id: "attention-title" }, "Attention"), save),
       this.explained, this.controls, this.fromCaption, this.from, this.toCaption, this.to,
-      this.overlay = element("div", { class: "gallery", hidden: true }, this.seen?.root ?? "", this.seen ? saveButton("picture", () => this.seen.svg()) : ""), this.readout,
+      this.overlay = element("div", { class: "gallery", hidden: true }, this.seen?.root ?? "", this.seen ? saveButton("image", () => this.seen.svg()) : ""), this.readout,
       element("div", { class: "beside" },
         this.figure = element("figure", { class: "figure" }, element("div", { class: "scroll" }, this.canvas),
           element("div", { class: "legend" }, "0", this.scale, this.most)),
@@ -50,8 +50,8 @@ export class AttentionView {
 
   get attention() { return this.attentions[this.state.kind]; }
 
-  /** What a kind of attention is called: the source of captions, and of answers about pictures, is a picture. */
-  name({ kind }) { return this.seen && kind === "cross" ? "Words and picture" : NAMES[kind][0]; }
+  /** What a kind of attention is called: the source of captions, and of answers about images, is an image. */
+  name({ kind }) { return this.seen && kind === "cross" ? "Words and image" : NAMES[kind][0]; }
 
   /** What the matrix on the screen is, in words. */
   get title() {
@@ -113,15 +113,15 @@ export class AttentionView {
     return pointed !== null ? [pointed] : selected.size ? [...selected].sort((a, b) => a - b) : null;
   }
 
-  /** Whether queries are patches of the picture, which are pointed at there. */
+  /** Whether queries are patches of the image, which are pointed at there. */
   get byPatch() { return Boolean(this.seen) && this.attention.queries === "patches"; }
 
   drawWords() {
     const { rows, columns } = this.matrix, named = this.byPatch ? rows.slice(0, this.seen.first) : rows;
-    this.fromCaption.textContent = this.byPatch ? "From: point at a patch of the picture, or select several" : "From: point at a word, or select several";
+    this.fromCaption.textContent = this.byPatch ? "From: point at a patch of the image, or select several" : "From: point at a word, or select several";
     this.to.hidden = Boolean(this.seen) && this.attention.keys === "patches";
     this.overlay.hidden = !this.to.hidden;
-    this.figure.hidden = this.to.hidden && rows.length === 1; // the picture shows it all
+    this.figure.hidden = this.to.hidden && rows.length === 1; // the image shows it all
     this.fromCaption.hidden = this.from.hidden = rows.length === 1; // there is nothing to choose
     this.from.replaceChildren(...named.map((label, row) => element("li", {}, element("button", {
       type: "button", "data-query": row, "aria-pressed": this.state.selected.has(row),
@@ -172,7 +172,7 @@ export class AttentionView {
 
   drawMap() {
     const room = this.root.clientWidth || 960, several = this.attention.heads > 1;
-    // Patches are many, and the picture names them: their map is small and has no labels.
+    // Patches are many, and the image names them: their map is small and has no labels.
     this.layout = this.byPatch ? layOut(this.matrix, Math.min(room, 420), 24) : layOut(this.matrix, several && room > 900 ? room - 300 : room);
     drawHeatmap(this.canvas, this.matrix, this.layout, { rows: this.active, cell: this.state.cell });
     this.canvas.setAttribute("aria-label", `Heat map: ${this.title}. Arrow keys move from cell to cell.`);

@@ -36,7 +36,7 @@ export function percent(share) {
   return `${value > 99.9 && value < 100 ? "99.9" : value.toFixed(value < 10 || value >= 99 ? 1 : 0)}%`;
 }
 
-/** Make a button that downloads a picture; `draw` returns its SVG. */
+/** Make a button that downloads an image; `draw` returns its SVG. */
 export function saveButton(name, draw, label = "SVG") {
   return element("button", {
     class: "save", type: "button", "data-save": name, "aria-label": `Download ${name} as SVG`,

@@ -6,15 +6,15 @@ import { bars, choices, drawingPart, element, percent, saveButton, shortened } f
 import { drawHeatmap, heatmapSvg, layOut } from "./heatmap.js";
 import { documentView } from "./document.js";
 import { linksSvg, liven } from "./links.js";
-import { captionPart } from "./picture.js";
+import { captionPart } from "./image.js";
 import { predictionView } from "./predictions.js";
 import { statesPart } from "./states.js";
 import { Attention, ofWords } from "./weights.js";
 
 const LABELS = {
   translate: ["Source", "Translation"], parse: ["Sentence", ""], classify: ["Text", "Class"], fill: ["Text", "Filled"],
-  generate: ["Text", ""], tag: ["Sentence", ""], answer: ["Text", "Answer"], classify_pictures: ["Picture", "Class"],
-  caption: ["Picture", "Caption"], answer_pictures: ["Picture", "Answer"],
+  generate: ["Text", ""], tag: ["Sentence", ""], answer: ["Text", "Answer"], classify_images: ["Image", "Class"],
+  caption: ["Image", "Caption"], answer_images: ["Image", "Answer"],
 };
 const data = JSON.parse(document.getElementById("data").textContent);
 const main = document.querySelector("main");
@@ -31,16 +31,16 @@ async function show(index) {
   explorer.redraw = [];
   const drawn = (beam) => main.append(...item.drawings.filter(({ name }) => (name === "beam") === beam).map(drawingPart));
   drawn(false);
-  if (item.alignment && item.picture) addPart(captionPart(item));
+  if (item.alignment && item.image) addPart(captionPart(item));
   else if (item.alignment) main.append(alignmentPart(item));
   if (item.predictions.length) main.append(predictionPart(item));
   drawn(true);
   if (item.attentions.length) {
     item.loaded ??= item.attentions.map((one) => new Attention(one, item.sequences));
-    const view = (explorer.view = new AttentionView(item.loaded, (text) => { spoken.textContent = text; }, item.picture));
+    const view = (explorer.view = new AttentionView(item.loaded, (text) => { spoken.textContent = text; }, item.image));
     main.append(view.root);
     const first = item.loaded.findIndex((one) => one.kind === "cross");
-    await view.choose({ kind: item.picture && !item.predictions.length ? 0 : Math.max(0, first) });
+    await view.choose({ kind: item.image && !item.predictions.length ? 0 : Math.max(0, first) });
     await addDocument(item, view.root);
   }
   if (item.states.length) addPart(statesPart(item.states, item.sequences));
@@ -156,7 +156,7 @@ function strongest(matrix, row) {
 function redraw() {
   explorer.view?.draw();
   for (const again of explorer.redraw) again();
-  if (data.items[explorer.shown]?.alignment && !data.items[explorer.shown].picture) explorer.drawAlignment?.();
+  if (data.items[explorer.shown]?.alignment && !data.items[explorer.shown].image) explorer.drawAlignment?.();
 }
 
 if (data.items.length > 1) {

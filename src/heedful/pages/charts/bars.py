@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from heedful.pages.charts.axes import Axis, drawable, tick_label, x_axis, y_axis
 from heedful.pages.charts.colours import paint, series_role
-from heedful.pages.charts.drawing import escape, heading, label, number, picture, text_width
+from heedful.pages.charts.drawing import escape, heading, image, label, number, text_width
 from heedful.pages.charts.legend import draw_legend
 
 Interval = tuple[float, float]
@@ -56,7 +56,7 @@ def bar_chart(
         parts.append(label((left + right) / 2, (below + bottom) / 2, "no values", anchor="middle", role="faint"))
     said = [f"{group}, {name}" if group else name for group, bars in table.items() for name in bars]
     listed = "; ".join(f"{name}: {value:.4g}" for name, value in zip(said, values, strict=True))
-    return picture(width, height, title or "Bars", parts, description or listed or "No values.")
+    return image(width, height, title or "Bars", parts, description or listed or "No values.")
 
 
 def histogram(
@@ -88,7 +88,7 @@ def histogram(
         bars = label((left + right) / 2, (48 + bottom) / 2, "no values", anchor="middle", role="faint")
     parts = [heading(title), y_axis(y, left, right, y_label), bars, x_axis(x, bottom, x_label)]
     spread = f"{len(finite):,} values from {min(finite):.4g} to {max(finite):.4g}." if finite else "No values."
-    return picture(width, height, title or "Histogram", parts, description or spread)
+    return image(width, height, title or "Histogram", parts, description or spread)
 
 
 def bin_counts(values: Sequence[float], bins: int) -> tuple[list[float], list[int]]:

@@ -1,4 +1,4 @@
-"""Elements of SVG: text that is safe to write, numbers, and the picture around them."""
+"""Elements of SVG: text that is safe to write, numbers, and the image around them."""
 
 import html
 import re
@@ -11,7 +11,7 @@ FONT: Final = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # not in XML, even escaped
 
 
-def picture(width: float, height: float, title: str, parts: Iterable[str], description: str = "") -> str:
+def image(width: float, height: float, title: str, parts: Iterable[str], description: str = "") -> str:
     """Return a whole SVG; screen readers read its title and description."""
     described = f"<desc>{escape(description)}</desc>" if description else ""
     return (
@@ -34,7 +34,7 @@ def label(
 
 
 def heading(text: str, x: float = 16) -> str:
-    """Return the title of a picture, at its top."""
+    """Return the title of an image, at its top."""
     return label(x, 26, text, size=15, more=' font-weight="600"') if text else ""
 
 

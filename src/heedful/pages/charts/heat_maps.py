@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heedful.pages.charts.axes import Axis, tick_label, x_axis
 from heedful.pages.charts.colours import MISSING, colour_of, paint
-from heedful.pages.charts.drawing import heading, label, number, picture, text_width
+from heedful.pages.charts.drawing import heading, image, label, number, text_width
 from heedful.pages.charts.raster import image_of_shares
 
 Values = NDArray[np.floating[Any]]
@@ -67,7 +67,7 @@ def heat_map(
         parts.append(label(16, top + tall / 2, y_label, anchor="middle", role="soft", size=12, more=turn))
     said = description or f"{rows} rows x {columns} columns, values from {least:.4g} to {most:.4g}."
     whole = max(left + wide + scale, 40 + text_width(title, 15))
-    return picture(whole, top + tall + below + 8, title or "Heat map", parts, said)
+    return image(whole, top + tall + below + 8, title or "Heat map", parts, said)
 
 
 def cells(

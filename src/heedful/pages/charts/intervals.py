@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from heedful.pages.charts.axes import Axis, x_axis
 from heedful.pages.charts.bars import Interval
 from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import escape, heading, label, number, picture, text_width
+from heedful.pages.charts.drawing import escape, heading, image, label, number, text_width
 
 _ROW = 27.0
 
@@ -37,7 +37,7 @@ def interval_chart(
     zero = f'x1="{number(axis.at(0))}" y1="{number(top)}" x2="{number(axis.at(0))}" y2="{number(bottom)}"'
     parts = [heading(title), f"<line {zero} {paint('faint', 'stroke')}/>", *rows, x_axis(axis, bottom, x_label)]
     said = "; ".join(_told(name, value, lines.get(name)) for name, value in values.items())
-    return picture(width, bottom + (52 if x_label else 32), title or "Intervals", parts, description or said)
+    return image(width, bottom + (52 if x_label else 32), title or "Intervals", parts, description or said)
 
 
 def _row(axis: Axis, named: tuple[str, float], interval: Interval | None, y: float, filled: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from heedful.pages.charts.axes import Axis, tick_label, x_axis, y_axis
 from heedful.pages.charts.colours import dashes, paint, series_role
-from heedful.pages.charts.drawing import escape, heading, label, number, picture, text_width
+from heedful.pages.charts.drawing import escape, heading, image, label, number, text_width
 from heedful.pages.charts.legend import draw_legend
 
 _MARKED: Final = 40  # points of a series that are marked one by one
@@ -83,7 +83,7 @@ def line_chart(
     )
     inner = f'<g class="plot" data-x="{scale}" data-y="{number(below)} {number(bottom)}">{inner}</g>'
     parts = [heading(title), *legend, y_axis(y, left, right, y_label), x_axis(x, bottom, x_label), inner]
-    return picture(width, height, title or "Chart", parts, description or _describe(series, x_label, y_label))
+    return image(width, height, title or "Chart", parts, description or _describe(series, x_label, y_label))
 
 
 def _sample(series: Sequence[Series], index: int, x: float, y: float) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from filelock import FileLock, Timeout
 
+from heedful.config.corpora.old_names import with_current_names
 from heedful.config.rules.task_rules import TaskRules
 from heedful.config.tasks import find_rules
 from heedful.errors import UserError
@@ -183,7 +184,7 @@ def read_run(folder: Path, running: bool | None = None) -> RunRecord:
         written = (folder / METRICS).stat().st_mtime
     return RunRecord(
         folder=folder,
-        recipe=config["recipe"],
+        recipe=with_current_names(config["recipe"]),
         config=config,
         train=[entry for entry in entries if entry.get("part") == "train"],
         valid=[entry for entry in entries if entry.get("part") == "valid"],

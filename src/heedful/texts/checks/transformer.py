@@ -154,7 +154,7 @@ def positions() -> Computed:
 
 
 def positions_in_halves() -> Computed:
-    """All sines, then all cosines, as in the picture of 20 words with 512 dimensions"""
+    """All sines, then all cosines, as in the image of 20 words with 512 dimensions"""
     width, words = 512, 20
     rates = [10_000 ** (-2 * i / width) for i in range(width // 2)]
     text = [[wave(p * rate) for wave in (math.sin, math.cos) for rate in rates] for p in range(words)]

@@ -11,7 +11,7 @@ class RDrop:
     Liang et al. 2021, (4), divided by 2, so that the loss, its gradients and their norm stay those of one pass. P_1 and
     P_2 are what the network predicts for the same batch in two passes. Their dropout comes one after the other from the
     generator that the trainer seeds for each micro-batch, so a resumed run draws the same. Random changes of the batch
-    itself, such as those of pictures, are drawn once. The batch keeps its shape: updates can be captured.
+    itself, such as those of images, are drawn once. The batch keeps its shape: updates can be captured.
     """
 
     def __init__(self, objective: PredictiveObjective[Any, Any], alpha: float) -> None:

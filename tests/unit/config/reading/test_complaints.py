@@ -47,7 +47,7 @@ from heedful.config.train.table import Average
         (
             "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
             '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, '
-            "picture_classifier, captioner, picture_answerer, tagger, reader, bert, language.",
+            "image_classifier, captioner, image_answerer, tagger, reader, bert, language.",
         ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
         ("[model]\nlayers = 1.5", "`model.layers` is 1.5, but must be a whole number of at least 1."),
@@ -60,7 +60,7 @@ from heedful.config.train.table import Average
         ),
         ("[model]\nnorm = 'mid'", '`model.norm` is "mid", but must be "post", "pre", "rezero", "tfixup" or'),
         (
-            "[model]\nfamily = 'picture_classifier'\nencoder = { family = 'vit', channels = 2 }",
+            "[model]\nfamily = 'image_classifier'\nencoder = { family = 'vit', channels = 2 }",
             "`model.encoder.channels` is 2, but must be 1 or 3.",
         ),
         ("[model]\npreset = ['big']", '`model.preset` is a list, but must be "small", "base" or "big".'),
@@ -178,17 +178,17 @@ def test_every_word_of_another_tool_leads_to_a_key_that_exists_and_is_not_a_key_
         (
             "{ builtin = 'french' }",
             '`data.train.builtin` is "french", but must be "english-spanish" or "dates" for pairs, "reports" for '
-            'questions, "scenes" for pictures.',
+            'questions, "scenes" for images.',
         ),
         (
             "'train.txt'",
             '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, '
-            "`builtin`, `conll`, `text`, `trees`, `squad`, `pictures`, `idx` and `labels` or `npz`",
+            "`builtin`, `conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`",
         ),
         (
             "[{ source = 'a', target = 'b' }, 3]",
             "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, `builtin`, "
-            "`conll`, `text`, `trees`, `squad`, `pictures`, `idx` and `labels` or `npz`.",
+            "`conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`.",
         ),
     ],
 )

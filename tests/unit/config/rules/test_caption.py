@@ -39,9 +39,9 @@ def test_a_recipe_is_the_same_after_it_was_written_and_read(decoder: dict[str, A
 @pytest.mark.parametrize(
     "train",
     [
-        {"tsv": "a.tsv", "picture": 1, "caption": 2},
-        {"csv": "a.csv", "picture": "path", "caption": "text"},
-        {"jsonl": "a.jsonl", "picture": "path", "caption": "captions"},
+        {"tsv": "a.tsv", "image": 1, "caption": 2},
+        {"csv": "a.csv", "image": "path", "caption": "text"},
+        {"jsonl": "a.jsonl", "image": "path", "caption": "captions"},
         {"builtin": "scenes"},
     ],
 )
@@ -50,8 +50,8 @@ def test_every_form_of_captions_is_taken(train: dict[str, Any]) -> None:
 
 
 def test_a_number_or_a_name_of_a_column_says_whether_there_is_a_header() -> None:
-    assert not _recipe(train={"csv": "a", "picture": 1, "caption": 2}).data.train[0].has_header
-    assert _recipe(train={"csv": "a", "picture": 1, "caption": "text"}).data.train[0].has_header
+    assert not _recipe(train={"csv": "a", "image": 1, "caption": 2}).data.train[0].has_header
+    assert _recipe(train={"csv": "a", "image": 1, "caption": "text"}).data.train[0].has_header
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_number_or_a_name_of_a_column_says_whether_there_is_a_header() -> None
         ),
         (
             {"decoder": {**RECURRENT, "bidirectional": False}},
-            "`decoder.bidirectional` applies to a recurrent encoder, but this one reads pictures: leave it out.",
+            "`decoder.bidirectional` applies to a recurrent encoder, but this one reads images: leave it out.",
         ),
         (
             {"decoder": {**RECURRENT, "tie": "none"}},
@@ -99,21 +99,21 @@ def test_a_number_or_a_name_of_a_column_says_whether_there_is_a_header() -> None
             "`data.max_length` (256) and an end marker must fit into `model.decoder.max_positions`, but that is 20.",
         ),
         (
-            {"data": {"pictures": {"height": 64}, "batch_tokens": 8}},
-            "`data.batch_tokens` is 8, but a picture of 64 x 64 pixels has 17 patches: raise it.",
+            {"data": {"images": {"height": 64}, "batch_tokens": 8}},
+            "`data.batch_tokens` is 8, but an image of 64 x 64 pixels has 17 patches: raise it.",
         ),
         (
             {"train": {"builtin": "scenes", "label": "shape"}},
             "`data.train.label` is for classifiers; a captioner learns the sentence of a scene: leave it out.",
         ),
         (
-            {"train": {"csv": "a", "picture": 1, "label": 2}},
-            "`data.train` does not fit `model.family`: a captioner learns from pictures with captions: give a table "
-            'with `picture` and `caption`, or `builtin = "scenes"`.',
+            {"train": {"csv": "a", "image": 1, "label": 2}},
+            "`data.train` does not fit `model.family`: a captioner learns from images with captions: give a table "
+            'with `image` and `caption`, or `builtin = "scenes"`.',
         ),
         (
-            {"train": {"csv": "a", "picture": 1, "caption": 1}},
-            "`picture` and `caption` are both 1, but must be different",
+            {"train": {"csv": "a", "image": 1, "caption": 1}},
+            "`image` and `caption` are both 1, but must be different",
         ),
         ({"decode": {"mbr": 8}}, "`decode.mbr` applies to translators only: leave it out."),
         ({"evaluate": {"detokenize": True}}, "`evaluate.detokenize` applies to translators only: leave it out."),
@@ -150,7 +150,7 @@ def test_two_passes_over_drawn_patches_are_refused(key: str, value: object) -> N
         recipe_from_json(values, "it")
 
 
-def test_mixtures_of_pictures_are_refused() -> None:
+def test_mixtures_of_images_are_refused() -> None:
     table = {"family": "captioner", "decoder": RECURRENT}
     values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {"augmentation": {"mixup": 0.2}}}
     with pytest.raises(UserError, match=r"`train\.augmentation\.mixup` mixes classes, which captions are not: leave"):

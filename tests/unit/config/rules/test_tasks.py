@@ -65,7 +65,7 @@ def test_a_recipe_that_names_its_task_is_the_same_as_one_that_leaves_it_to_its_f
 def test_a_task_that_does_not_exist_is_refused() -> None:
     assert complaint("transformer", PAIR, top='task = "sing"') == (
         '`task` is "sing", which is not a task of Heedful: use one of translate, parse, classify, '
-        "classify_pictures, caption, tag, fill, generate, answer, answer_pictures; a task of your own is passed in "
+        "classify_images, caption, tag, fill, generate, answer, answer_images; a task of your own is passed in "
         "Python, by `task=...`."
     )
 

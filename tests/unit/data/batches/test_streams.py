@@ -41,7 +41,7 @@ def test_segments_put_together_are_the_text_cut_into_streams(size: int, rows: in
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_text_is_cut_as_the_picture_shows() -> None:
+def test_a_text_is_cut_as_the_image_shows() -> None:
     streams = Streams.of([ord(letter) for letter in "abcdefghi"], rows=2, length=3)
     shown = [
         [["".join(map(chr, row.tolist())) for row in side.split()] for side in (batch.inputs, labelled(batch))]

@@ -1,4 +1,4 @@
-"""The scenes generator: sentences and answers are true of the picture, and test has pairs that no other part has."""
+"""The scenes generator: sentences and answers are true of the image, and test has pairs that no other part has."""
 
 import hashlib
 import json
@@ -128,15 +128,15 @@ def test_yes_and_no_are_about_as_frequent() -> None:
     assert {*answers} <= {*SHAPES, *COLOURS, *SIZES, *NUMBERS, "yes", "no"}
 
 
-# --- pictures ---------------------------------------------------------------------------------------------------------
+# --- images ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_thing_is_painted_in_its_cell_and_nowhere_else(shape: str) -> None:
-    picture = draw_scene(Scene((Thing(shape, "orange", "large", 1, 2),)), 60)
-    assert picture.shape == (60, 60, 3)
-    assert tuple(picture[30, 50]) == PAINT["orange"]
-    outside = picture.copy()
+    image = draw_scene(Scene((Thing(shape, "orange", "large", 1, 2),)), 60)
+    assert image.shape == (60, 60, 3)
+    assert tuple(image[30, 50]) == PAINT["orange"]
+    outside = image.copy()
     outside[20:40, 40:60] = BACKGROUND
     assert (outside == BACKGROUND).all()
 

@@ -20,14 +20,14 @@ from heedful.packed import Packed
 
 BUNDLES = Path(__file__).parents[3] / "golden/bundles"
 TEXT = "the dog sees the tree."
-PICTURE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+IMAGE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
 LONG = "On Monday, Clara Dale found 17 keys in the cave. It was Emil Holm who hid two cups at the zoo. " * 12
 ASKED: dict[str, tuple[Any, ...]] = {  # of tasks that read more than a text
     "translate": (TEXT, "der Hund"),
     "answer": (LONG, "Who found keys?"),
-    "classify_pictures": (PICTURE,),
-    "caption": (PICTURE,),
-    "answer_pictures": (PICTURE, "is there a red circle ?"),
+    "classify_images": (IMAGE,),
+    "caption": (IMAGE,),
+    "answer_images": (IMAGE, "is there a red circle ?"),
 }
 
 
@@ -36,7 +36,7 @@ def load(name: str) -> Any:
 
 
 def explained(model: Any) -> Any:
-    """Explain a text or a picture; of a translator, a given translation, which needs no search."""
+    """Explain a text or an image; of a translator, a given translation, which needs no search."""
     task = model.recipe.rules.name
     return model.explain(*ASKED.get(task, (TEXT,)), **({"max_extra": 2} if task == "caption" else {}))
 
@@ -58,13 +58,13 @@ def traced(name: str, kind: Any, layer: int = 0, head: int = 1) -> tuple[Attenti
     ("bert", "encoder"),
     ("language-llama", "decoder"),
     ("reader", "encoder"),  # of the window in which an answer is most likely, which is not the last
-    ("pictures-vit", "encoder"),
+    ("images-vit", "encoder"),
     ("captions-transformer", "encoder"),
     ("captions-transformer", "decoder"),
     ("captions-transformer", "cross"),
-    ("answers-about-pictures", "encoder"),
-    ("answers-about-pictures", "question"),
-    ("answers-about-pictures", "cross"),
+    ("answers-about-images", "encoder"),
+    ("answers-about-images", "question"),
+    ("answers-about-images", "cross"),
 ])  # fmt: skip
 def test_weights_of_a_trace_are_those_that_the_model_captures(name: str, kind: str) -> None:
     trace, captured = traced(name, kind)
@@ -173,7 +173,7 @@ def test_the_cell_of_a_captioner_is_traced_along_what_its_decoder_reads() -> Non
     np.testing.assert_allclose(trace.parts["h(t)"], gates.values["hidden"], atol=1e-6)
     np.testing.assert_allclose(trace.parts["Z = sigmoid"], gates.values["update"], atol=1e-6)
     np.testing.assert_array_equal(trace.parts["h(t-1)"][1:], trace.parts["h(t)"][:-1])
-    assert trace.parts["h(t-1)"][0].any(), "it starts from the picture"
+    assert trace.parts["h(t-1)"][0].any(), "it starts from the image"
     with pytest.raises(heedful.UserError, match="There is no layer 2: the recurrent network has 1 layer"):
         trace_cell(model.network, lambda: explained(model), 1)
     assert "cells" not in vars(model.network.decoder.wiring.stack)
@@ -205,7 +205,7 @@ def test_pages_and_lines_show_the_numbers() -> None:
 
 
 def test_of_many_queries_one_has_a_table() -> None:
-    trace, _ = traced("pictures-vit", "encoder")
+    trace, _ = traced("images-vit", "encoder")
     few = attention_page(trace, "model", "a.png", 0, 3)
     assert few.count("<details") == len(trace.queries)
     repeated = 1 + 100 // len(trace.queries)

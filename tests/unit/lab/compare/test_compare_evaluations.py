@@ -54,7 +54,7 @@ def reader(folder: Path) -> Bundle[Any]:
     return fresh_reader(reader_recipe(folder))
 
 
-def picture_classifier(folder: Path) -> Bundle[Any]:
+def image_classifier(folder: Path) -> Bundle[Any]:
     pixels = np.random.default_rng(0).integers(0, 255, (24, 8, 8), dtype=np.uint8)
     np.savez(folder / "test.npz", x=pixels, y=(pixels.mean((1, 2)) > 127).astype(np.int64))
     corpus = {"npz": "test.npz"}
@@ -62,7 +62,7 @@ def picture_classifier(folder: Path) -> Bundle[Any]:
         {
             "data": {"train": [corpus], "test": [corpus], "folder": str(folder)},
             "model": {
-                "family": "picture_classifier",
+                "family": "image_classifier",
                 "encoder": {"family": "vit", "width": 8, "heads": 2, "layers": 1, "inner": 8, "patch": 4, "grid": 2,
                             "channels": 1},
             },
@@ -77,7 +77,7 @@ MAKERS: dict[str, Callable[[Path], Bundle[Any]]] = {
     "parse": parser,
     "tag": tagger,
     "classify": classifier,
-    "classify_pictures": picture_classifier,
+    "classify_images": image_classifier,
     "answer": reader,
 }
 
@@ -105,10 +105,10 @@ def test_the_scores_are_those_of_the_evaluations(models: tuple[str, Path, Path])
     (evaluation,) = heedful.evaluate(b, device="cpu").values()
     scores = {score.name: score.value for score in evaluation.scores()}
     assert [result.b.mean for result in found.metrics] == pytest.approx([100 * scores[name] for name in metrics])
-    unit = {"classify": "text", "classify_pictures": "picture", "answer": "question"}.get(task, "sentence")
+    unit = {"classify": "text", "classify_images": "image", "answer": "question"}.get(task, "sentence")
     shown = text_of(found, "the test set")
     assert f"\n{found.sentences} {unit}s of the test set; 100 draws per test" in shown
-    assert ("By length: words of the " in shown) == (task != "classify_pictures")
+    assert ("By length: words of the " in shown) == (task != "classify_images")
     assert f"over {found.sentences} {unit}s and one run per side" in shown
     examples = [*found.better_a, *found.better_b]
     assert {example.score.metric for example in examples} == {found.metrics[0].metric}

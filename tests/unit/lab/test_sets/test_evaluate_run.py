@@ -13,7 +13,7 @@ from heedful.lab.test_sets.evaluate_run import evaluate_run, report_items
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import ItemScore, ItemScores, mean_score, percent_of_sums
 from heedful.metrics.summed_metrics import TextScoring, score_texts
-from heedful.tasks.pictures.caption.evaluation import CaptionEvaluation
+from heedful.tasks.images.caption.evaluation import CaptionEvaluation
 
 
 def items_of(*values: float, lower_is_better: bool = False) -> ItemScores:
@@ -71,7 +71,7 @@ def test_scores_of_translations_are_those_of_sacrebleu_for_each_sentence_and_eac
     assert list(found.labels) == ["chrf", "bleu", "ter"]
 
 
-def test_items_of_a_captioner_are_pictures_by_name() -> None:
+def test_items_of_a_captioner_are_images_by_name() -> None:
     evaluation = CaptionEvaluation(
         captions=("a dog", "two cats"), found=(), references=(("a dog", "one dog"), ("birds", "two birds")), scored={},
         exact=1, likelihood=Likelihood(1.0, 1), seconds=1.0, files=("a.png", "b.png"),
@@ -80,7 +80,7 @@ def test_items_of_a_captioner_are_pictures_by_name() -> None:
     (best,), (worst,) = found.best, found.worst
     assert (best.input, best.reference) == ("a.png", "a dog | one dog")
     assert best.score == pytest.approx(100)
-    assert (worst.input, worst.output, found.unit) == ("b.png", "two cats", "picture")
+    assert (worst.input, worst.output, found.unit) == ("b.png", "two cats", "image")
 
 
 @pytest.mark.parametrize("task", MAKERS)
@@ -98,7 +98,7 @@ def test_every_task_with_scores_of_items_has_its_best_and_worst(
     assert scores == (sorted(scores[0], reverse=True), sorted(scores[1]))
     assert scores[0][-1] >= max(scores[1], default=0)
     assert not {one.number for one in items.best} & {one.number for one in items.worst}
-    assert sum(group.size for group in items.lengths) == (items.size if task != "classify_pictures" else 0)
+    assert sum(group.size for group in items.lengths) == (items.size if task != "classify_images" else 0)
     expected = {"parse": "f1", "tag": "f1", "answer": "f1"}.get(task, "accuracy")
     assert items.score == expected
 

@@ -97,7 +97,7 @@ def test_a_legend_names_several_series_and_a_single_one_needs_none() -> None:
     assert "one" not in texts(parse(line_chart([Series("one", [0], [0])], title="")))
 
 
-def test_a_long_curve_keeps_its_extremes_in_a_small_picture() -> None:
+def test_a_long_curve_keeps_its_extremes_in_a_small_image() -> None:
     y = [math.sin(x / 50) for x in range(100_000)]
     y[54_321] = 9.0
     drawn = line_chart([Series("long", range(100_000), y)], title="Long")
@@ -186,7 +186,7 @@ EMPTY: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("name", EMPTY)
-def test_a_chart_without_values_is_still_a_picture(name: str) -> None:
+def test_a_chart_without_values_is_still_an_image(name: str) -> None:
     drawn = EMPTY[name]()
     root = parse(drawn)
     assert float(root.attrib["width"]) > 0

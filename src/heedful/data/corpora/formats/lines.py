@@ -43,7 +43,7 @@ _WIDE_MARKS: Final[Mapping[bytes, str]] = {  # the longer marks first: one begin
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-_PICTURES: Final[Mapping[bytes, str]] = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG"}
+_IMAGES: Final[Mapping[bytes, str]] = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG"}
 _ONLY_WINDOWS: Final = range(0x80, 0xA0)  # control characters in Latin-1; curly quotes, dashes and € in Windows-1252
 _UNUSED: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")  # bytes that are nothing in Windows-1252
 
@@ -127,8 +127,8 @@ def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
     """Yield the lines of a binary stream as text, each as soon as it is there; `name` is for messages."""
     before = 0  # bytes of earlier lines
     for number, raw in enumerate(stream, start=1):
-        if number == 1 and (picture := next((kind for mark, kind in _PICTURES.items() if raw.startswith(mark)), "")):
-            raise UserError(f"{name}: this is a picture ({picture}), but must be text.")
+        if number == 1 and (image := next((kind for mark, kind in _IMAGES.items() if raw.startswith(mark)), "")):
+            raise UserError(f"{name}: this is an image ({image}), but must be text.")
         if number == 1 and (encoding := _wide_encoding(raw)):
             raise UserError(
                 f"{name}: the text is {encoding}, but must be UTF-8: convert it with `iconv -f {encoding} -t UTF-8`."

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from heedful.config.corpora.captions import CsvCaptions, TsvCaptions
+from heedful.config.corpora.image_questions import CsvImageQuestions, TsvImageQuestions
+from heedful.config.corpora.images import CsvImages, TsvImages
 from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
-from heedful.config.corpora.picture_questions import CsvPictureQuestions, TsvPictureQuestions
-from heedful.config.corpora.pictures import CsvPictures, TsvPictures
 from heedful.config.corpora.texts import CsvTexts, TsvTexts
 from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.errors import UserError, counted, suggestion
 
-Tabbed = TsvCorpus | TsvTexts | TsvPictures | TsvCaptions | TsvPictureQuestions
-Table = Tabbed | CsvCorpus | CsvTexts | CsvPictures | CsvCaptions | CsvPictureQuestions
+Tabbed = TsvCorpus | TsvTexts | TsvImages | TsvCaptions | TsvImageQuestions
+Table = Tabbed | CsvCorpus | CsvTexts | CsvImages | CsvCaptions | CsvImageQuestions
 _LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
 _NAMES_SHOWN: Final = 10
 _SEPARATORS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}

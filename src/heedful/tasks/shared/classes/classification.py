@@ -1,4 +1,4 @@
-"""The classification of a text or a picture."""
+"""The classification of a text or an image."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from heedful.metrics.classification import class_probabilities, decide_classes
 
 @dataclass(frozen=True)
 class Classification:
-    """The classification of a text or a picture; empty for a blank text, and for a picture that cannot be read."""
+    """The classification of a text or an image; empty for a blank text, and for an image that cannot be read."""
 
     labels: tuple[str, ...]  # one label, or any number if the model has several labels, the most likely first
     probabilities: Mapping[str, float]  # probability of every class; they sum to one if a text has one label

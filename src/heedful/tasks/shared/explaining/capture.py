@@ -111,14 +111,14 @@ def kind_of(name: str, module: SelfAttention | CrossAttention) -> AttentionKind:
     """Return the kind of an attention with heads, which has this name in its network."""
     if isinstance(module, CrossAttention):
         return "cross"
-    if name.startswith("questions."):  # about a picture, which has an encoder of its own
+    if name.startswith("questions."):  # about an image, which has an encoder of its own
         return "question"
     return "decoder" if module.causal else "encoder"
 
 
 def _shows(name: str, module: nn.Module) -> bool:
     if isinstance(module, CoAttention | AlternatingCoAttention):
-        return name == "attention"  # of a question and a picture; elsewhere it is a part of a pool
+        return name == "attention"  # of a question and an image; elsewhere it is a part of a pool
     if isinstance(module, Pool):
         return not isinstance(module, _BLIND) and "letters" not in name.split(".")
     return isinstance(module, SelfAttention | CrossAttention | RecurrentAttention)

@@ -8,15 +8,16 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.arguments import warn_of_old_name
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.errors import UserError
 from heedful.tasks.shared.explaining.gates import GateValues
-from heedful.tasks.shared.explaining.pictures import ExplainedPicture
+from heedful.tasks.shared.explaining.images import ExplainedImage
 from heedful.tasks.shared.explaining.states import LayerStates
 
 Array = NDArray[np.float32]
-# Self-attention of an encoder; of the encoder of a question about a picture; causal self-attention; attention over the
-# encoder's memory; the weights of words in their sentence, text or question, of patches in their picture, and of tokens
+# Self-attention of an encoder; of the encoder of a question about an image; causal self-attention; attention over the
+# encoder's memory; the weights of words in their sentence, text or question, of patches in their image, and of tokens
 # or sentences in their text or document. `gradient` and `span` are not attention: see `gradients`, `Reader.explain`.
 AttentionKind = Literal["encoder", "question", "decoder", "cross", "words", "patches", "pool", "gradient", "span"]
 
@@ -66,7 +67,7 @@ class TokenSequence:
 
     @classmethod
     def named(cls, names: Sequence[str]) -> "TokenSequence":
-        """Make a sequence whose every item is a word: sentences of a document, patches of a picture."""
+        """Make a sequence whose every item is a word: sentences of a document, patches of an image."""
         return cls(tuple(names), tuple(range(len(names))), tuple(names))
 
     def __len__(self) -> int:
@@ -158,13 +159,19 @@ class Explanation:
     classes: Mapping[str, float] = field(default_factory=dict)  # probability of each class
     alignment: Array | None = None  # output token x source token, as `translate --alignments` sees it
     change: str = ""  # what was changed in the model or in the text, in words
-    question: str = ""  # that the text or the picture answers
+    question: str = ""  # that the text or the image answers
     gates: tuple[GateValues, ...] = ()  # gates and states of recurrent stacks
     states: tuple[LayerStates, ...] = ()  # hidden states of Transformers, layer by layer
     search: tuple[SearchNode, ...] = ()  # the life of the beam that found the output, if it was asked for
     before: "Explanation | None" = None  # the explanation without the change
     tree: str = ""  # the parse of the text, with brackets
-    picture: ExplainedPicture | None = None  # the picture whose patches are the sequence `patches`
+    image: ExplainedImage | None = None  # the image whose patches are the sequence `patches`
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "picture":  # the name of `image` in an earlier version
+            raise AttributeError(f"'Explanation' object has no attribute {name!r}")
+        warn_of_old_name("picture", "image")
+        return self.image
 
     def attention(self, kind: AttentionKind) -> AttentionWeights:
         """Return the weights of one kind of attention."""
@@ -251,5 +258,5 @@ class Explanation:
             ],
             "search": [asdict(node) for node in self.search],
             "tree": self.tree,
-            "picture": None if self.picture is None else self.picture.to_json(),
+            "image": None if self.image is None else self.image.to_json(),
         }

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.nn.layers.embedding import Embedding
-from heedful.nn.layers.pictures.embedding import PictureEmbedding
+from heedful.nn.layers.images.embedding import ImageEmbedding
 from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.explaining.capture import by_equation
 from heedful.tasks.shared.explaining.explanation import AttentionWeights
@@ -73,7 +73,7 @@ def _embeddings(network: nn.Module) -> Iterator[list[Tensor]]:
     hooks = [
         module.register_forward_hook(keep)
         for module in network.modules()
-        if isinstance(module, Embedding | PictureEmbedding)
+        if isinstance(module, Embedding | ImageEmbedding)
     ]
     try:
         yield found

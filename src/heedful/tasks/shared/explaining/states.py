@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.models.pictures import LookingEncoder, PictureEncoder
+from heedful.models.images import ImageEncoder, LookingEncoder
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 
-_Stack = TransformerEncoder | TransformerDecoder | PictureEncoder | LookingEncoder
+_Stack = TransformerEncoder | TransformerDecoder | ImageEncoder | LookingEncoder
 _SMALL: Final = 1e-12
 
 
@@ -113,6 +113,6 @@ def _part(name: str, stack: _Stack) -> str:
 
 def _order(name: str, stack: _Stack) -> tuple[str, ...]:
     """Return the names of the sequences that a part may read."""
-    if isinstance(stack, PictureEncoder):
+    if isinstance(stack, ImageEncoder):
         return ("patches",)
     return ("target", "text") if name == "decoder" else ("source", "text")

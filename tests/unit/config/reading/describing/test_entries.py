@@ -45,11 +45,11 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
     [
         ("train.steps", {*TASKS}),
         ("train.masking.share", {"fill"}),
-        ("train.class_weights", {"classify", "classify_pictures"}),
+        ("train.class_weights", {"classify", "classify_images"}),
         ("decode.beam", {"translate", "parse", "caption"}),
         ("data.train.caption", {"caption"}),
         ("data.train.to", {"translate"}),
-        ("data.train.label", {"classify", "classify_pictures", "caption", "tag", "fill", "generate"}),
+        ("data.train.label", {"classify", "classify_images", "caption", "tag", "fill", "generate"}),
         ("data.train.documents", {"fill", "generate"}),
         ("model.wiring", {"translate", "parse"}),
         ("data.train.leaves", {"parse"}),

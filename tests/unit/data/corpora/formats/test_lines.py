@@ -114,8 +114,8 @@ def test_every_form_of_file_reads_the_same(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize(("raw", "kind"), [(b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff\xe0\x00\x00", "JPEG")])
-def test_a_picture_in_the_place_of_text_is_named(raw: bytes, kind: str) -> None:
-    with pytest.raises(UserError, match=rf"^photo: this is a picture \({kind}\), but must be text\.$"):
+def test_an_image_in_the_place_of_text_is_named(raw: bytes, kind: str) -> None:
+    with pytest.raises(UserError, match=rf"^photo: this is an image \({kind}\), but must be text\.$"):
         list(decode_lines([raw], "photo"))
 
 

@@ -1,4 +1,4 @@
-"""Explanations of taggers, parsers, readers and models of pictures: against their answers, and naive products."""
+"""Explanations of taggers, parsers, readers and models of images: against their answers, and naive products."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -17,28 +17,28 @@ from heedful.tasks.shared.explaining.explanation import Explanation
 BUNDLES = Path(__file__).parents[4] / "golden/bundles"
 WORDS = "the dog sees a small fish today ."
 TEXT = "On Monday, Clara Dale found 17 keys in the cave. It was Emil Holm who hid two cups at the zoo in June."
-PICTURE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+IMAGE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
 ASKED: Mapping[str, tuple[Any, ...]] = {
     "tagger-transformer": (WORDS,),
     "tagger-recurrent-letters-crf": (WORDS,),
     "parser": ("the dog sees a small fish today",),
     "reader": (TEXT, "Who found keys?"),
-    "pictures-vit": (PICTURE,),
-    "pictures-convolutional": (PICTURE,),
-    "captions-transformer": (PICTURE,),
-    "captions-recurrent": (PICTURE,),
-    "answers-about-pictures": (PICTURE, "is there a red circle ?"),
+    "images-vit": (IMAGE,),
+    "images-convolutional": (IMAGE,),
+    "captions-transformer": (IMAGE,),
+    "captions-recurrent": (IMAGE,),
+    "answers-about-images": (IMAGE, "is there a red circle ?"),
 }
 KINDS: Mapping[str, set[str]] = {
     "tagger-transformer": {"encoder"},
     "tagger-recurrent-letters-crf": set(),  # its letters have a pool, which is not one of the text
     "parser": {"encoder", "decoder", "cross"},
     "reader": {"span", "encoder"},
-    "pictures-vit": {"encoder"},
-    "pictures-convolutional": {"pool"},
+    "images-vit": {"encoder"},
+    "images-convolutional": {"pool"},
     "captions-transformer": {"encoder", "decoder", "cross"},
     "captions-recurrent": {"cross"},
-    "answers-about-pictures": {"encoder", "question", "cross", "words", "patches"},
+    "answers-about-images": {"encoder", "question", "cross", "words", "patches"},
 }
 
 SHORT: Mapping[str, dict[str, int]] = {"captions-recurrent": {"max_extra": 4}, "captions-transformer": {"max_extra": 4}}
@@ -138,38 +138,38 @@ def test_the_ends_of_an_answer_are_those_of_its_probability() -> None:
     assert starts[texts.index("</s>")] == 0, "an answer is not a part of the question"
 
 
-def test_the_class_of_a_picture_is_that_of_classify() -> None:
-    for name in ("pictures-vit", "pictures-convolutional"):
+def test_the_class_of_an_image_is_that_of_classify() -> None:
+    for name in ("images-vit", "images-convolutional"):
         found = _explained(name)
-        assert found.classes == pytest.approx(_model(name).classify(PICTURE).probabilities, abs=1e-5)
-    picture = _explained("pictures-vit").picture
-    assert picture is not None
-    assert (picture.rows, picture.columns, picture.class_token) == (3, 5, True)  # 40 x 72 pixels, patches of 16
-    assert _explained("pictures-vit").sequences["patches"].texts[:3] == ("class", "1,1", "1,2")
-    grid = picture.on_grid(_explained("pictures-vit").attention("encoder").weights[-1, 0, 0])
+        assert found.classes == pytest.approx(_model(name).classify(IMAGE).probabilities, abs=1e-5)
+    image = _explained("images-vit").image
+    assert image is not None
+    assert (image.rows, image.columns, image.class_token) == (3, 5, True)  # 40 x 72 pixels, patches of 16
+    assert _explained("images-vit").sequences["patches"].texts[:3] == ("class", "1,1", "1,2")
+    grid = image.on_grid(_explained("images-vit").attention("encoder").weights[-1, 0, 0])
     assert grid.shape == (3, 5)
-    assert np.array_equal(picture.pixels, PICTURE)
+    assert np.array_equal(image.pixels, IMAGE)
 
 
 def test_the_words_of_a_caption_look_where_a_search_says() -> None:
     for name in ("captions-transformer", "captions-recurrent"):
-        found, (best, *_) = _explained(name), _model(name).caption_detailed(PICTURE, aligned=True, max_extra=4)
+        found, (best, *_) = _explained(name), _model(name).caption_detailed(IMAGE, aligned=True, max_extra=4)
         assert found.output == best.text
         assert found.alignment is not None
-        assert found.picture is not None
+        assert found.image is not None
         names = found.sequences["patches"].texts
         looked = [names[place] for place in found.alignment.argmax(axis=1)][: len(best.tokens)]
         assert looked == ["class" if at is None else f"{at[0] + 1},{at[1] + 1}" for at in best.patches]
 
 
 def test_coattention_is_that_of_the_network() -> None:
-    found, model = _explained("answers-about-pictures"), _model("answers-about-pictures")
-    answer = model.answer(ASKED["answers-about-pictures"][1], PICTURE)
+    found, model = _explained("answers-about-images"), _model("answers-about-images")
+    answer = model.answer(ASKED["answers-about-images"][1], IMAGE)
     assert found.output == answer.text
     assert found.classes == pytest.approx(answer.probabilities, abs=1e-5)
     sides: list[Any] = []
     hook = model.network.attention.register_forward_pre_hook(lambda module, inputs: sides.append(inputs))
-    model.explain(*ASKED["answers-about-pictures"])
+    model.explain(*ASKED["answers-about-images"])
     hook.remove()
     with torch.no_grad():
         words, patches = model.network.attention.weights(*sides[0])
@@ -177,11 +177,11 @@ def test_coattention_is_that_of_the_network() -> None:
     np.testing.assert_allclose(found.attention("patches").weights[0, 0], patches.numpy(), atol=1e-6)
 
 
-def test_heads_that_read_a_question_are_silenced_apart_from_those_of_the_picture() -> None:
-    model = _model("answers-about-pictures")
+def test_heads_that_read_a_question_are_silenced_apart_from_those_of_the_image() -> None:
+    model = _model("answers-about-images")
     with model.silenced(("question", 1, 0)):
-        found = model.explain(*ASKED["answers-about-pictures"])
-    plain = _explained("answers-about-pictures")
+        found = model.explain(*ASKED["answers-about-images"])
+    plain = _explained("answers-about-images")
     np.testing.assert_array_equal(found.attention("encoder").weights, plain.attention("encoder").weights)
     assert found.classes != plain.classes
 
@@ -191,8 +191,8 @@ def test_heads_that_read_a_question_are_silenced_apart_from_those_of_the_picture
     ("parser", (" ",), "The text is blank: there is nothing to explain."),
     ("reader", (" ", "Who?"), "The text is blank: there is nothing to explain."),
     ("reader", (TEXT, " "), "`question`: the question is empty"),
-    ("answers-about-pictures", (PICTURE, " "), "`question`: the question is empty: give one, or remove the row."),
-    ("pictures-vit", (7,), "`picture` is int, but must be the path of a file, an array of pixels, or an image"),
+    ("answers-about-images", (IMAGE, " "), "`question`: the question is empty: give one, or remove the row."),
+    ("images-vit", (7,), "`image` is int, but must be the path of a file, an array of pixels, or an image"),
 ])  # fmt: skip
 def test_what_cannot_be_explained_is_refused(name: str, asked: tuple[Any, ...], message: str) -> None:
     with pytest.raises(heedful.UserError, match=message):

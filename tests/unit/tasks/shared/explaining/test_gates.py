@@ -20,7 +20,7 @@ from heedful.models.bundle import Bundle
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.packed import Layout
 from heedful.tasks.answer.model import Reader
-from heedful.tasks.pictures.answer.model import PictureAnswerer
+from heedful.tasks.images.answer.model import ImageAnswerer
 from heedful.tasks.shared.explaining.gates import CellStep, record_gates, record_steps
 from heedful.tasks.tag.model import Tagger
 
@@ -113,7 +113,7 @@ def _answerer(folder: Path) -> Any:
             "data": {"train": [{"builtin": "scenes", "questions": 1, "count": 4}]},
             "tokenizer": {"kind": "word"},
             "model": {
-                "family": "picture_answerer",
+                "family": "image_answerer",
                 "encoder": {"family": "convolutional", "width": 8, "stages": 2, "depth": 1},
                 "question": {"family": "recurrent", "width": 6},
             },
@@ -121,7 +121,7 @@ def _answerer(folder: Path) -> Any:
         "recipe",
     )
     words = Vocabularies({"text": train_tokenizer(recipe.tokenizer, ["is there a red star ?"])}, ("no", "yes"))
-    return PictureAnswerer(Bundle(recipe, words, build_network(recipe.model, words)))  # type: ignore[arg-type]
+    return ImageAnswerer(Bundle(recipe, words, build_network(recipe.model, words)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("make", "asked"), [

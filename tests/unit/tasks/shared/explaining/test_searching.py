@@ -70,17 +70,17 @@ def test_recording_changes_nothing_and_greedy_search_has_no_beam(reversing: Tran
 @pytest.mark.parametrize("name", ["captions-transformer", "captions-recurrent"])
 def test_the_beam_of_a_caption_ends_in_the_caption(name: str) -> None:
     model: Any = heedful.load(BUNDLES / name, device="cpu", precision="float32")
-    picture = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+    image = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
     options = {"beam": BEAM, "max_extra": 12}
-    found = model.explain(picture, search=True, **options)
-    best, second = model.caption_detailed(picture, nbest=2, **options)
+    found = model.explain(image, search=True, **options)
+    best, second = model.caption_detailed(image, nbest=2, **options)
     path = [node for node in found.search if node.best]
     assert [node.piece for node in path] == [*best.pieces, *(["</s>"] if best.complete else [])]
     assert path[-1].log_probability == pytest.approx(best.log_probability, abs=1e-4)
     assert path[-1].score == pytest.approx(best.score, abs=1e-4)
     scores = [node.score for node in found.search if node.fate in ("finished", "open")]
     assert any(score == pytest.approx(second.score, abs=1e-4) for score in scores), "the other one was in the beam too"
-    assert model.explain(picture, **options).search == ()
+    assert model.explain(image, **options).search == ()
 
 
 def test_the_tree_has_every_kept_hypothesis_and_the_best_in_the_first_row(found: Explanation) -> None:

@@ -13,10 +13,10 @@ import torch
 import heedful
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.packed import Packed
-from heedful.tasks.pictures.explaining import pack_picture
+from heedful.tasks.images.explaining import pack_image
 
 BUNDLES = Path(__file__).parents[4] / "golden/bundles"
-PICTURE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
+IMAGE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
 TEXT, QUESTION = "the dog sees a small fish .", "is there a red circle ?"
 
 # Name of the bundle, how it is explained, how it runs without, and the parts that have states with their sequences.
@@ -42,12 +42,12 @@ PLAIN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], dict[str, str
         lambda model: model.answer("Who sees ?", TEXT),
         {"encoder": "text"},
     ),
-    "pictures-vit": (
-        lambda model: model.explain(PICTURE), lambda model: model.classify(PICTURE), {"encoder": "patches"}
+    "images-vit": (
+        lambda model: model.explain(IMAGE), lambda model: model.classify(IMAGE), {"encoder": "patches"}
     ),
-    "answers-about-pictures": (
-        lambda model: model.explain(PICTURE, QUESTION),
-        lambda model: model.answer(QUESTION, PICTURE),
+    "answers-about-images": (
+        lambda model: model.explain(IMAGE, QUESTION),
+        lambda model: model.answer(QUESTION, IMAGE),
         {"encoder": "patches", "question": "text"},
     ),
 }  # fmt: skip
@@ -72,7 +72,7 @@ def test_states_are_those_of_a_run_without_capture(name: str) -> None:
             def keep(module: Any, inputs: Any, output: Any, outputs: list[Any] = outputs) -> None:
                 outputs.append(output.detach().float().numpy())
 
-            # The last residual of a block has its output; blocks that look at pictures are not called as modules.
+            # The last residual of a block has its output; blocks that look at images are not called as modules.
             hooks += [
                 module.register_forward_hook(keep)
                 for module in (stack.embedding, *(block.around_network for block in stack.blocks), stack.final)
@@ -101,13 +101,13 @@ def test_a_layer_is_what_embed_returns_for_its_number(name: str) -> None:
 
 def test_states_of_a_caption_are_those_of_the_encoder_and_the_decoder() -> None:
     model = _model("captions-transformer")
-    found = model.explain(PICTURE, max_extra=3)
+    found = model.explain(IMAGE, max_extra=3)
     encoder, decoder = found.states_of("encoder"), found.states_of("decoder")
     assert (encoder.tokens, decoder.tokens) == ("patches", "target")
     tokens = model.vocabularies["text"].encode(found.output)
     read = Packed.of([[BEGIN, *tokens][: decoder.values.shape[1]]])
     with torch.no_grad():
-        memory = model.network.encoder(pack_picture(found.picture))
+        memory = model.network.encoder(pack_image(found.image))
         np.testing.assert_allclose(encoder.output, memory.values.numpy(), atol=1e-5)
         np.testing.assert_allclose(decoder.output, model.network.decoder.states(read, memory).numpy(), atol=1e-5)
 

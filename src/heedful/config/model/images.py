@@ -1,0 +1,202 @@
+"""The [model] tables of models that read images, and those of their encoders: Transformer, convolutional network."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES
+from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.pools import AnyPool
+from heedful.config.model.transformer import NormName, TransformerBlocks, filled
+from heedful.config.section import Layers, Section, Share, Width
+
+IMAGE_PRESETS: dict[str, dict[str, Any]] = {  # ViT-Ti, S, B and L: Dosovitskiy et al. 2021, Touvron et al. 2021
+    "tiny": {"width": 192, "heads": 3, "layers": 12, "inner": 768},
+    "small": {"width": 384, "heads": 6, "layers": 12, "inner": 1536},
+    "base": {"width": 768, "heads": 12, "layers": 12, "inner": 3072},
+    "large": {"width": 1024, "heads": 16, "layers": 24, "inner": 4096},
+}
+Channels = Literal[1, 3]
+
+
+class ImageTransformerTable(TransformerBlocks):
+    """A Transformer over the patches of an image (Dosovitskiy et al. 2021).
+
+    `preset` provides the keys that the recipe leaves out; its default is "tiny".
+    """
+
+    family: Literal["vit"] = "vit"
+    preset: Literal["tiny", "small", "base", "large"] | None = None
+    """Defaults of the keys that define the shape."""
+    width: Width = 192
+    heads: Annotated[int, Field(ge=1, le=10_000)] = 3
+    layers: Layers = 12
+    inner: Width = 768
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "gelu"
+    norm: NormName = "pre"
+    channels: Channels = 3
+    """Channels of an image: 3 are red, green and blue, 1 is gray. Images are converted to it."""
+    patch: Annotated[int, Field(ge=1, le=1_000)] = 16
+    """Height and width of a patch in pixels. Each patch is a token."""
+    stem: Literal["patches", "convolutions"] = "patches"
+    """What makes a vector of a patch: a linear map of its pixels, or small convolutions (Xiao et al. 2021)."""
+    class_token: bool = True
+    """Whether a learned token comes before the patches, whose last state represents the image."""
+    positions: Literal["learned", "sinusoidal"] = "learned"
+    """How rows and columns of patches are represented: learned for each, or by sinusoids, half the width for each."""
+    grid: Annotated[int, Field(ge=1, le=1_000)] = 14
+    """Number of rows, and of columns, of learned positions; for images of other sizes they are interpolated."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, value: Any) -> Any:
+        return filled(value, IMAGE_PRESETS)
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum patches of an image: None, as positions are interpolated."""
+        return None
+
+    @model_validator(mode="after")
+    def _fits_images(self) -> Self:
+        if self.alignment in (*FIXED_LENGTH, *SEVERAL_PLACES):
+            raise ValueError(
+                f'`alignment = "{self.alignment}"` scores places in a sentence, not patches: choose another'
+            )
+        if self.width % 4 and self.positions == "sinusoidal":
+            raise ValueError(f"`width` must be a multiple of 4 for sinusoidal positions, but is {self.width}")
+        if self.stem == "convolutions" and (self.patch < 2 or self.patch & (self.patch - 1)):
+            raise ValueError(f'`patch` must be a power of two with `stem = "convolutions"`, but is {self.patch}')
+        return self
+
+
+class ImageConvolutionsTable(Section):
+    """A small convolutional network: stages of convolutions of 3 x 3 pixels, each followed by a maximum over 2 x 2."""
+
+    family: Literal["convolutional"]
+    channels: Channels = 3
+    """Channels of an image: 3 are red, green and blue, 1 is gray. Images are converted to it."""
+    width: Width = 128
+    """Number of features after the last stage; each stage before has half as many as the next."""
+    stages: Annotated[int, Field(ge=1, le=10)] = 3
+    """Number of stages. Each halves height and width."""
+    depth: Layers = 2
+    """Number of convolutions of a stage."""
+    positions: Literal["none", "sinusoidal"] = "none"
+    """Whether sinusoids of row and column are added to the features, half the width for each.
+
+    A decoder that attends to them needs positions to know where things are.
+    """
+    dropout: Share = 0.1
+    """Dropout of the features after the last stage."""
+
+    @model_validator(mode="after")
+    def _positions_fit_width(self) -> Self:
+        if self.width % 4 and self.positions == "sinusoidal":
+            raise ValueError(f"`width` must be a multiple of 4 for sinusoidal positions, but is {self.width}")
+        return self
+
+    @property
+    def patch(self) -> int:
+        """Height and width of the pixels that the stages reduce to one vector."""
+        return 2**self.stages
+
+    @property
+    def class_token(self) -> bool:
+        """Whether a token comes before the patches."""
+        return False
+
+    @property
+    def memory_width(self) -> int:
+        """Number of features of a patch."""
+        return self.width
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum patches of an image: None, as there is no limit."""
+        return None
+
+
+AnyImageEncoder = ImageTransformerTable | ImageConvolutionsTable
+
+
+class ImageClassifierModel(OnEncoder, Section):
+    """An encoder of images, a pool that reduces its output to one vector, and a linear map to classes."""
+
+    family: Literal["image_classifier"]
+    encoder: Annotated[AnyImageEncoder, Field(discriminator="family")] = ImageTransformerTable()
+    """Family and shape of the encoder."""
+    pool: AnyPool | None = None
+    """Function from the states of patches to one vector: a name, or a table of attention with a learned query.
+
+    By default "first", the state of the class token, if the encoder has one; otherwise "mean".
+    """
+    labels: Literal["one", "several"] = "one"
+    """Whether an image has exactly one label, or any number of them."""
+    dropout: Share = 0.0
+    """Dropout before the linear map."""
+    head_hidden: Width | None = None
+    """Width of a hidden layer with a ReLU before the linear map, with dropout before and after it; by default none."""
+
+    @property
+    def pooled_by(self) -> AnyPool:
+        """Name or table of the pool, by default the usual one of the encoder."""
+        return self.pool or ("first" if self.encoder.class_token else "mean")
+
+    @model_validator(mode="after")
+    def _pool_fits_images(self) -> Self:
+        if self.pool == "first" and not self.encoder.class_token:
+            raise ValueError(
+                '`pool` is "first", the state of the class token, but there is none: leave it out, or use "mean" '
+                'or "max"'
+            )
+        if getattr(self.pool, "alignment", "") in SEVERAL_PLACES:
+            raise ValueError('`pool.alignment = "area"` scores adjacent words, not patches: choose another')
+        return self
+
+
+class ImageAnswererModel(OnEncoder, Section):
+    """Encoders of images and of questions, co-attention between patches and words, and a linear map to answers."""
+
+    family: Literal["image_answerer"]
+    encoder: Annotated[AnyImageEncoder, Field(discriminator="family")] = ImageTransformerTable(class_token=False)
+    """Family and shape of the encoder of images."""
+    question: Annotated[TransformerEncoderTable | RecurrentEncoderTable, Field(discriminator="family")] = (
+        TransformerEncoderTable(width=192, heads=3, layers=3, inner=768, norm="pre")
+    )
+    """Family and shape of the encoder of questions."""
+    cross: bool | None = None
+    """Whether every layer of the encoder of questions attends to the patches of the image too (Lu et al. 2019).
+
+    By default it does if it is a Transformer; a recurrent one cannot.
+    """
+    join: Literal["parallel", "alternating"] = "parallel"
+    """How co-attention pools patches and words, each in view of the other: at once or in turns (Lu et al. 2016)."""
+    dropout: Share = 0.1
+    """Dropout before the linear map."""
+
+    @property
+    def crosses(self) -> bool:
+        """Whether words attend to patches while a question is encoded."""
+        return isinstance(self.question, TransformerEncoderTable) and self.cross is not False
+
+    @property
+    def longest(self) -> tuple[int, str] | None:
+        """Maximum tokens of a question, markers included, and the key that sets it; None where there is no limit."""
+        end = self.question.longest
+        return end and (end[0], f"question.{end[1]}")
+
+    @model_validator(mode="after")
+    def _fits_questions(self) -> Self:
+        if self.cross and isinstance(self.question, RecurrentEncoderTable):
+            raise ValueError("`cross` needs a Transformer as the encoder of questions: leave it out")
+        if isinstance(self.question, TransformerEncoderTable) and self.question.segments:
+            raise ValueError(
+                "`question.segments` tells the texts of a pair apart, but a question is one text: leave it out"
+            )
+        if self.crosses and getattr(self.question, "alignment", "") in (*FIXED_LENGTH, *SEVERAL_PLACES):
+            raise ValueError(
+                f'`question.alignment = "{getattr(self.question, "alignment", "")}"` scores places in a sentence, '
+                "not patches: choose another, or set `cross = false`"
+            )
+        return self

@@ -1,0 +1,1 @@
+"""Data: from images in files and arrays to packed batches of pixels."""

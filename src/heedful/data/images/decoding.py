@@ -1,0 +1,206 @@
+"""Images from files of PNG, JPEG or WebP: decoded by Pillow to rows of pixels, upright, of 8 bits.
+
+The size is read from the header, so that an image that is too large is refused before it is decoded. Palettes, 16 bits
+and CMYK are converted, transparent parts become white, and the rotation in a camera's EXIF data is applied.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+from heedful.errors import UserError
+from heedful.files import read_bytes
+
+Channels = Literal[1, 3]  # gray, or red, green and blue
+Fit = Literal["stretch", "crop"]
+Pixels = NDArray[np.uint8]  # height x width x channels
+Size = tuple[int, int]  # height and width
+
+MAX_PIXELS: Final = 50_000_000  # of one image
+_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".webp")
+_OTHERS: Final[Mapping[bytes, str]] = {  # formats that are recognised, but not read
+    b"GIF8": "GIF",
+    b"BM": "BMP",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"%PDF": "PDF",
+    b"<svg": "SVG",
+    b"\0\0\0\x0cJXL ": "JPEG XL",
+}
+_FAULTS: Final = (  # what Pillow raises for content that is damaged
+    OSError,
+    SyntaxError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    OverflowError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+)
+_ORIENTATION: Final = 0x0112  # the tag of EXIF
+_UPRIGHT: Final[Mapping[int, Image.Transpose]] = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_MODES: Final[Mapping[int, str]] = {1: "L", 3: "RGB"}
+_TRANSPARENT: Final = ("LA", "PA", "RGBA", "La", "RGBa")
+
+
+def is_image_name(path: Path) -> bool:
+    """Whether a file is an image by its name."""
+    return path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
+
+
+def read_image(path: Path, channels: Channels, max_pixels: int = MAX_PIXELS) -> Pixels:
+    """Read an image from a file."""
+    return decode_image(read_bytes(path), str(path), channels, max_pixels)
+
+
+def decode_image(data: bytes, name: str, channels: Channels, max_pixels: int = MAX_PIXELS) -> Pixels:
+    """Decode an image from the bytes of a file; `name` is for messages."""
+    kind = _kind_of(data, name)
+    if kind is WebPImageFile:  # its decoder takes memory for the whole image as soon as it is made
+        _refuse_large(_webp_size(data), name, max_pixels)
+    with _damage(name):
+        opened = kind(BytesIO(data))
+    _refuse_large((opened.height, opened.width), name, max_pixels)
+    with _damage(name):
+        opened.load()
+        return pixels_of(_turned(opened), channels)
+
+
+def pixels_of(image: Image.Image, channels: Channels) -> Pixels:
+    """Return the pixels of an image of Pillow, of any mode, as they are stored: EXIF is not looked at."""
+    if image.mode.startswith("I"):  # 16 bits per pixel; Pillow's own conversion would cut off all above 255
+        wide = np.asarray(image).astype(np.int64)
+        image = Image.fromarray(((np.clip(wide, 0, 65535) * 255 + 32767) // 65535).astype(np.uint8))
+    if image.mode in _TRANSPARENT or "transparency" in image.info:
+        clear = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+    pixels = np.array(image.convert(_MODES[channels]))
+    return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def fit_image(pixels: Pixels, size: Size, fit: Fit) -> Pixels:
+    """Resize an image: "stretch" changes its proportions, "crop" cuts off what is too much on two sides."""
+    height, width, channels = pixels.shape
+    if (height, width) == size:
+        return pixels
+    box = (0.0, 0.0, float(width), float(height))
+    if fit == "crop":
+        scale = min(height / size[0], width / size[1])
+        above, left = (height - size[0] * scale) / 2, (width - size[1] * scale) / 2
+        box = (left, above, width - left, height - above)
+    image = Image.fromarray(pixels[..., 0] if channels == 1 else pixels)
+    resized = np.array(image.resize((size[1], size[0]), Image.Resampling.BILINEAR, box))
+    return resized.reshape(*size, channels)
+
+
+def convert_channels(pixels: Pixels, channels: Channels) -> Pixels:
+    """Return pixels in gray or in colour."""
+    if pixels.shape[2] == channels:
+        return pixels
+    return pixels_of(Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels), channels)
+
+
+# --- headers ----------------------------------------------------------------------------------------------------------
+
+
+def _kind_of(data: bytes, name: str) -> type[ImageFile]:
+    """Return what decodes a file, by its first bytes."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return PngImageFile
+    if data.startswith(b"\xff\xd8\xff"):
+        return JpegImageFile
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return WebPImageFile
+    if not data:
+        raise UserError(f"{name} is empty, but must be an image: PNG, JPEG or WebP.")
+    other = next((known for start, known in _OTHERS.items() if data.startswith(start)), None)
+    if other is not None:
+        raise UserError(f"{name} is an image of the format {other}: convert it to PNG, JPEG or WebP.")
+    what = " but text" if _is_text(data[:1024]) else ""
+    raise UserError(f"{name} is not an image{what}: it must be PNG, JPEG or WebP.")
+
+
+def _is_text(data: bytes) -> bool:
+    with suppress(UnicodeDecodeError):
+        return data[: len(data) - 3 if len(data) == 1024 else None].decode().isprintable() or b"\n" in data
+    return False
+
+
+def _webp_size(data: bytes) -> Size:
+    """Return the size in the header of a WebP file; 0 if there is none, which its decoder will complain about."""
+    kind, head = data[12:16], data[:30].ljust(30, b"\0")
+    match kind:
+        case b"VP8 ":
+            width, height = (int.from_bytes(head[at : at + 2], "little") & 0x3FFF for at in (26, 28))
+        case b"VP8L":
+            bits = int.from_bytes(head[21:25], "little")
+            width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        case b"VP8X":
+            width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
+        case _:
+            width, height = 0, 0
+    return height, width
+
+
+def _refuse_large(size: Size, name: str, max_pixels: int) -> None:
+    height, width = size
+    if height * width > max_pixels:
+        raise UserError(
+            f"{name} has {height:,} x {width:,} pixels, but at most {max_pixels:,} are decoded: make it smaller, or "
+            "raise `data.images.max_pixels`."
+        )
+
+
+def _turned(image: Image.Image) -> Image.Image:
+    """Return the image as its EXIF data says that it was taken."""
+    exif = image.info.get("exif")
+    turn = _UPRIGHT.get(_orientation(exif)) if isinstance(exif, bytes) else None
+    return image if turn is None else image.transpose(turn)
+
+
+def _orientation(exif: bytes) -> int:
+    """Return the orientation in the first table of EXIF data; 0 if there is none, or if the data are damaged."""
+    data = exif.removeprefix(b"Exif\0\0")
+    order = {b"II": "<", b"MM": ">"}.get(data[:2], "")
+    with suppress(struct.error):
+        (table,) = struct.unpack_from(f"{order}I", data, 4)
+        (entries,) = struct.unpack_from(f"{order}H", data, table)
+        for place in range(table + 2, table + 2 + 12 * entries, 12):
+            tag, _, _, value = struct.unpack_from(f"{order}HHIH", data, place)
+            if order and tag == _ORIENTATION:
+                return int(value)
+    return 0
+
+
+@contextmanager
+def _damage(name: str) -> Iterator[None]:
+    """Turn what Pillow raises for damaged content into one line."""
+    try:
+        yield
+    except _FAULTS as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{name} cannot be decoded ({reason}): copy or download it again.") from error

@@ -1,0 +1,1 @@
+"""Data: questions about images, from files to packed batches of pixels and words."""

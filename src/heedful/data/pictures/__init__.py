@@ -1,1 +1,0 @@
-"""Data: from pictures in files and arrays to packed batches of pixels."""

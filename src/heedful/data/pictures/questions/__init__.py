@@ -1,1 +1,0 @@
-"""Data: questions about pictures, from files to packed batches of pixels and words."""

@@ -1,0 +1,1 @@
+"""Layers of networks that read images: patches, convolutions, positions on a grid, and augmentation."""

@@ -1,1 +1,0 @@
-"""Layers of networks that read pictures: patches, convolutions, positions on a grid, and augmentation."""

@@ -1,0 +1,1 @@
+"""Tasks of models that read images: one folder per task."""

@@ -1,0 +1,1 @@
+"""Answers to questions about images: accuracy, also by kind of question."""

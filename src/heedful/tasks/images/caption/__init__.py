@@ -1,0 +1,1 @@
+"""Captions: what an image shows, in a sentence."""

@@ -1,0 +1,304 @@
+"""A trained captioner: image in, sentence out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Final, Self, Unpack, cast, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.arguments import check_flag, check_path, check_several
+from heedful.config.rules.caption import CAPTION, captioner_model
+from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tasks import from_outside
+from heedful.data.epochs.plan import batches_by_length
+from heedful.data.images.batches import ImageCollator, image_streams
+from heedful.data.images.captions import Captioned
+from heedful.data.images.decoding import Pixels
+from heedful.data.images.given import AnyImage, image_of, is_one_image
+from heedful.data.images.reading import LabelledImage
+from heedful.data.images.stores import decode_all
+from heedful.data.token_store import TokenStore
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.query import Query
+from heedful.decode.scorer import SingleModel
+from heedful.decode.search import ProgressCallback, search
+from heedful.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
+from heedful.models.bundle import Bundle, other_task, read_bundle
+from heedful.models.networks import ImageCaptioner, MemoryReader
+from heedful.packed import Run
+from heedful.tasks.images.caption.caption import Caption as Caption
+from heedful.tasks.images.caption.caption import CaptionOptions, Patch
+from heedful.tasks.images.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
+from heedful.tasks.images.explaining import pack_image
+from heedful.tasks.images.old_names import takes_old_names
+from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.explaining.explanation import Explanation, SearchNode, TokenSequence
+from heedful.tasks.shared.explaining.generators import explain_target
+from heedful.tasks.shared.explaining.images import ExplainedImage
+from heedful.tasks.shared.explaining.searching import explain_search
+from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
+from heedful.tasks.shared.shown_options import options_of, show_options
+from heedful.tasks.shared.streaming import answer_stream, empty_answer
+
+CHUNK: Final = 256  # images that are in memory at once
+
+
+@takes_old_names
+class Captioner(LoadedModel[ImageCaptioner]):
+    """A trained captioner with its recipe and its vocabulary.
+
+    It runs on the device and in the precision that `load` chose. Images are read as in training: in gray or colour,
+    and resized if the recipe says so. An image is the path of a file, an array of pixels, or an image of Pillow.
+    """
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load a captioner as `heedful.load` does; refuse any other model."""
+        return cls(read_captioner(check_path("path", path), Placement.of(device, precision)))
+
+    def __init__(self, bundle: Bundle[ImageCaptioner]) -> None:
+        super().__init__(bundle)
+        self._searched = self._scorer()
+
+    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
+        """Move the captioner to a device, and return it: see `LoadedModel.to`."""
+        super().to(device, precision)
+        self._searched = self._scorer()  # what was recorded on another device is of no use here
+        return self
+
+    @overload
+    def caption(self, images: AnyImage, **options: Unpack[CaptionOptions]) -> str: ...  # type: ignore[overload-overlap]
+    @overload
+    def caption(self, images: Iterable[AnyImage], **options: Unpack[CaptionOptions]) -> list[str]: ...
+    @show_options(CaptionOptions)
+    def caption(self, images: AnyImage | Iterable[AnyImage], **options: Unpack[CaptionOptions]) -> str | list[str]:
+        """Describe images, or one image.
+
+        An array is height x width, or height x width x 3, of bytes from 0 to 255; a longer one holds several images.
+        """
+        several = [images] if is_one_image(images) else images
+        found = [best.text for best, *_ in self.stream_detailed(cast(Iterable[AnyImage], several), **options)]
+        return found[0] if is_one_image(images) else found
+
+    @overload
+    def caption_detailed(  # type: ignore[overload-overlap]
+        self, images: AnyImage, *, nbest: int = 1, **options: Unpack[CaptionOptions]
+    ) -> list[Caption]: ...
+    @overload
+    def caption_detailed(
+        self, images: Iterable[AnyImage], *, nbest: int = 1, **options: Unpack[CaptionOptions]
+    ) -> list[list[Caption]]: ...
+    @show_options(CaptionOptions)
+    def caption_detailed(
+        self, images: AnyImage | Iterable[AnyImage], *, nbest: int = 1, **options: Unpack[CaptionOptions]
+    ) -> list[Caption] | list[list[Caption]]:
+        """Return the N best captions of each image, or of one, best first; fewer if the search found no more."""
+        several = cast(Iterable[AnyImage], [images] if is_one_image(images) else images)
+        found = list(self.stream_detailed(several, nbest=nbest, **options))
+        return found[0] if is_one_image(images) else found
+
+    @show_options(CaptionOptions)
+    def stream_detailed(
+        self,
+        images: Iterable[AnyImage],
+        *,
+        nbest: int = 1,
+        progress: ProgressCallback = lambda ready: None,
+        refused: Callable[[UserError], None] | None = None,
+        **options: Unpack[CaptionOptions],
+    ) -> Iterator[list[Caption]]:
+        """Yield the N best captions of each image of a stream, which are read some at a time, in order.
+
+        `progress` is called with the number of images finished since the last call. `refused` is called with the
+        error of an image that cannot be read, which then has no captions; without it the error is raised.
+        """
+        request = self.request(nbest, options)  # here, so that errors are raised before the first image is read
+        channels = captioner_model(self.recipe).encoder.channels
+        given = enumerate(check_several(images, "images"), start=1)
+        read = (image_of(image, f"image {number:,}", channels) for number, image in given)
+
+        def captioned(part: Sequence[LabelledImage], first: int) -> list[list[Caption]]:
+            return self.describe(self.decode(part), request, first, progress)
+
+        return answer_stream(read, captioned, chunk=CHUNK, refused=empty_answer(refused, list[Caption]()))
+
+    @show_options(CaptionOptions)
+    def evaluate(
+        self,
+        data: Iterable[tuple[AnyImage, str | Sequence[str]]],
+        *,
+        name: str = "data",
+        progress: ProgressCallback = lambda ready: None,
+        metrics: GivenMetrics | MetricNames | None = None,
+        **options: Unpack[CaptionOptions],
+    ) -> CaptionEvaluation:
+        """Describe images and compare with their captions: exact matches, BLEU, chrF, perplexity.
+
+        `data` are pairs of an image, as `caption` takes it, and its caption or a list of captions of which each is
+        right. `name` is their name in messages; `progress` is called with the number of images finished since the
+        last call. `metrics` are names of scores, such as `["bleu", "ter"]`, or functions of your own by name, which get
+        the captions and the references: see `heedful.Metric`.
+        """
+        names = metrics_by_name(metrics)
+        own = {} if names else check_metrics(metrics, self.recipe.rules)
+        rows = [self._captioned(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
+        found = evaluate_captions(self, rows, name=name, progress=progress, metrics=names, **options)
+        return found.with_metrics(own)
+
+    @show_options(CaptionOptions)
+    def explain(
+        self,
+        image: AnyImage,
+        *,
+        top: int = 5,
+        gradients: bool = False,
+        search: bool = False,
+        name: str = "",
+        **options: Unpack[CaptionOptions],
+    ) -> Explanation:
+        """Return the weights over the image with which each word of its best caption was written.
+
+        Each token has `top` runners-up. With `gradients`, also return how much each patch would change each token, and
+        with `search` the life of the beam. `name` is what the explanation calls the image, by default its path.
+        """
+        encoder = captioner_model(self.recipe).encoder
+        request, read = self.request(1, options), image_of(image, "`image`", encoder.channels)
+        (pixels,) = self.decode([read])
+        ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
+        explained = ExplainedImage(pixels, encoder.patch, encoder.class_token)
+        encode = partial(self.network.encoder, pack_image(explained).to(self.device))  # type: ignore[arg-type]
+        found = explain_target(
+            self.network,
+            encode,
+            {"patches": TokenSequence.named(explained.names())},
+            self.vocabularies["text"],
+            best.tokens,
+            best.complete,
+            top,
+            check_flag("gradients", gradients),
+        )
+        return Explanation(
+            self.recipe.rules.name,
+            self.recipe.model.family,
+            name or read.where,
+            best.text,
+            found.sequences,
+            found.attentions,
+            "output",
+            found.predictions,
+            alignment=found.alignment,
+            gates=found.gates,
+            states=found.states,
+            image=explained,
+            search=self._record(pixels, request, best) if check_flag("search", search) else (),
+        )
+
+    def _record(self, pixels: Pixels, request: SearchRequest, best: Caption) -> tuple[SearchNode, ...]:
+        """Search for a caption once more, with a record of the beam."""
+        with evaluation_mode(self.network):
+            (memory,) = self._memories([pixels])
+            query = Query(memory, request.settings.max_extra)
+            return explain_search(self._searched, query, request.settings, self.vocabularies["text"], best.tokens)
+
+    # --- what a search asks for ---------------------------------------------------------------------------------------
+
+    def request(self, nbest: int, options: CaptionOptions) -> SearchRequest:
+        """Return the options of a call, completed from the recipe."""
+        known = options_of(CaptionOptions)
+        for name in options:
+            if name not in known:
+                raise TypeError(f"`{name}` is not an option.{suggestion(name, list(known))}")
+        request = resolve(cast(SearchOptions, options), self.recipe.decode, nbest, ())
+        if request.risk is not None:
+            raise UserError(f"{option('mbr')} is for translators, which a captioner is not: leave it out.")
+        return request
+
+    def decode(self, images: Sequence[LabelledImage]) -> list[Pixels]:
+        """Return the pixels of images, in the form that the model reads."""
+        channels = captioner_model(self.recipe).encoder.channels
+        return list(decode_all(images, self.recipe.data.images, channels))
+
+    def describe(
+        self, images: Sequence[Pixels], request: SearchRequest, first: int, progress: ProgressCallback
+    ) -> list[list[Caption]]:
+        """Search for the captions of images; `first` is the number of the first one, counted from 1."""
+        with memory_faults(request.memory_advice), evaluation_mode(self.network):
+            memories = self._memories(images)
+            for number, memory in enumerate(memories, start=first):
+                if len(memory) > request.max_source:
+                    raise UserError(
+                        f"Image {number:,} has {len(memory):,} patches, but at most {request.max_source:,} are read: "
+                        f"make it smaller, or raise {by_caller('--max-source', '`max_source`')}."
+                    )
+            queries = [
+                Query(memory, request.settings.max_extra, number=number)
+                for number, memory in enumerate(memories, start=first - 1)
+            ]
+            found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
+        if not all(found):
+            raise UserError(
+                "The model finds no caption, as its scores are not numbers: its weights are damaged, or its training "
+                "diverged. Train again, more gently."
+            )
+        texts = iter(self.vocabularies["text"].decode_batch([best.tokens for nbest in found for best in nbest]))
+        return [
+            [self._caption(next(texts), best, pixels) for best in nbest]
+            for nbest, pixels in zip(found, images, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def _memories(self, images: Sequence[Pixels]) -> list[Tensor]:
+        """Encode images: the vectors of the patches of each."""
+        if not images:
+            return []
+        encoder = captioner_model(self.recipe).encoder
+        collator, store = ImageCollator(encoder.patch, encoder.class_token), TokenStore(image_streams(images))
+        costs = collator.costs([store], np.arange(len(images)))
+        found: dict[int, Tensor] = {}
+        for indices in batches_by_length(costs, batch_tokens=self.recipe.data.batch_tokens):
+            encoded = self.network.encoder(collator.batch([store], indices).images.to(self.device))  # type: ignore[arg-type]
+            found.update(zip(indices.tolist(), encoded.split(), strict=True))
+        return [found[index] for index in range(len(images))]
+
+    def _caption(self, text: str, best: Hypothesis, pixels: Pixels) -> Caption:
+        return Caption(
+            text,
+            best.score,
+            best.tokens,
+            best.complete,
+            best.log_probability,
+            tuple(self.vocabularies["text"].pieces(best.tokens)),
+            None if best.alignment is None else tuple(self._patch(place, pixels) for place in best.alignment),
+        )
+
+    def _patch(self, place: int, pixels: Pixels) -> Patch | None:
+        """Return the row and column of a place in the memory of an image."""
+        encoder = captioner_model(self.recipe).encoder
+        number = place - encoder.class_token
+        columns = Run(1, 1, pixels.shape[1]).tokens(encoder.patch, class_token=False)
+        return None if number < 0 else divmod(number, columns)
+
+    def _captioned(self, row: object, where: str) -> Captioned:
+        if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
+            raise UserError(f"{where} must be an image and its caption.")
+        channels = captioner_model(self.recipe).encoder.channels
+        return Captioned(image_of(row[0], where, channels), captions_of(row[1], where))
+
+    def _scorer(self) -> SingleModel:
+        return SingleModel(MemoryReader(cast(torch.nn.Module, self.network.decoder)))
+
+
+def read_captioner(folder: Path, placement: Placement, rules: TaskRules = CAPTION) -> Bundle[ImageCaptioner]:
+    """Read a captioner from its folder and place it; `rules` are those of its task."""
+    bundle = read_bundle(folder, ImageCaptioner, from_outside(rules))
+    if bundle.recipe.rules.name != rules.name:
+        raise other_task(folder, bundle.recipe)
+    placement.put(bundle.model)
+    return bundle

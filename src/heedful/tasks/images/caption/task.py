@@ -1,0 +1,94 @@
+"""The task of captioners: images and sentences about them, the next token of a caption, exact matches and BLEU."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.recipe import Recipe
+from heedful.config.rules.caption import CAPTION, captioner_model
+from heedful.config.rules.task_rules import TaskRules
+from heedful.data.batch_layout import StaticShape
+from heedful.data.images.batches import ImageCollator
+from heedful.data.images.caption_batches import CaptionCollator, CaptionFeed
+from heedful.data.images.caption_stores import prepare_captions
+from heedful.data.images.captions import read_captioned
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.errors import UserError
+from heedful.models.bundle import Bundle
+from heedful.models.networks import ImageCaptioner
+from heedful.nn.layers.images.augmentation import Augmentation
+from heedful.tasks.images.caption.evaluation import CaptionEvaluation, evaluate_captions
+from heedful.tasks.images.caption.model import Captioner, read_captioner
+from heedful.tasks.images.caption.reinforce import RewardedCaptions
+from heedful.tasks.images.caption.validation import CaptionValidator
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
+from heedful.training.objectives import Captions
+
+
+class CaptionTask:
+    """Describes images."""
+
+    rules: TaskRules = CAPTION
+
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
+        """Tokenize the captions and decode the images; a given vocabulary is kept."""
+        return prepare_captions(recipe, say, given)
+
+    def objective(self, recipe: Recipe, prepared: Prepared) -> Captions:
+        """Make the objective that training minimises."""
+        kind = RewardedCaptions if captioner_model(recipe).decoder.choice == "reinforce" else Captions
+        return kind(recipe.label_smoothing, Augmentation(**recipe.train.augmentation.model_dump()))
+
+    def feed(self, recipe: Recipe, prepared: Prepared) -> CaptionFeed:
+        """Make the training batches. Which captions share a batch does not depend on the device."""
+        return CaptionFeed(
+            prepared.train, prepared.weights, collator_of(recipe), recipe.train.seed, recipe.data.batch_tokens
+        )
+
+    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+        """Return None: batches stay ragged."""
+        return None
+
+    def validator(self, bundle: Bundle[ImageCaptioner], prepared: Prepared) -> CaptionValidator:
+        """Make the validator that scores the model during training; the recipe's metric comes first."""
+        return CaptionValidator(bundle, prepared.valid, collator_of(bundle.recipe))
+
+    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
+        """Count the tokens of an epoch's captions, end markers included."""
+        weighted = zip(prepared.train, prepared.weights, strict=True)
+        return sum(weight * (store.tokens("text") + len(store)) for store, weight in weighted)
+
+    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Captioner:
+        """Load a bundle as a captioner."""
+        if ensemble:
+            raise UserError(f"{folder} describes images, and only translators and parsers make an ensemble.")
+        return Captioner(read_captioner(folder, placement, self.rules))
+
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """Return how to use such a model: a command, and a call in Python on `model`."""
+        return f"heedful caption {folder} photo.jpg", 'caption(["photo.jpg"])'
+
+    def evaluate(
+        self,
+        model: Captioner,
+        corpus: AnyCorpus,
+        folder: str = "",
+        options: Mapping[str, Any] | None = None,
+        show: ShowProgress = show_nothing,
+    ) -> CaptionEvaluation:
+        """Describe the images of a corpus and compare with their captions; `options` are those of the search."""
+        rows, asked = list(read_captioned(corpus, folder)), dict(options or {})
+        metrics = asked.pop("metric", None)
+        with show("describing", len(rows)) as progress:
+            return evaluate_captions(model, rows, name=corpus.title, progress=progress, metrics=metrics, **asked)
+
+
+def collator_of(recipe: Recipe) -> CaptionCollator:
+    """Return the collator that makes the model's input."""
+    encoder = captioner_model(recipe).encoder
+    return CaptionCollator(ImageCollator(encoder.patch, encoder.class_token))

@@ -1,1 +1,0 @@
-"""Tasks of models that read pictures: one folder per task."""

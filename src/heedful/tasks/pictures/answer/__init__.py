@@ -1,1 +1,0 @@
-"""Answers to questions about pictures: accuracy, also by kind of question."""

@@ -1,1 +1,0 @@
-"""Captions: what a picture shows, in a sentence."""

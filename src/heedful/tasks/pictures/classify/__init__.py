@@ -1,1 +1,0 @@
-"""Classification of pictures: accuracy and F1."""
